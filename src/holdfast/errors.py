@@ -1,0 +1,160 @@
+"""What can go wrong, sorted by what the caller can do about it. One wire code each; `next` names the next step."""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Something holdfast could not do. `code` is stable; `next` says what to try."""
+
+    code = "failed"
+    next = "holdfast doctor"
+    #: What the command line ends with.
+    exit_status = 125
+
+    def __init__(self, message: str, *, next: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if next is not None:
+            self.next = next
+
+    def to_wire(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message, "next": self.next}
+
+
+class NotFound(HoldfastError):
+    """No process, session or notification goes by that name."""
+
+    code = "not_found"
+    next = "holdfast ps -a"
+
+
+class Ambiguous(HoldfastError):
+    """A prefix or name fits more than one process."""
+
+    code = "ambiguous"
+    next = "give more characters of the id: holdfast ps -a"
+
+
+class BadValue(HoldfastError):
+    """An argument that cannot be meant."""
+
+    code = "bad_value"
+    next = "holdfast VERB --help"
+
+
+class NotNow(HoldfastError):
+    """The request is fine, the state of the process is not."""
+
+    code = "not_now"
+    next = "holdfast inspect ID"
+
+
+class StdinClosed(NotNow):
+    """The process takes no input: it was started without, or its input was closed."""
+
+    code = "stdin_closed"
+    next = "start it again with --stdin (or -t for a terminal)"
+
+
+class StdinFull(NotNow):
+    """The process does not read what was written before."""
+
+    code = "stdin_full"
+    next = "try again when it has read some of it: holdfast logs ID"
+
+
+class NoTerminal(NotNow):
+    """The request needs a PTY and the process has none."""
+
+    code = "no_terminal"
+    next = "start it again with -t"
+
+
+class AlreadyRunning(NotNow):
+    """The same session already runs this command here, and asked not to run it twice."""
+
+    code = "already_running"
+    next = "holdfast ps"
+
+
+class LimitReached(HoldfastError):
+    """As many processes run as are allowed."""
+
+    code = "limit_reached"
+    next = "holdfast kill ID, or raise max_processes in the configuration"
+
+
+class StartFailed(HoldfastError):
+    """The command could not be started, and nothing was registered."""
+
+    code = "failed_start"
+    next = "check the command and the directory"
+
+
+class NotExecutable(StartFailed):
+    code = "not_executable"
+    next = "chmod +x the file, or run it through its interpreter"
+    exit_status = 126
+
+
+class CommandNotFound(StartFailed):
+    code = "command_not_found"
+    next = "check the spelling and PATH"
+    exit_status = 127
+
+
+class DiskFull(HoldfastError):
+    """No room on the disk that holds the instance's state."""
+
+    code = "disk_full"
+    next = "free some space, or set HOLDFAST_HOME to another disk"
+
+
+class Unreachable(HoldfastError):
+    """The daemon or the keeper does not answer."""
+
+    code = "unreachable"
+    next = "holdfast daemon status"
+
+
+class Unsupported(HoldfastError):
+    """This machine, backend or release cannot do that."""
+
+    code = "unsupported"
+
+
+class Denied(HoldfastError):
+    """The peer is not the owner of this instance."""
+
+    code = "denied"
+    next = "run it as the user that owns HOLDFAST_HOME"
+
+
+_BY_CODE: dict[str, type[HoldfastError]] = {
+    kind.code: kind
+    for kind in (
+        HoldfastError,
+        NotFound,
+        Ambiguous,
+        BadValue,
+        NotNow,
+        StdinClosed,
+        StdinFull,
+        NoTerminal,
+        AlreadyRunning,
+        LimitReached,
+        StartFailed,
+        NotExecutable,
+        CommandNotFound,
+        DiskFull,
+        Unreachable,
+        Unsupported,
+        Denied,
+    )
+}
+
+
+def from_wire(error: dict[str, str]) -> HoldfastError:
+    """The error that the other side raised; an unknown code of a newer release stays a HoldfastError."""
+    kind = _BY_CODE.get(error.get("code", ""), HoldfastError)
+    return kind(error.get("message", "unknown error"), next=error.get("next"))

@@ -1,0 +1,78 @@
+"""Bytes <-> frames, no I/O. Read by both ends.
+
+A frame is a length (4 bytes, big-endian, at most MAX_FRAME), a kind (1 byte) and that many bytes: `J`, a JSON
+object, or `B`, raw bytes that belong to the `J` frame before them. The first byte of a conversation is therefore
+always 0, which no HTTP request starts with: both can be served on one socket.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from holdfast.wire import light_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    Message: TypeAlias = dict[str, Any]
+else:
+    Message = dict  # `typing` costs more time to import than a whole conversation takes
+
+MAX_FRAME = (1 << 24) - 1
+
+_HEAD = struct.Struct("!IB")
+_JSON = ord("J")
+_BYTES = ord("B")
+
+
+class FrameError(Exception):
+    """The peer sent something that is no frame; the connection is of no further use."""
+
+
+def encode(message: Message) -> bytes:
+    body = light_json.dumps(message).encode()
+    if len(body) > MAX_FRAME:
+        raise FrameError(f"a message holds {MAX_FRAME} bytes at most, this has {len(body)}")
+    return _HEAD.pack(len(body), _JSON) + body
+
+
+def encode_bytes(data: bytes) -> bytes:
+    return _HEAD.pack(len(data), _BYTES) + data
+
+
+class Decoder:
+    """Bytes in, messages and byte strings out, however the bytes are cut."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Message | bytes]:
+        buffer = self._buffer
+        buffer += data
+        frames: list[Message | bytes] = []
+        at = 0
+        while len(buffer) - at >= _HEAD.size:
+            length, kind = _HEAD.unpack_from(buffer, at)
+            if length > MAX_FRAME:
+                raise FrameError(f"a frame of {length} bytes announced")
+            body_at = at + _HEAD.size
+            if len(buffer) - body_at < length:
+                break
+            body = bytes(buffer[body_at : body_at + length])
+            frames.append(body if kind == _BYTES else _parse(kind, body))
+            at = body_at + length
+        del buffer[:at]
+        return frames
+
+
+def _parse(kind: int, body: bytes) -> Message:
+    if kind != _JSON:
+        raise FrameError(f"a frame of unknown kind {kind}")
+    try:
+        message = light_json.loads(body.decode())
+    except ValueError as broken:
+        raise FrameError("a frame that is not JSON") from broken
+    if not isinstance(message, dict):
+        raise FrameError("a frame that is not an object")
+    return message

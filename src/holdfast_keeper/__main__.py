@@ -1,0 +1,24 @@
+"""`python -m holdfast_keeper DIRECTORY`: hold the commands of one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast_keeper.anchor import live
+from holdfast_keeper.place import Place, Taken
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m holdfast_keeper DIRECTORY")
+    os.umask(0o077)
+    try:
+        place = Place(sys.argv[1])
+    except Taken:
+        return  # somebody else holds this place, and that is all that was wanted
+    live(place)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Taking over from a keeper that is gone: from the bundles, and from whoever still holds their descriptors."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast_keeper import bundle
+from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.hold import Hold, reopen
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
+
+def adopt_everything(keeper: Keeper, inherited: dict[str, Descriptors]) -> None:
+    """Hold every command that a predecessor held. Nothing is started again."""
+    for process_id in os.listdir(f"{keeper.place.directory}/{bundle.LIVE}"):
+        fds = inherited.pop(process_id, {})
+        keeper.safely(process_id, partial(_adopt, keeper, process_id, fds))
+    for fds in inherited.values():
+        for fd in fds.values():
+            os.close(fd)
+
+
+def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:
+    """A living holder offers what died with our predecessors; what we have already is not needed twice."""
+    hold = keeper.holds.get(process_id)
+    missing = {}
+    if hold is not None and hold.exit is None:
+        missing = {name: fd for name, fd in offered.items() if name not in hold.fds}
+    for name, fd in offered.items():
+        if name not in missing:
+            os.close(fd)
+    if hold is None or not missing:
+        return
+    for pump in hold.pumps.values():
+        pump.log.close()
+        keeper.quota.retire(pump.log)
+    for fd in hold.fds.values():
+        keeper.loop.unwatch(fd)
+    state = bundle.State(hold.born, hold.stop, hold.exit, None)
+    keeper.deposit(process_id, missing, hold.born["pid"])
+    keeper.hold(Hold(process_id, hold.directory, state, {**hold.fds, **missing}, keeper.quota))
+
+
+def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
+    directory = keeper.place.live(process_id)
+    if not _was_let_go(directory):
+        bundle.remove(directory)
+        return
+    state = bundle.read_state(directory)
+    if state is None or state.born is None:
+        raise ValueError("a state file that says nothing")
+    reopen(directory, state.born, fds)
+    hold = Hold(process_id, directory, state, fds, keeper.quota)
+    keeper.hold(hold)
+    keeper.stopper.resume(hold)
+
+
+def _was_let_go(directory: str) -> bool:
+    """Whether the command of a bundle runs or has run. One that was not let go yet never will be, after this."""
+    try:
+        os.rename(f"{directory}/{bundle.PENDING}", f"{directory}/void")
+    except FileNotFoundError:
+        return os.path.exists(f"{directory}/{bundle.STATE}")
+    return False

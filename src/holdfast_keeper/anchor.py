@@ -1,0 +1,130 @@
+"""The anchor: parent of the keeper, subreaper, second pair of hands.
+
+Anchor and keeper are two roles of one program. When the keeper dies, the anchor forks a new one that has every
+descriptor from birth. When the anchor dies, the keeper takes its place, and forks a new keeper. Neither needs
+anything but the bundles and the descriptors to go on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+
+from holdfast_keeper import bundle, depot, groups, kernel, log
+from holdfast_keeper.keeper import Keeper
+from holdfast_keeper.place import Place
+
+#: A keeper that fails by itself is not started again faster than this.
+_PAUSE_AFTER_FAILURE = 0.5
+
+
+def live(place: Place) -> None:
+    """Be the anchor, or become it, until there is nothing left to hold."""
+    groups.leave_held()
+    kernel.become_subreaper()
+    _ignore_signals()
+    store = depot.Store()
+    while True:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        keeper = os.fork()
+        if keeper == 0:
+            ours.close()
+            store = Keeper(place, theirs, store).run()
+            continue  # its anchor is gone, and it takes its place
+        theirs.close()
+        kernel.name_process("holdfast-anchor")
+        status = _Watch(place, store, keeper, ours).run()
+        ours.close()
+        if status == 0:
+            place.release()
+            return
+        if not os.WIFSIGNALED(status):
+            time.sleep(_PAUSE_AFTER_FAILURE)
+
+
+class _Watch:
+    """The anchor's work while one keeper lives."""
+
+    def __init__(self, place: Place, store: depot.Store, keeper: int, line: socket.socket) -> None:
+        self._place = place
+        self._store = store
+        self._keeper = keeper
+        self._line = line
+        self._status: int | None = None
+
+    def run(self) -> int:
+        """The wait status of the keeper, when it is gone and everything it deposited is in the store."""
+        self._line.setblocking(False)
+        wake, wakeup = os.pipe()
+        for fd in (wake, wakeup):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        poll = select.poll()
+        for fd in (wake, self._line.fileno()):
+            poll.register(fd, select.POLLIN)
+        self._reap()
+        while self._status is None:
+            poll.poll()
+            _empty(wake)
+            self._take()
+            self._reap()
+        self._take()
+        signal.set_wakeup_fd(-1)
+        os.close(wake)
+        os.close(wakeup)
+        return self._status
+
+    def _take(self) -> None:
+        while True:
+            try:
+                received = depot.receive(self._line)
+            except BlockingIOError:
+                return
+            if received is None:
+                return
+            header, fds = received
+            if header["op"] == "hold":
+                self._store.hold(header["id"], header["names"], fds, header.get("pid"))
+            else:
+                self._store.drop(header["id"], header["names"])
+
+    def _reap(self) -> None:
+        """Bury orphans. Of a held command, what it ended with is written down first."""
+        while True:
+            try:
+                seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if seen is None:
+                return
+            process_id = self._store.by_pid.get(seen.si_pid)
+            if process_id is not None:
+                self._witness(process_id, seen)
+            _, status = os.waitpid(seen.si_pid, 0)
+            if seen.si_pid == self._keeper:
+                self._status = status
+
+    def _witness(self, process_id: str, seen: os.waitid_result) -> None:
+        exited = seen.si_code == os.CLD_EXITED
+        status = seen.si_status << 8 if exited else seen.si_status
+        try:
+            bundle.write_slot(self._place.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
+        except OSError as failed:
+            log.say(f"anchor: no witness for {process_id}: {failed}")
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+
+
+def _empty(pipe: int) -> None:
+    try:
+        while os.read(pipe, 512):
+            pass
+    except BlockingIOError:
+        return

@@ -1,0 +1,143 @@
+"""One held process is one directory: file names, the state file and its slots.
+
+    live/<id>/            while the command runs or something still writes to its output
+    done/<id>/            afterwards, until it is forgotten
+        spec.json         what was asked for (0600: it holds the environment)
+        pending           the state file before the command was let go
+        state             the same file, renamed by the child itself just before exec
+        in.fifo out.fifo err.fifo
+        out.<offset>      log segments, named by the offset of their first byte
+        err.<offset>      likewise, when the streams are kept apart
+
+`state` has a fixed size and four slots that are overwritten in place, so that a full disk cannot keep an
+exit from being recorded. A slot is one line of JSON, or blank.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+
+LIVE = "live"
+DONE = "done"
+
+SPEC = "spec.json"
+PENDING = "pending"
+STATE = "state"
+STDIN = "in.fifo"
+FIFO = {"out": "out.fifo", "err": "err.fifo"}
+
+SLOT_SIZE = 1024
+STATE_SIZE = 4 * SLOT_SIZE
+
+#: What each slot says, in file order: who the command is; who asked for its end; how it ended, with its output
+#: drained; what the anchor saw when it reaped the command on the keeper's behalf.
+BORN, STOP, EXIT, WITNESS = range(4)
+
+Slot = dict[str, Any]
+
+
+class State(NamedTuple):
+    """The four slots of a state file; None where nothing is known yet."""
+
+    born: Slot | None
+    stop: Slot | None
+    exit: Slot | None
+    witness: Slot | None
+
+
+def encode_slot(value: Slot) -> bytes:
+    line = json.dumps(value, separators=(",", ":")).encode()
+    if len(line) >= SLOT_SIZE:
+        raise ValueError(f"a slot holds {SLOT_SIZE - 1} bytes, this needs {len(line)}")
+    return line + b"\n" + b" " * (SLOT_SIZE - len(line) - 1)
+
+
+def decode_slot(raw: bytes) -> Slot | None:
+    """The slot's value; None when it is blank or was never completely written."""
+    line, newline, _ = raw.partition(b"\n")
+    if not newline:
+        return None
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def new_state(born: Slot) -> bytes:
+    return encode_slot(born) + b" " * (STATE_SIZE - SLOT_SIZE)
+
+
+def read_state(directory: str) -> State | None:
+    """The state of a bundle, or None when its command was never let go."""
+    try:
+        fd = os.open(f"{directory}/{STATE}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        raw = os.read(fd, STATE_SIZE)
+    finally:
+        os.close(fd)
+    return State(*(decode_slot(raw[at : at + SLOT_SIZE]) for at in range(0, STATE_SIZE, SLOT_SIZE)))
+
+
+def write_slot(directory: str, slot: int, value: Slot) -> None:
+    """Overwrite one slot in place: one write within one page, so a kill leaves the old or the new line."""
+    raw = encode_slot(value)
+    fd = os.open(f"{directory}/{STATE}", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, raw, slot * SLOT_SIZE)
+    finally:
+        os.close(fd)
+
+
+class Segment(NamedTuple):
+    start: int
+    size: int
+    path: str
+
+
+def segments(directory: str, stream: str) -> list[Segment]:
+    """The log segments of a stream, oldest first. What lies before the first was dropped."""
+    prefix = stream + "."
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(prefix) and name[len(prefix) :].isdigit():
+                found.append(Segment(int(name[len(prefix) :]), entry.stat().st_size, entry.path))
+    found.sort()
+    return found
+
+
+def segment_path(directory: str, stream: str, start: int) -> str:
+    return f"{directory}/{stream}.{start:020d}"
+
+
+def unlink(path: str) -> None:
+    """Remove a file that may be gone already."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def remove(directory: str) -> None:
+    """Remove a bundle, which has no directories in it; one that is gone already is fine."""
+    try:
+        for name in os.listdir(directory):
+            unlink(f"{directory}/{name}")
+        os.rmdir(directory)
+    except FileNotFoundError:
+        return
+
+
+def find(place: str, process_id: str) -> str | None:
+    """Where the bundle of a process lies now; None when there is none."""
+    for room in (LIVE, DONE, LIVE):  # the keeper moves it from live to done, so look at live once more
+        directory = f"{place}/{room}/{process_id}"
+        if os.path.isdir(directory):
+            return directory
+    return None

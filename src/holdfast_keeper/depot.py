@@ -1,0 +1,140 @@
+"""Descriptors in more than one pair of hands: what the keeper holds, the anchor and the daemon hold, too.
+
+One datagram is a JSON header and the descriptors it names. Once it is sent the kernel has them, even if sender and
+receiver die before it is read.
+
+    keeper -> holder   {"op": "hold", "id", "names"} + descriptors; to the anchor also "pid"
+                       {"op": "drop", "id", "names" (null: all of them)}
+    daemon -> keeper   {"op": "offer", "id", "names"} + descriptors, for each process it holds, then {"op": "offered"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections import deque
+from typing import Any
+
+from holdfast_keeper.loop import READ, WRITE, Loop
+
+Descriptors = dict[str, int]
+
+_HEADER_SIZE = 4096
+_MOST_AT_ONCE = 16
+
+
+def send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
+    socket.send_fds(sock, [json.dumps(header).encode()], fds)
+
+
+def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next datagram; None at the end of the conversation. Raises BlockingIOError when there is none yet."""
+    try:
+        data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
+    except ConnectionError:
+        return None
+    if not data:
+        return None
+    return json.loads(data), list(fds)
+
+
+class Store:
+    """The descriptors that are held on behalf of others, by process."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Descriptors] = {}
+        self.by_pid: dict[int, str] = {}
+        self._pid_of: dict[str, int] = {}
+
+    def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
+        if pid is not None:
+            self.by_pid[pid] = process_id
+            self._pid_of[process_id] = pid
+        mine = self.held.setdefault(process_id, {})
+        for name, fd in zip(names, fds, strict=True):
+            if name in mine:
+                os.close(fd)
+            else:
+                mine[name] = fd
+
+    def drop(self, process_id: str, names: list[str] | None) -> None:
+        mine = self.held.get(process_id, {})
+        for name in list(mine) if names is None else names:
+            fd = mine.pop(name, None)
+            if fd is not None:
+                os.close(fd)
+        if names is None and process_id in self._pid_of:
+            self.by_pid.pop(self._pid_of.pop(process_id), None)
+        if not mine:
+            self.held.pop(process_id, None)
+
+
+class Holder:
+    """The keeper's line to somebody who holds descriptors. Never waits: what cannot be sent now is sent in turn."""
+
+    def __init__(self, loop: Loop, sock: socket.socket, on_message: Any, on_close: Any) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._on_message = on_message
+        self._on_close = on_close
+        self._queue: deque[tuple[dict[str, Any], list[int]]] = deque()
+        sock.setblocking(False)
+        loop.watch(sock.fileno(), READ, self._ready)
+
+    def hold(self, process_id: str, fds: Descriptors, **also: Any) -> None:
+        self._send({"op": "hold", "id": process_id, "names": list(fds), **also}, list(fds.values()))
+
+    def drop(self, process_id: str, names: list[str] | None = None) -> None:
+        self._send({"op": "drop", "id": process_id, "names": names}, [])
+
+    def close(self) -> None:
+        self._loop.unwatch(self._sock.fileno())
+        self._sock.close()
+        while self._queue:
+            _close_all(self._queue.popleft()[1])
+
+    def _send(self, header: dict[str, Any], fds: list[int]) -> None:
+        if not self._queue:
+            try:
+                send(self._sock, header, fds)
+                return
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # its end is seen by _ready
+        self._queue.append((header, [os.dup(fd) for fd in fds]))
+        self._loop.watch(self._sock.fileno(), READ | WRITE, self._ready)
+
+    def _ready(self, events: int) -> None:
+        if events & WRITE:
+            self._flush()
+        if events & ~WRITE:
+            self._read()
+
+    def _flush(self) -> None:
+        while self._queue:
+            header, fds = self._queue[0]
+            try:
+                send(self._sock, header, fds)
+            except OSError:
+                return
+            _close_all(fds)
+            self._queue.popleft()
+        self._loop.watch(self._sock.fileno(), READ, self._ready)
+
+    def _read(self) -> None:
+        try:
+            received = receive(self._sock)
+        except BlockingIOError:
+            return
+        if received is None:
+            self.close()
+            self._on_close()
+        else:
+            self._on_message(*received)
+
+
+def _close_all(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -1,0 +1,105 @@
+"""Ends: an exit is learned, recorded, told, and only then is the zombie let go."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from holdfast_keeper import farewell, groups
+from holdfast_keeper.hold import Hold
+from holdfast_keeper.loop import READ
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
+#: How long a living holder may take to come back with the pidfd that we lack.
+_OFFER_TIME = 3.0
+#: The kernel, or whoever is the parent now, may need a moment until the status can be had.
+_STATUS_TRIES = 200
+_STATUS_PAUSE = 0.01
+
+
+class Ends:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._loop = keeper.loop
+        #: Commands whose exit is not recorded yet; as our children they must not be reaped before.
+        self._unburied: dict[int, Hold] = {}
+
+    def expect(self, hold: Hold) -> None:
+        if hold.exit is not None:
+            return
+        self._unburied[hold.born["pid"]] = hold
+        if "pidfd" in hold.fds:
+            self._loop.watch(hold.fds["pidfd"], READ, self._keeper.guarded(hold, lambda _: self._exited(hold)))
+        else:
+            self._loop.after(_OFFER_TIME, lambda: self._bury(hold, tries=1))
+
+    def listen_for_children(self) -> None:
+        wake, wakeup = os.pipe()
+        for fd in (wake, wakeup):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+
+        def ready(events: int) -> None:
+            os.read(wake, 4096)
+            self._children_ended()
+
+        self._loop.watch(wake, READ, ready)
+        self._children_ended()
+
+    def complete(self, hold: Hold) -> None:
+        """When all is said and written: move the bundle to done/ and let go of everything."""
+        keeper = self._keeper
+        if not hold.is_complete or keeper.holds.get(hold.id) is not hold:
+            return
+        del keeper.holds[hold.id]
+        keeper.flow.end(hold)
+        os.rename(hold.directory, keeper.place.done(hold.id))
+        hold.directory = keeper.place.done(hold.id)
+        keeper.withdraw(hold.id)
+        report = hold.report()
+        hold.close(keeper.quota)
+        keeper.quota.archive(hold.directory)
+        keeper.tell({"fact": "closed", "id": hold.id, "report": report})
+        if hold.born["group"] is not None and not groups.remove(hold.born["group"]):
+            keeper.sweep_groups_later()
+        keeper.end_if_done()
+
+    def _exited(self, hold: Hold) -> None:
+        self._loop.unwatch(hold.fds["pidfd"])
+        self._bury(hold, _STATUS_TRIES)
+
+    def _bury(self, hold: Hold, tries: int) -> None:
+        keeper = self._keeper
+        if keeper.holds.get(hold.id) is not hold or hold.exit is not None:
+            return
+        status = farewell.learn(hold)
+        if status is None and tries > 1:
+            self._loop.after(_STATUS_PAUSE, keeper.guarded(hold, lambda: self._bury(hold, tries - 1)))
+            return
+        farewell.say(hold, status)
+        keeper.tell({"fact": "ended", "id": hold.id, "report": hold.report()})
+        self._unburied.pop(hold.born["pid"], None)
+        farewell.reap(hold)
+        keeper.flow.tell_waiters(hold)
+        keeper.stopper.look(hold.id)
+        self.complete(hold)
+
+    def _children_ended(self) -> None:
+        """Bury commands with a record, and descendants that were left to us without ceremony."""
+        while True:
+            try:
+                seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if seen is None:
+                return
+            hold = self._unburied.get(seen.si_pid)
+            if hold is None:
+                os.waitpid(seen.si_pid, 0)
+                continue
+            self._keeper.guarded(hold, lambda _, ended=hold: self._exited(ended))(0)
+            if seen.si_pid in self._unburied:
+                return  # it could not be recorded yet, and must stay

@@ -1,0 +1,92 @@
+"""How a command ended: what the kernel says, from whoever is still a witness."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import NamedTuple
+
+from holdfast_keeper import bundle, kernel
+from holdfast_keeper.bundle import Slot
+from holdfast_keeper.hold import Hold
+
+#: Enough for anyone to read; a slot has room for no more.
+_MOST_LEFTOVERS = 24
+
+
+class Status(NamedTuple):
+    value: int
+    """As wait(2) encodes it."""
+    witness: str
+
+
+def learn(hold: Hold) -> Status | None:
+    """The exit status of a command that has ended, as long as anybody knows it yet. Does not reap it."""
+    pidfd = hold.fds.get("pidfd")
+    if pidfd is not None:
+        seen = _as_parent(pidfd) or _as_reaped(pidfd) or _as_zombie(hold)
+        if seen is not None:
+            return seen
+    state = bundle.read_state(hold.directory)
+    if state is not None and state.witness is not None:
+        return Status(int(state.witness["status"]), "anchor")
+    return None
+
+
+def say(hold: Hold, status: Status | None) -> None:
+    """Drain, then record the exit. Afterwards it may be told to others, and the zombie may go."""
+    ends = {name: pump.drain() for name, pump in hold.pumps.items()}
+    members = [member for member in hold.tree.members() if member != hold.tree.leader]
+    hold.record_exit(_exit_slot(status, ends, [[*member] for member in members]))
+
+
+def reap(hold: Hold) -> None:
+    pidfd = hold.fds.get("pidfd")
+    if pidfd is not None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
+
+
+def _exit_slot(status: Status | None, ends: dict[str, int], leftovers: list[list[int]]) -> Slot:
+    code = signal = None
+    if status is not None:
+        if os.WIFSIGNALED(status.value):
+            signal = os.WTERMSIG(status.value)
+        else:
+            code = os.WEXITSTATUS(status.value)
+    return {
+        "status": None if status is None else status.value,
+        "code": code,
+        "signal": signal,
+        "witness": None if status is None else status.witness,
+        "at": time.time(),
+        "ends": ends,
+        "leftovers": leftovers[:_MOST_LEFTOVERS],
+        "leftover_count": len(leftovers),
+    }
+
+
+def _as_parent(pidfd: int) -> Status | None:
+    # WNOWAIT: it stays a zombie, and others can still learn its status, until the record is written.
+    try:
+        seen = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    if seen is None:
+        return None
+    if seen.si_code == os.CLD_EXITED:
+        return Status(seen.si_status << 8, "parent")
+    return Status(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
+
+
+def _as_zombie(hold: Hold) -> Status | None:
+    found = kernel.stat(hold.born["pid"])
+    if found is None or found.start != hold.born["start"] or not found.is_dead or not kernel.is_ours(found.pid):
+        return None
+    return Status(found.exit_status, "proc")
+
+
+def _as_reaped(pidfd: int) -> Status | None:
+    value = kernel.reaped_status(pidfd)
+    return None if value is None else Status(value, "pidfd")

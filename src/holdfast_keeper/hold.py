@@ -1,0 +1,165 @@
+"""One held command: its bundle, its descriptors, and what is known of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from holdfast_keeper import bundle, kernel
+from holdfast_keeper.bundle import Slot
+from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
+from holdfast_keeper.pump import LostPump, PipePump, Pump, TerminalPump
+from holdfast_keeper.quota import Quota
+from holdfast_keeper.segments import Segments
+from holdfast_keeper.tree import Member, Tree
+
+
+class Hold:
+    """The parts of one held command. Its methods do what is asked at once and never wait."""
+
+    def __init__(
+        self,
+        process_id: str,
+        directory: str,
+        state: bundle.State,
+        fds: Descriptors,
+        quota: Quota,
+        is_new: bool = False,
+    ) -> None:
+        assert state.born is not None
+        self.id = process_id
+        self.directory = directory
+        self.born: Slot = state.born
+        self.stop = state.stop
+        self.exit = state.exit
+        self.fds = fds
+        self.pumps: dict[str, Pump] = _pumps(self, quota, is_new)
+        self.input: Input | None = _input(fds)
+        self.failures = 0
+        self.trouble: str | None = None
+
+    @property
+    def tree(self) -> Tree:
+        return tree_of(self.id, self.born)
+
+    @property
+    def is_terminal(self) -> bool:
+        return bool(self.born["pty"])
+
+    @property
+    def is_complete(self) -> bool:
+        """The exit is recorded and nothing can write to the output any more."""
+        return self.exit is not None and all(pump.closed for pump in self.pumps.values())
+
+    def record_stop(self, stop: Slot) -> None:
+        bundle.write_slot(self.directory, bundle.STOP, stop)
+        self.stop = stop
+
+    def record_exit(self, exit_: Slot) -> None:
+        bundle.write_slot(self.directory, bundle.EXIT, exit_)
+        self.exit = exit_
+
+    def report(self) -> dict[str, Any]:
+        streams = {
+            name: {"first": pump.log.first, "end": pump.log.end, "closed": pump.closed}
+            for name, pump in self.pumps.items()
+        }
+        return {
+            "id": self.id,
+            "born": self.born,
+            "stop": self.stop,
+            "exit": self.exit,
+            "streams": streams,
+            "stdin": self._stdin_report(),
+            "trouble": self.trouble,
+        }
+
+    def close_input(self) -> list[str]:
+        """Let go of the command's stdin; the names of the descriptors that every other holder must let go, too."""
+        self.input = None
+        return self.let_go("stdin", "journal", "inr", "inw")
+
+    def let_go(self, *names: str) -> list[str]:
+        gone = [name for name in names if name in self.fds]
+        for name in gone:
+            os.close(self.fds.pop(name))
+        return gone
+
+    def close(self, quota: Quota) -> None:
+        for pump in self.pumps.values():
+            pump.log.close()
+            quota.retire(pump.log)
+        self.let_go(*list(self.fds))
+
+    def _stdin_report(self) -> dict[str, Any] | None:
+        if self.input is None:
+            return None
+        journal = self.input.journal
+        return {"open": not journal.is_sealed, "accepted": journal.accepted, "consumed": journal.passed_on}
+
+
+def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
+    """The report of a bundle that is no longer held; None when there is no such bundle."""
+    state = bundle.read_state(directory)
+    if state is None or state.born is None:
+        return None
+    streams = {}
+    for name in ("out", "err") if state.born["split"] else ("out",):
+        found = bundle.segments(directory, name)
+        first = found[0].start if found else 0
+        end = found[-1].start + found[-1].size if found else 0
+        streams[name] = {"first": first, "end": end, "closed": True}
+    return {
+        "id": process_id,
+        "born": state.born,
+        "stop": state.stop,
+        "exit": state.exit,
+        "streams": streams,
+        "stdin": None,
+        "trouble": None,
+    }
+
+
+def tree_of(process_id: str, born: Slot) -> Tree:
+    return Tree(process_id, Member(born["pid"], born["start"]), born["group"])
+
+
+def reopen(directory: str, born: Slot, fds: Descriptors) -> None:
+    """Fill in what can be had from the bundle and the kernel alone, without any other holder."""
+    if "pidfd" not in fds and born["boot"] == kernel.boot_id():
+        pidfd = kernel.open_process(born["pid"], born["start"])
+        if pidfd is not None:
+            fds["pidfd"] = pidfd
+    if not born["pty"]:
+        for name in ("out", "err") if born["split"] else ("out",):
+            if name not in fds:
+                fds[name] = open_fifo(directory, name)
+
+
+def open_fifo(directory: str, name: str) -> int:
+    return os.open(f"{directory}/{bundle.FIFO[name]}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _pumps(hold: Hold, quota: Quota, is_new: bool) -> dict[str, Pump]:
+    fds, cap, directory = hold.fds, int(hold.born["cap"]), hold.directory
+    if hold.is_terminal:
+        log = Segments(directory, "out", cap, quota, is_new)
+        if "pty" not in fds:
+            return {"out": LostPump(log)}
+        return {"out": TerminalPump(fds["pty"], (fds["outr"], fds["outw"]), log)}
+    names = ("out", "err") if hold.born["split"] else ("out",)
+    return {
+        name: PipePump(fds[name], Segments(directory, name, cap // len(names), quota, is_new))
+        for name in names
+        if name in fds
+    }
+
+
+def _input(fds: Descriptors) -> Input | None:
+    if "journal" not in fds:
+        return None
+    journal = Journal(fds["journal"])
+    if "pty" in fds:
+        return TerminalInput(journal, fds["pty"], (fds["inr"], fds["inw"]))
+    return PipeInput(journal, fds["stdin"]) if "stdin" in fds else None

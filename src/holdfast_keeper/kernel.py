@@ -1,0 +1,172 @@
+"""What the kernel is asked that Python has no call for, and who is who in /proc."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+import termios
+from typing import NamedTuple
+
+_libc = ctypes.CDLL(None, use_errno=True)
+#: Calls through this one keep the interpreter's lock, as a fork must.
+_locked_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
+
+_PIDFD_INFO_EXIT = 1 << 3
+_PIDFD_INFO_SIZE = 64
+_PIDFD_GET_INFO = (3 << 30) | (_PIDFD_INFO_SIZE << 16) | (0xFF << 8) | 11
+_PIDFD_EXIT_CODE_AT = 60
+
+_F_SETPIPE_SZ = 1031
+
+_SYS_CLONE3 = 435
+_CLONE_INTO_CGROUP = 0x2_0000_0000
+_SIGCHLD = 17
+
+
+def become_subreaper() -> None:
+    """From now on, orphans below this process become its children."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` show; at most 15 characters."""
+    _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def punch_hole(fd: int, start: int, length: int) -> None:
+    if _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, start, length):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def reaped_status(pidfd: int) -> int | None:
+    """The wait status of a process that anybody has reaped (Linux 6.15 and later), else None."""
+    info = bytearray(_PIDFD_INFO_SIZE)
+    struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, info)
+    except OSError:
+        return None
+    (mask,) = struct.unpack_from("Q", info, 0)
+    if not mask & _PIDFD_INFO_EXIT:
+        return None
+    return int(struct.unpack_from("i", info, _PIDFD_EXIT_CODE_AT)[0])
+
+
+def waiting_bytes(fd: int) -> int:
+    """How much can be read from a pipe or terminal right now."""
+    count = bytearray(4)
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return int(struct.unpack("i", count)[0])
+
+
+def grow_pipe(fd: int, size: int) -> None:
+    """Ask for a larger pipe; what the system does not grant is done without."""
+    try:
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, size)
+    except OSError:
+        return
+
+
+def set_window_size(fd: int, cols: int, rows: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+
+def fork_into(group: str) -> int:
+    """As os.fork, for a process without threads; the child is born in the cgroup.
+
+    Joining a cgroup later makes every fork and exit on the machine wait for some milliseconds. Raises OSError where
+    the kernel, or a sandbox, does not offer it.
+    """
+    directory = os.open(group, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, directory)
+        pid = int(_locked_libc.syscall(_SYS_CLONE3, arguments, len(arguments)))
+        if pid < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return pid
+    finally:
+        os.close(directory)
+
+
+_boot_id = ""
+
+
+def boot_id() -> str:
+    global _boot_id
+    if not _boot_id:
+        _boot_id = read("/proc/sys/kernel/random/boot_id").decode().strip()
+    return _boot_id
+
+
+def read(path: str) -> bytes:
+    """A small file of /proc or a cgroup, in one call."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 65536)
+    finally:
+        os.close(fd)
+
+
+class Stat(NamedTuple):
+    """The parts of /proc/PID/stat that we go by."""
+
+    pid: int
+    state: str
+    ppid: int
+    pgrp: int
+    session: int
+    start: int
+    exit_status: int
+
+    @property
+    def is_dead(self) -> bool:
+        """A zombie is not running, however late its parent reaps it."""
+        return self.state in "ZXx"
+
+
+def stat(pid: int) -> Stat | None:
+    """Who goes by that number now; None when nobody does."""
+    try:
+        fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Stat(
+        pid,
+        fields[0].decode(),
+        int(fields[1]),
+        int(fields[2]),
+        int(fields[3]),
+        int(fields[19]),
+        int(fields[49]),
+    )
+
+
+def is_ours(pid: int) -> bool:
+    """Whether /proc tells us the exit status of this process; of a stranger's it says 0 whatever it was."""
+    try:
+        _, _, users = read(f"/proc/{pid}/status").partition(b"\nUid:")
+    except OSError:
+        return False
+    return set(users.partition(b"\n")[0].split()) == {str(os.geteuid()).encode()}
+
+
+def open_process(pid: int, start: int) -> int | None:
+    """A pidfd for exactly this process: its number and its start time must both fit."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return None
+    found = stat(pid)
+    if found is None or found.start != start:
+        os.close(pidfd)
+        return None
+    return pidfd

@@ -1,0 +1,61 @@
+"""From asking to forcing: how a command's tree is brought to an end, step by step, without waiting in between."""
+
+from __future__ import annotations
+
+import signal
+
+from holdfast_keeper import tree
+from holdfast_keeper.tree import Member, Tree
+
+#: After the forced kill, how long a process stuck in the kernel is waited for before it is named a survivor.
+PATIENCE_AFTER_FORCE = 5.0
+
+_FIRST_LOOK = 0.001
+_SLOWEST_LOOK = 0.05
+
+
+class Ladder:
+    """One end in progress. `step` is called until it returns None; times are wall-clock, to outlive a restart."""
+
+    def __init__(self, held: Tree, polite: int, grace: float, asked_at: float, forced: bool = False) -> None:
+        self._tree = held
+        self._polite = polite
+        self.force_at = asked_at + grace
+        self.forced = forced
+        self._forced_at: float | None = None
+        self._asked: set[Member] = set()
+        self._pause = _FIRST_LOOK
+        self.survivors: list[int] = []
+
+    def hurry(self, grace: float, now: float) -> None:
+        """Somebody else asked as well, and has less patience."""
+        self.force_at = min(self.force_at, now + grace)
+
+    def step(self, now: float) -> float | None:
+        """Do what is due; when to look again, or None when the tree is gone or what is left will not die."""
+        members = self._tree.members()
+        self.survivors = [member.pid for member in members]
+        if not members:
+            return None
+        if now < self.force_at:
+            self._ask(members)
+            return min(self._next_pause(), self.force_at - now)
+        if self._forced_at is None:
+            self._forced_at = now
+            self._pause = _FIRST_LOOK
+            self.forced = True
+        if now > self._forced_at + PATIENCE_AFTER_FORCE:
+            return None
+        self._tree.force()
+        return self._next_pause()
+
+    def _ask(self, members: list[Member]) -> None:
+        for member in members:
+            if member not in self._asked:
+                self._asked.add(member)
+                tree.send(member, self._polite)
+                tree.send(member, signal.SIGCONT)  # a stopped process would not hear it
+
+    def _next_pause(self) -> float:
+        pause, self._pause = self._pause, min(self._pause * 2, _SLOWEST_LOOK)
+        return pause

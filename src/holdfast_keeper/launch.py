@@ -1,0 +1,137 @@
+"""Makes the bundle of a new command and opens what it needs: everything up to the moment it is let go.
+
+Making directory entries is what costs on a busy disk, so most of a bundle is made ahead of time, as a nest, and a
+start only renames it and fills in what is special.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from holdfast_keeper import bundle, hold, kernel
+from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.journal import Journal
+from holdfast_keeper.spare import Spare
+
+Spec = dict[str, Any]
+
+
+class Nest:
+    """A bundle that waits for its command."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        os.mkdir(directory, 0o700)
+        os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
+        self.out = hold.open_fifo(directory, "out")
+        self._spec = _create(f"{directory}/{bundle.SPEC}")
+        self._state = _create(f"{directory}/{bundle.PENDING}")
+        os.write(self._state, b" " * bundle.STATE_SIZE)
+
+    def write_spec(self, spec: Spec) -> None:
+        _write(self._spec, json.dumps(spec).encode())
+
+    def write_born(self, born: bundle.Slot) -> None:
+        os.pwrite(self._state, bundle.encode_slot(born), bundle.BORN * bundle.SLOT_SIZE)
+
+    def close(self) -> None:
+        os.close(self._spec)
+        os.close(self._state)
+
+    def discard(self) -> None:
+        self.close()
+        os.close(self.out)
+        bundle.remove(self.directory)
+
+
+class Launch:
+    """A command that a spare is about to become."""
+
+    def __init__(self, process_id: str, directory: str, spec: Spec, nest: Nest) -> None:
+        """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
+        self.id = process_id
+        self.directory = directory
+        self.spec = spec
+        self.fds: Descriptors = {}
+        self.born: bundle.Slot = {}
+        #: Ends that only the command keeps; held until it has them.
+        self._for_command: list[int] = []
+        self._nest = nest
+
+    def prepare(self) -> None:
+        os.rename(self._nest.directory, self.directory)
+        if self.spec["pty"]:
+            os.close(self._nest.out)
+            self._nest.write_spec({**self.spec, "terminal": self._open_terminal()})
+        else:
+            self.fds["out"] = self._nest.out
+            self._open_pipes()
+            self._nest.write_spec(self.spec)
+
+    def write_born(self, spare: Spare) -> None:
+        """Record who the command will be. It counts only once the spare has claimed it."""
+        spec = self.spec
+        self.born = {
+            "pid": spare.pid,
+            "start": spare.start,
+            "boot": kernel.boot_id(),
+            "at": time.time(),
+            "group": spare.group,
+            "pty": spec["pty"],
+            "split": spec["split"],
+            "stdin": spec["stdin"] or spec["pty"],
+            "cap": spec["log_cap"],
+        }
+        self.fds["pidfd"] = spare.pidfd
+        self._nest.write_born(self.born)
+        self._nest.close()
+
+    def started(self) -> None:
+        """The command has its own ends now."""
+        for fd in self._for_command:
+            os.close(fd)
+        self._for_command.clear()
+
+    def give_up(self) -> None:
+        self.started()
+        for fd in self.fds.values():
+            os.close(fd)
+        self.fds.clear()
+        bundle.remove(self.directory)
+
+    def _open_terminal(self) -> str:
+        master, slave = os.openpty()
+        self.fds["pty"] = master
+        self._for_command.append(slave)
+        kernel.set_window_size(master, self.spec["cols"], self.spec["rows"])
+        self.fds["outr"], self.fds["outw"] = os.pipe()
+        self.fds["inr"], self.fds["inw"] = os.pipe()
+        for fd in self.fds.values():
+            os.set_blocking(fd, False)
+        self.fds["journal"] = Journal.create().fd
+        return os.ttyname(slave)
+
+    def _open_pipes(self) -> None:
+        if self.spec["split"]:
+            os.mkfifo(f"{self.directory}/{bundle.FIFO['err']}", 0o600)
+            self.fds["err"] = hold.open_fifo(self.directory, "err")
+        if self.spec["stdin"]:
+            fifo = f"{self.directory}/{bundle.STDIN}"
+            os.mkfifo(fifo, 0o600)
+            # A reader of our own lets the write end open at once; the command brings its own.
+            self._for_command.append(os.open(fifo, os.O_RDWR | os.O_CLOEXEC))
+            self.fds["stdin"] = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self.fds["journal"] = Journal.create().fd
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _write(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]

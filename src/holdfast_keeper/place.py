@@ -1,0 +1,94 @@
+"""The directory of one place: its lock, its sockets, and the few settings that must outlive every process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import socket
+from typing import Any
+
+from holdfast_keeper import bundle
+
+CONTROL = "keeper.sock"
+DEPOT = "depot.sock"
+LOCK = "keeper.lock"
+SETTINGS = "place.json"
+
+
+class Taken(Exception):
+    """Another family holds this place."""
+
+
+class Place:
+    def __init__(self, directory: str) -> None:
+        """Take the place. Raises Taken when somebody has it, OSError when it cannot be used."""
+        self.directory = os.path.abspath(directory)
+        for room in (bundle.LIVE, bundle.DONE):
+            os.makedirs(f"{self.directory}/{room}", mode=0o700, exist_ok=True)
+        self._lock = _lock(f"{self.directory}/{LOCK}")
+        self.control = _listen(self.directory, CONTROL, socket.SOCK_STREAM)
+        self.depot = _listen(self.directory, DEPOT, socket.SOCK_SEQPACKET)
+        self.file_limit = _raise_file_limit()
+
+    def live(self, process_id: str) -> str:
+        return f"{self.directory}/{bundle.LIVE}/{process_id}"
+
+    def done(self, process_id: str) -> str:
+        return f"{self.directory}/{bundle.DONE}/{process_id}"
+
+    def read_settings(self) -> dict[str, Any]:
+        try:
+            with open(f"{self.directory}/{SETTINGS}", "rb") as file:
+                return dict(json.load(file))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        path = f"{self.directory}/{SETTINGS}"
+        if settings == self.read_settings():
+            return
+        with open(f"{path}.new", "w") as file:
+            json.dump(settings, file)
+        os.replace(f"{path}.new", path)
+
+    def release(self) -> None:
+        """Nobody is held any more: leave no socket behind that nobody answers."""
+        for name in (CONTROL, DEPOT):
+            bundle.unlink(f"{self.directory}/{name}")
+        os.close(self._lock)
+
+
+def _lock(path: str) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise Taken from None
+    return fd
+
+
+def _listen(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    bundle.unlink(f"{directory}/{name}")
+    listener = socket.socket(socket.AF_UNIX, kind)
+    # Through a descriptor, because the path of a socket has 107 bytes at most.
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listener.bind(f"/proc/self/fd/{fd}/{name}")
+    finally:
+        os.close(fd)
+    os.chmod(f"{directory}/{name}", 0o600)
+    listener.listen(128)
+    listener.setblocking(False)
+    return listener
+
+
+def _raise_file_limit() -> tuple[int, int]:
+    """Three descriptors a command add up; commands themselves get the limit that we were started with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, hard

@@ -1,0 +1,111 @@
+"""What is said on the keeper's control stream.
+
+A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemon asks
+`{"rid": n, "op": ..., ...}` and is answered `{"rid": n, "ok": {...}}` or
+`{"rid": n, "error": {"code": ..., "message": ...}}`, not always in the order it asked. Facts come unasked, as
+`{"fact": ..., "id": ..., ...}`. A fact is a hint: after a reconnect the `hello` answer tells the same from disk.
+
+Requests
+    hello         version; log_total (bytes or null), revive (argv or null)
+                  -> version, pid, anchor_pid, cgroup (path or null), live: [bundle report]
+    start         id, spec (see SPEC_FIELDS)                 -> bundle report
+    report        id                                         -> bundle report
+    stop          id, by, reason, signal, grace              -> forced, survivors, report; answered when the tree is gone
+    signal        id, signal                                 -> sent: number of processes that got it
+    write         id, data (base64), at (offset or null)     -> accepted: offset after the data, so a retry is harmless
+    close_stdin   id                                         -> {}
+    resize        id, cols, rows                             -> {}
+    wait_output   id, stream, after                          -> end, closed; answered when end > after or the stream closed
+    tree          id                                         -> pids of the living members
+    forget        id                                         -> {}; the bundle of an ended process is removed
+    usage         -                                          -> log_bytes, log_total, live, done
+    leave         -                                          -> {}; "I stop on purpose": the daemon is not revived; with nothing
+                                                                left to hold the keeper and its anchor end, too
+
+Facts
+    ended         id, report      the exit is on disk and the output up to it in the log
+    closed        id, report      nothing can write to the output any more; the bundle is complete and in done/
+    trimmed       id, stream, first      the head of the log was dropped up to `first`
+    disk_full     id, stream      output waits in the pipe until there is room
+    disk_free     id, stream      and flows again
+    quarantined   id, message     the keeper failed on this bundle twice and leaves it alone
+
+Bundle report
+    id, born, stop, exit (slots of bundle.py, null where blank), streams: {name: {first, end, closed}},
+    stdin: {open, accepted, consumed} or null
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+VERSION = 1
+
+#: Longer than any command with its environment, short enough that a stray byte stream is refused.
+MAX_FRAME = 16 << 20
+
+Message = dict[str, Any]
+
+#: The spec of `start`: everything the keeper needs to run the command again in the same way, and `meta`, which
+#: it keeps for others without looking at it.
+SPEC_FIELDS = (
+    "argv",  # list of str, already with the shell in front where there is one
+    "cwd",  # absolute directory
+    "env",  # the whole environment, dict of str
+    "umask",  # int
+    "pty",  # bool
+    "cols",
+    "rows",
+    "stdin",  # bool: open for writing; otherwise /dev/null (a PTY is always open)
+    "split",  # bool: stderr in a log of its own
+    "log_cap",  # bytes kept per process
+    "meta",  # dict, opaque
+)
+
+_LENGTH = struct.Struct("!I")
+
+
+class ProtocolError(Exception):
+    """The peer does not speak this protocol; the connection is of no further use."""
+
+
+def encode(message: Message) -> bytes:
+    body = json.dumps(message, separators=(",", ":")).encode()
+    if len(body) > MAX_FRAME:
+        raise ProtocolError(f"a frame holds {MAX_FRAME} bytes, this needs {len(body)}")
+    return _LENGTH.pack(len(body)) + body
+
+
+class Decoder:
+    """Bytes in, messages out, however the bytes are cut."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        buffer = self._buffer
+        buffer += data
+        messages: list[Message] = []
+        at = 0
+        while len(buffer) - at >= 4:
+            (length,) = _LENGTH.unpack_from(buffer, at)
+            if length > MAX_FRAME:
+                raise ProtocolError(f"a frame of {length} bytes announced")
+            if len(buffer) - at - 4 < length:
+                break
+            messages.append(_parse(bytes(buffer[at + 4 : at + 4 + length])))
+            at += 4 + length
+        del buffer[:at]
+        return messages
+
+
+def _parse(body: bytes) -> Message:
+    try:
+        message = json.loads(body)
+    except ValueError as broken:
+        raise ProtocolError("a frame that is not JSON") from broken
+    if not isinstance(message, dict):
+        raise ProtocolError("a frame that is not an object")
+    return message

@@ -1,0 +1,218 @@
+"""What the daemon can ask: one function per operation, and the table of them."""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from holdfast_keeper import bundle, journal, kernel, log, protocol, tree
+from holdfast_keeper.control import Connection
+from holdfast_keeper.flow import OutputWaiter
+from holdfast_keeper.hold import Hold, tree_of
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
+Message = dict[str, Any]
+_END_OF_FILE = b"\x04"
+
+
+class Refusal(Exception):
+    """A request that cannot be granted: code and text of the answer."""
+
+
+def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
+    """Answer one request, now or later. Nothing a peer says makes the keeper fail."""
+    rid = message.get("rid")
+    operation = OPERATIONS.get(str(message.get("op")))
+    if operation is None:
+        connection.refuse(rid, "unsupported", f"unknown operation {message.get('op')!r}")
+        return
+    try:
+        if "id" in message:
+            _check_id(message["id"])
+        answer = operation(keeper, connection, message)
+    except Refusal as refusal:
+        connection.refuse(rid, *refusal.args)
+    except (KeyError, TypeError, ValueError) as wrong:
+        connection.refuse(rid, "bad_value", f"{message.get('op')}: {wrong!r}")
+    except Exception:  # noqa: BLE001 - a request of one peer must not end what all others rely on
+        log.say_failure(f"keeper: {message.get('op')}")
+        connection.refuse(rid, "failed", f"the keeper failed on {message.get('op')}")
+    else:
+        if answer is not None:
+            connection.answer(rid, answer)
+
+
+def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    connection.is_daemon = True
+    keeper.settings = {"log_total": message.get("log_total"), "revive": message.get("revive"), "left": False}
+    keeper.place.write_settings(keeper.settings)
+    keeper.quota.total = message.get("log_total")
+    keeper.revival.arrived()
+    return {
+        "version": protocol.VERSION,
+        "pid": os.getpid(),
+        "anchor_pid": os.getppid(),
+        "cgroup": keeper.groups.root,
+        "live": [hold.report() for hold in keeper.holds.values()],
+    }
+
+
+def _start(keeper: Keeper, connection: Connection, message: Message) -> None:
+    spec = {name: message["spec"][name] for name in protocol.SPEC_FIELDS}
+    keeper.starter.start((connection, message["rid"]), message["id"], spec)
+
+
+def _report(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    report = keeper.report(message["id"])
+    if report is None:
+        raise Refusal("not_found", f"no process {message['id']}")
+    return report
+
+
+def _stop(keeper: Keeper, connection: Connection, message: Message) -> None:
+    stop = {
+        "by": str(message["by"])[:256],
+        "reason": str(message["reason"])[:64],
+        "signal": int(message["signal"]),
+        "grace": max(0.0, float(message["grace"])),
+    }
+    if not keeper.stopper.stop((connection, message["rid"]), message["id"], stop):
+        raise Refusal("not_found", f"no process {message['id']}")
+
+
+def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    """To the command's process group, as a terminal would; stop and continue reach the whole tree."""
+    hold = _held(keeper, message)
+    number = int(message["signal"])
+    members = hold.tree.members()
+    if number not in (18, 19):
+        members = tree.in_process_group(members, hold.born["pid"]) or members[:1]
+    return {"sent": sum(tree.send(member, number) for member in members)}
+
+
+def _write(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    hold = _held(keeper, message)
+    if hold.input is None:
+        raise Refusal("stdin_closed", "its input is closed" if hold.born["stdin"] else "it was started without input")
+    try:
+        data = binascii.a2b_base64(message["data"], strict_mode=True)
+        accepted = hold.input.journal.write(data, message.get("at"))
+    except binascii.Error:
+        raise Refusal("bad_value", "data is not base64") from None
+    except journal.Closed:
+        raise Refusal("stdin_closed", "its input is closed") from None
+    except journal.Full:
+        raise Refusal("stdin_full", "it does not read what was written before") from None
+    except journal.Gap:
+        raise Refusal("bad_value", f"only {hold.input.journal.accepted} bytes were written before") from None
+    keeper.flow.feed(hold)
+    return {"accepted": accepted}
+
+
+def _close_stdin(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    hold = _held(keeper, message)
+    if hold.input is not None and not hold.input.journal.is_sealed:
+        if hold.is_terminal:
+            _type_end_of_file(hold)
+        hold.input.journal.seal()
+        keeper.flow.feed(hold)
+    return {}
+
+
+def _type_end_of_file(hold: Hold) -> None:
+    """A terminal knows no other end of file than the key for it, and in raw mode not even that."""
+    import termios
+
+    assert hold.input is not None
+    settings = termios.tcgetattr(hold.fds["pty"])
+    if not settings[3] & termios.ICANON:
+        raise Refusal("unsupported", "a terminal in raw mode has no end of file; send what the program takes for it")
+    key = settings[6][termios.VEOF]
+    key = key if isinstance(key, bytes) else _END_OF_FILE
+    accepted = hold.input.journal.accepted
+    last = os.pread(hold.input.journal.fd, 1, accepted - 1) if accepted else b"\n"
+    # Behind an unfinished line the first key only hands over that line.
+    hold.input.journal.write(key if last in b"\r\n" else key * 2, None)
+
+
+def _resize(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    hold = _held(keeper, message)
+    if "pty" not in hold.fds:
+        raise Refusal("no_terminal", "it has no terminal")
+    kernel.set_window_size(hold.fds["pty"], int(message["cols"]), int(message["rows"]))
+    return {}
+
+
+def _wait_output(keeper: Keeper, connection: Connection, message: Message) -> Message | None:
+    stream = str(message["stream"])
+    known = _report(keeper, connection, message)["streams"].get(stream)
+    if known is None:
+        raise Refusal("bad_value", f"no stream {stream!r}")
+    hold = keeper.holds.get(message["id"])
+    if hold is None:
+        return {"end": known["end"], "closed": True}
+    keeper.flow.wait(hold, OutputWaiter(connection, message["rid"], stream, int(message["after"])))
+    return None
+
+
+def _tree(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    report = _report(keeper, connection, message)
+    return {"pids": [member.pid for member in tree_of(message["id"], report["born"]).members()]}
+
+
+def _forget(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    if message["id"] in keeper.holds:
+        raise Refusal("not_now", "it still runs, or something still writes to its output")
+    directory = keeper.place.done(message["id"])
+    keeper.quota.forget(directory)
+    bundle.remove(directory)
+    return {}
+
+
+def _usage(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    return {
+        "log_bytes": keeper.quota.used,
+        "log_total": keeper.quota.total,
+        "live": len(keeper.holds),
+    }
+
+
+def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    connection.has_left = True
+    keeper.settings = {**keeper.settings, "left": True}
+    keeper.place.write_settings(keeper.settings)
+    return {}
+
+
+def _held(keeper: Keeper, message: Message) -> Hold:
+    hold = keeper.holds.get(message["id"])
+    if hold is None or hold.exit is not None:
+        known = keeper.report(message["id"])
+        raise Refusal("not_found" if known is None else "ended", f"{message['id']} does not run")
+    return hold
+
+
+def _check_id(process_id: object) -> None:
+    if not isinstance(process_id, str) or not process_id.replace("_", "").isalnum() or len(process_id) > 64:
+        raise Refusal("bad_value", "an id has letters, digits and underscores")
+
+
+OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] = {
+    "hello": _hello,
+    "start": _start,
+    "report": _report,
+    "stop": _stop,
+    "signal": _signal,
+    "write": _write,
+    "close_stdin": _close_stdin,
+    "resize": _resize,
+    "wait_output": _wait_output,
+    "tree": _tree,
+    "forget": _forget,
+    "usage": _usage,
+    "leave": _leave,
+}

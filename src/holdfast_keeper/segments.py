@@ -1,0 +1,86 @@
+"""The log of one stream: files named by the offset of their first byte. Offsets never change."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+
+from holdfast_keeper import bundle
+from holdfast_keeper.quota import Quota
+
+_LARGEST = 8 << 20
+_SMALLEST = 8 << 10
+
+
+class Segments:
+    """Appends to the newest file and drops the oldest, so that at most `cap` bytes are kept.
+
+    The newest file is never without a successor when it goes: its name is what tells a restarted keeper the offset.
+    """
+
+    def __init__(self, directory: str, stream: str, cap: int, quota: Quota, is_new: bool = False) -> None:
+        self.directory = directory
+        self.stream = stream
+        self.cap = cap
+        self._quota = quota
+        self._size = max(_SMALLEST, min(_LARGEST, cap // 8))
+        found = [] if is_new else bundle.segments(directory, stream)
+        self._starts = deque(segment.start for segment in found)
+        self.first = found[0].start if found else 0
+        self.end = found[-1].start + found[-1].size if found else 0
+        self._fd: int | None = None
+        quota.add(self)
+
+    @property
+    def held(self) -> int:
+        return self.end - self.first
+
+    def open_for_append(self) -> tuple[int, int]:
+        """The file to append to and how many bytes may go there now."""
+        if self._room() == 0:
+            self._start_file()
+            while self.held + self._size > self.cap and len(self._starts) > 1:
+                self.drop_oldest()
+        allowed = self._quota.make_room()
+        if self._fd is None:
+            self._open_newest()
+        assert self._fd is not None
+        return self._fd, min(self._room(), allowed)
+
+    def appended(self, count: int) -> None:
+        self.end += count
+        self._quota.used += count
+
+    def drop_oldest(self) -> int:
+        """Drop the oldest file; how many bytes went."""
+        if not self.held:
+            return 0
+        if len(self._starts) == 1:
+            self._start_file()
+        bundle.unlink(bundle.segment_path(self.directory, self.stream, self._starts.popleft()))
+        dropped = self._starts[0] - self.first
+        self.first = self._starts[0]
+        self._quota.used -= dropped
+        return dropped
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _room(self) -> int:
+        return self._starts[-1] + self._size - self.end if self._starts else 0
+
+    def _start_file(self) -> None:
+        self.close()
+        self._open(self.end)
+        self._starts.append(self.end)
+
+    def _open_newest(self) -> None:
+        self._open(self._starts[-1])
+
+    def _open(self, start: int) -> None:
+        # Not O_APPEND, which splice refuses: the position is the end of the file, also after a crash.
+        path = bundle.segment_path(self.directory, self.stream, start)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.lseek(self._fd, 0, os.SEEK_END)

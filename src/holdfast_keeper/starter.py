@@ -1,0 +1,188 @@
+"""Starts commands: keeps spares and nests at hand, and brings one of each together."""
+
+from __future__ import annotations
+
+import contextlib
+import errno as errors
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast_keeper import bundle, groups
+from holdfast_keeper.control import Connection
+from holdfast_keeper.hold import Hold
+from holdfast_keeper.launch import Launch, Nest
+from holdfast_keeper.loop import READ
+from holdfast_keeper.pump import is_no_room
+from holdfast_keeper.spare import Spare, fork_spare
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
+#: Enough for an agent that starts a few commands in one go; a burst beyond forks as it goes.
+_AT_HAND = 3
+#: Forking takes a millisecond that the start just answered, and its exit, should not wait for.
+_REFILL_PAUSE = 0.003
+#: A spare that was killed before it could become anything is replaced this often.
+_TRIES = 3
+
+Asker = tuple[Connection, Any]
+
+
+class _Pair(NamedTuple):
+    """What a command is made of."""
+
+    spare: Spare
+    nest: Nest
+
+
+class _Attempt(NamedTuple):
+    launch: Launch
+    spare: Spare
+    askers: list[Asker]
+    tries: int
+
+
+class Starter:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._at_hand: list[_Pair] = []
+        self._under_way: dict[str, _Attempt] = {}
+        self._is_refilling = False
+        self._nests = f"{keeper.place.directory}/nests"
+        self._nest_count = 0
+        os.makedirs(self._nests, mode=0o700, exist_ok=True)
+        for name in os.listdir(self._nests):
+            bundle.remove(f"{self._nests}/{name}")
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._under_way)
+
+    def groups(self) -> set[str]:
+        """The cgroups that are taken though no command is held in them yet."""
+        spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in self._under_way.values()]
+        return {spare.group for spare in spares if spare.group is not None}
+
+    def start(self, asker: Asker, process_id: str, spec: dict[str, Any]) -> None:
+        """Start a command and answer when it runs. The same id again is the same start."""
+        known = self._keeper.report(process_id)
+        if known is not None:
+            asker[0].answer(asker[1], known)
+        elif process_id in self._under_way:
+            self._under_way[process_id].askers.append(asker)
+        else:
+            self._attempt(process_id, spec, [asker], _TRIES)
+
+    def refill_soon(self) -> None:
+        if not self._is_refilling and len(self._at_hand) < _AT_HAND:
+            self._is_refilling = True
+            self._keeper.loop.after(_REFILL_PAUSE, self._refill)
+
+    def dismiss(self) -> None:
+        for pair in self._at_hand:
+            pair.spare.dismiss()
+            pair.nest.discard()
+        for attempt in self._under_way.values():
+            attempt.spare.conversation.close()
+            attempt.launch.started()
+        self._at_hand.clear()
+
+    def _refill(self) -> None:
+        self._is_refilling = False
+        if not self._under_way:
+            try:
+                self._at_hand.append(self._make_pair())
+            except OSError:
+                return  # no room, no memory: the next start will say so
+        self.refill_soon()
+
+    def _make_pair(self) -> _Pair:
+        self._nest_count += 1
+        nest = Nest(f"{self._nests}/{self._nest_count}")
+        try:
+            return _Pair(fork_spare(self._keeper.groups.make(), self._keeper.place.file_limit), nest)
+        except OSError:
+            nest.discard()
+            raise
+
+    def _attempt(self, process_id: str, spec: dict[str, Any], askers: list[Asker], tries: int) -> None:
+        try:
+            spare, nest = self._at_hand.pop(0) if self._at_hand else self._make_pair()
+        except OSError as failed:
+            _refuse(askers, _describe("setup", failed.errno, failed.strerror or str(failed), spec))
+            return
+        launch = Launch(process_id, self._keeper.place.live(process_id), spec, nest)
+        try:
+            launch.prepare()
+            launch.write_born(spare)
+            self._keeper.deposit(process_id, launch.fds, spare.pid)
+            spare.become(launch.directory)
+        except OSError as failed:
+            spare.conversation.close()
+            launch.fds.setdefault("pidfd", spare.pidfd)
+            self._withdraw(launch, spare)
+            _refuse(askers, _describe("setup", failed.errno, failed.strerror or str(failed), spec))
+            return
+        attempt = _Attempt(launch, spare, askers, tries)
+        self._under_way[process_id] = attempt
+        self._keeper.loop.watch(spare.conversation.fileno(), READ, lambda _: self._settle(attempt))
+
+    def _settle(self, attempt: _Attempt) -> None:
+        """The spare said why it failed, or said nothing more because it is the command now."""
+        launch, spare = attempt.launch, attempt.spare
+        failure = spare.failure()
+        self._keeper.loop.unwatch(spare.conversation.fileno())
+        spare.conversation.close()
+        del self._under_way[launch.id]
+        self.refill_soon()
+        if failure is None and os.path.exists(f"{launch.directory}/{bundle.STATE}"):
+            self._started(attempt)
+            return
+        self._withdraw(launch, spare)
+        if failure is None and attempt.tries > 1:  # the spare was killed before it became anything
+            self._attempt(launch.id, launch.spec, attempt.askers, attempt.tries - 1)
+            return
+        stage, errno, message = failure or ("setup", None, "it was killed before it could start")
+        _refuse(attempt.askers, _describe(stage, errno, message, launch.spec))
+        self._keeper.end_if_done()
+
+    def _started(self, attempt: _Attempt) -> None:
+        launch = attempt.launch
+        launch.started()
+        state = bundle.State(launch.born, None, None, None)
+        hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True)
+        report = hold.report()
+        for connection, rid in attempt.askers:
+            connection.answer(rid, report)
+        self._keeper.hold(hold)
+
+    def _withdraw(self, launch: Launch, spare: Spare) -> None:
+        self._keeper.withdraw(launch.id)
+        launch.give_up()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(spare.pid, 0)
+        if spare.group is not None:
+            groups.remove(spare.group)
+
+
+def _refuse(askers: list[Asker], reason: tuple[str, str]) -> None:
+    for connection, rid in askers:
+        connection.refuse(rid, *reason)
+
+
+def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any]) -> tuple[str, str]:
+    """Code and text of a failed start, in the words of what the caller asked for."""
+    program = spec["argv"][0]
+    if errno is not None and is_no_room(OSError(errno, message)):
+        return "disk_full", "no room on the disk for a new process"
+    if stage == "cwd":
+        return "failed_start", f"cannot run in {spec['cwd']}: {message}"
+    if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):
+        return "command_not_found", f"{program}: command not found"
+    if stage == "exec" and errno in (errors.EACCES, errors.ENOEXEC, errors.EPERM, errors.EISDIR):
+        return "not_executable", f"{program}: cannot be executed ({message})"
+    if stage == "exec" and errno == errors.E2BIG:
+        return "failed_start", f"{program}: command and environment are too long for this system"
+    if stage == "terminal" or (stage == "setup" and spec["pty"]):
+        return "no_pty", f"no terminal could be had: {message}"
+    return "failed_start", f"{program}: {message}"

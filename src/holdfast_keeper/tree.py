@@ -1,0 +1,128 @@
+"""Which processes belong to a held command, and how they are reached.
+
+With a cgroup of its own, membership is the kernel's word. Without, it is pieced together from /proc: descendants,
+the command's session and process group, and the mark in the environment. Nothing is ever signalled by its number
+alone: a pidfd is opened and the start time checked.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from holdfast_keeper import kernel
+
+
+class Member(NamedTuple):
+    pid: int
+    start: int
+
+
+class Tree(NamedTuple):
+    """A held command with everything it spawned."""
+
+    process_id: str
+    leader: Member
+    group: str | None
+    """Its cgroup, where it has one."""
+
+    def members(self) -> list[Member]:
+        """Who is alive now, the leader first if it is."""
+        found = set(_in_group(self.group)) if self.group is not None else set(_in_proc(self))
+        return sorted(found, key=lambda member: (member != self.leader, member.start, member.pid))
+
+    def force(self) -> None:
+        """Kill everyone, as often as it takes for those who are just being born."""
+        if self.group is not None and _kill_group(self.group):
+            return
+        for member in self.members():
+            send(member, signal.SIGKILL)
+
+
+def send(member: Member, signum: int) -> bool:
+    """Signal exactly this process; whether it was there to get it."""
+    pidfd = kernel.open_process(*member)
+    if pidfd is None:
+        return False
+    try:
+        signal.pidfd_send_signal(pidfd, signum)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(pidfd)
+    return True
+
+
+def in_process_group(members: Iterable[Member], pgrp: int) -> list[Member]:
+    found = ((member, kernel.stat(member.pid)) for member in members)
+    return [member for member, stat in found if stat is not None and stat.pgrp == pgrp]
+
+
+def _in_group(group: str) -> Iterator[Member]:
+    try:
+        if b"populated 0" in kernel.read(f"{group}/cgroup.events"):
+            return
+    except OSError:
+        return
+    for directory, _, _ in os.walk(group):
+        for pid in _pids_in(f"{directory}/cgroup.procs"):
+            stat = kernel.stat(pid)
+            if stat is not None and not stat.is_dead:
+                yield Member(stat.pid, stat.start)
+
+
+def _pids_in(path: str) -> list[int]:
+    try:
+        with open(path) as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+def _kill_group(group: str) -> bool:
+    try:
+        with open(f"{group}/cgroup.kill", "w") as file:
+            file.write("1")
+    except OSError:
+        return False
+    return True
+
+
+def _in_proc(tree: Tree) -> Iterator[Member]:
+    everyone = [stat for stat in map(kernel.stat, _pids()) if stat is not None]
+    leader = tree.leader
+    below = _descendants(everyone, leader)
+    mark = f"HOLDFAST_ID={tree.process_id}".encode()
+    for stat in everyone:
+        if stat.is_dead or stat.start < leader.start:
+            continue
+        # A session or group keeps its number from being given away, so these two fit or do not exist.
+        if stat.pid in below or leader.pid in (stat.session, stat.pgrp) or _is_marked(stat.pid, mark):
+            yield Member(stat.pid, stat.start)
+
+
+def _descendants(everyone: list[kernel.Stat], leader: Member) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for stat in everyone:
+        children.setdefault(stat.ppid, []).append(stat.pid)
+    below: set[int] = set()
+    ahead = [stat.pid for stat in everyone if (stat.pid, stat.start) == leader]
+    while ahead:
+        pid = ahead.pop()
+        below.add(pid)
+        ahead.extend(children.get(pid, ()))
+    return below
+
+
+def _is_marked(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
