@@ -173,10 +173,11 @@ class Keeper:
 
     def _add_holder(self, holder: depot.Holder, offered: set[str]) -> None:
         self._depots.append(holder)
-        for process_id in offered - set(self.holds):
+        everything = {hold.id: hold.fds for hold in self.holds.values()} | self.starter.descriptors()
+        for process_id in offered - set(everything):
             holder.drop(process_id)
-        for hold in self.holds.values():
-            holder.hold(hold.id, hold.fds)
+        for process_id, fds in everything.items():
+            holder.hold(process_id, fds)
 
     def _anchor_gone(self) -> None:
         self._is_orphan = True

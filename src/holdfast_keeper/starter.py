@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast_keeper import bundle, groups
 from holdfast_keeper.control import Connection
+from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.loop import READ
@@ -62,6 +63,10 @@ class Starter:
         """The cgroups that are taken though no command is held in them yet."""
         spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in self._under_way.values()]
         return {spare.group for spare in spares if spare.group is not None}
+
+    def descriptors(self) -> dict[str, Descriptors]:
+        """What commands need that are not held yet: a holder that arrives now must have these as well."""
+        return {process_id: attempt.launch.fds for process_id, attempt in self._under_way.items()}
 
     def start(self, asker: Asker, process_id: str, spec: dict[str, Any]) -> None:
         """Start a command and answer when it runs. The same id again is the same start."""

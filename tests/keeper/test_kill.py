@@ -1,0 +1,161 @@
+"""A kill ends the whole tree, says how, and never hits anybody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from holdfast_keeper import bundle
+from tests.keeper.driver import Family, Refused
+from tests.support import eventually
+
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 1; done"
+ESCAPEE = f'(setsid bash -c "{STUBBORN}" & ) ; trap "exit 42" TERM; while :; do sleep 0.05; done'
+
+
+def tree_of(family: Family, process_id: str) -> list[int]:
+    pids: list[int] = family.line.ask("tree", id=process_id)["pids"]
+    return pids
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_command_that_obeys_is_reported_with_its_own_code(contained: Family) -> None:
+    contained.start("proc_1", "trap 'exit 42' TERM; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: contained.output("proc_1"))
+    answer = contained.stop("proc_1", by="agent-7")
+    assert (answer["forced"], answer["survivors"]) == (False, [])
+    assert (answer["report"]["exit"]["code"], answer["report"]["exit"]["signal"]) == (42, None)
+    assert answer["report"]["stop"]["by"] == "agent-7"
+
+
+def test_a_member_that_left_the_session_and_ignores_the_signal_is_forced(contained: Family) -> None:
+    contained.start("proc_1", ESCAPEE)
+    eventually(lambda: len(tree_of(contained, "proc_1")) >= 3 and contained.output("proc_1"))
+    members = tree_of(contained, "proc_1")
+    answer = contained.stop("proc_1", grace=0.3)
+    assert (answer["forced"], answer["survivors"]) == (True, [])
+    assert answer["report"]["exit"]["code"] == 42
+    assert answer["report"]["stop"]["forced"]
+    assert not any(is_alive(pid) for pid in members)
+
+
+def test_a_stopped_tree_hears_the_polite_signal(contained: Family) -> None:
+    contained.start("proc_1", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: contained.output("proc_1"))
+    contained.line.ask("signal", id="proc_1", signal=signal.SIGSTOP)
+    answer = contained.stop("proc_1", grace=20)
+    assert (answer["forced"], answer["report"]["exit"]["code"]) == (False, 5)
+
+
+def test_who_asked_first_is_never_overwritten(family: Family) -> None:
+    family.start("proc_1", STUBBORN)
+    eventually(lambda: family.output("proc_1"))
+    first = family.line.begin("stop", id="proc_1", by="first", reason="deadline", signal=15, grace=60)
+    second = family.stop("proc_1", grace=0, by="second")
+    assert second["report"]["stop"]["by"] == "first"
+    assert second["report"]["stop"]["reason"] == "deadline"
+    assert family.line.answer(first)["forced"]
+
+
+def test_a_kill_that_a_crash_interrupted_is_carried_out(family: Family) -> None:
+    family.start("proc_1", STUBBORN)
+    eventually(lambda: family.output("proc_1"))
+    family.line.begin("stop", id="proc_1", by="me", reason="killed", signal=15, grace=0.5)
+    family.line.ask("usage")
+    family.kill(family.keeper)
+    ended = family.exit_of("proc_1")
+    assert ended["signal"] == signal.SIGKILL
+    report = family.line.ask("report", id="proc_1")
+    assert (report["stop"]["by"], report["stop"]["forced"]) == ("me", True)
+
+
+def test_just_a_signal_is_just_that(family: Family) -> None:
+    family.start("proc_1", "trap 'echo usr1' USR1; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: family.output("proc_1"))
+    family.line.ask("signal", id="proc_1", signal=signal.SIGUSR1)
+    eventually(lambda: b"usr1" in family.output("proc_1"))
+    assert family.line.ask("report", id="proc_1")["exit"] is None
+
+
+def test_leftovers_of_an_ended_command_can_be_killed(contained: Family) -> None:
+    contained.start("proc_1", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.1; exit 0")
+    contained.complete("proc_1")
+    (leftover,) = tree_of(contained, "proc_1")
+    answer = contained.stop("proc_1", grace=2)
+    assert answer["survivors"] == [] and answer["report"]["stop"] is None
+    assert not is_alive(leftover)
+
+
+def test_a_recycled_pid_is_not_touched(family: Family) -> None:
+    """A record that names a foreign process: as after a reboot, or when a number was given away again."""
+    stranger = subprocess.Popen(["sleep", "300"])
+    try:
+        for name, start in (("proc_a", 1), ("proc_b", 10**12)):
+            family.start(name, "sleep 300")
+            live = f"{family.place}/live/{name}"
+            state = bundle.read_state(live)
+            assert state is not None and state.born is not None
+            family.stop(name, grace=0)
+            family.complete(name)
+            directory = f"{family.place}/done/{name}"
+            bundle.write_slot(
+                directory, bundle.BORN, {**state.born, "pid": stranger.pid, "start": start, "group": None}
+            )
+            answer = family.stop(name, grace=0)
+            assert stranger.pid not in answer["survivors"]
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(family: Family) -> None:
+    stranger = subprocess.Popen(["sleep", "300"])
+    try:
+        family.start("proc_1", "sleep 300")
+        live = f"{family.place}/live/proc_1"
+        state = bundle.read_state(live)
+        assert state is not None and state.born is not None
+        os.kill(family.anchor, signal.SIGSTOP)
+        forged = {**state.born, "pid": stranger.pid, "start": state.born["start"] + 1, "group": None}
+        bundle.write_slot(live, bundle.BORN, forged)
+        os.kill(state.born["pid"], signal.SIGKILL)
+        family.kill(family.keeper, family.anchor)
+        ended = family.exit_of("proc_1")
+        assert (ended["status"], ended["witness"]) == (None, None)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_an_unknown_process_cannot_be_killed(family: Family) -> None:
+    with pytest.raises(Refused) as refused:
+        family.stop("proc_unknown")
+    assert refused.value.code == "not_found"
+
+
+@pytest.mark.parametrize("hostile", ["../live", "", "a/b", "x" * 100, 7, None, ["proc_1"], {"a": 1}])
+def test_an_id_that_is_a_path_is_refused(family: Family, hostile: object) -> None:
+    for op in ("start", "report", "stop", "forget", "tree", "signal", "write", "resize", "wait_output", "close_stdin"):
+        with pytest.raises(Refused):
+            family.line.ask(op, id=hostile)
+    assert family.line.ask("usage")["live"] == 0
+
+
+def test_a_kill_is_quick(family: Family) -> None:
+    family.start("proc_1", "sleep 300")
+    began = time.monotonic()
+    family.stop("proc_1")
+    assert time.monotonic() - began < 2

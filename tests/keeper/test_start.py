@@ -1,0 +1,108 @@
+"""A start says the truth: it runs, or nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.keeper.driver import Family, Refused
+from tests.support import eventually
+
+
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        ({"argv": ["/nowhere/program"]}, "command_not_found"),
+        ({"argv": ["no-such-program-at-all"]}, "command_not_found"),
+        ({"argv": ["/etc/passwd"]}, "not_executable"),
+        ({"argv": ["/"]}, "not_executable"),
+        ({"cwd": "/nowhere"}, "failed_start"),
+        ({"argv": ["/bin/true", "x" * (3 << 20)]}, "failed_start"),
+        ({"argv": ["/bin/true", "a\0b"]}, "failed_start"),
+    ],
+)
+@pytest.mark.parametrize("pty", [False, True])
+def test_what_cannot_start_leaves_nothing_behind(family: Family, spec: dict[str, object], code: str, pty: bool) -> None:
+    with pytest.raises(Refused) as refused:
+        family.start("proc_1", "true", **{"pty": pty, **spec})
+    assert refused.value.code == code
+    assert os.listdir(f"{family.place}/live") == os.listdir(f"{family.place}/done") == []
+    family.start("proc_1", "exit 5")
+    assert family.exit_of("proc_1")["code"] == 5
+
+
+def test_the_same_id_again_is_the_same_start(family: Family) -> None:
+    first = family.start("proc_1", "sleep 300")
+    assert family.start("proc_1", "sleep 300")["born"] == first["born"]
+    family.stop("proc_1", grace=0)
+    assert family.start("proc_1", "sleep 300")["exit"]["signal"] == 9
+
+
+CORPUS = [
+    "echo a && echo b & wait; echo c",
+    "cat <<'END'\na & b && c | d\nEND\n",
+    "(exit 3); echo $?; ( cd /tmp && pwd ); false || echo ok",
+    "echo 'single \"quoted\"' \"double 'quoted' $((1+2))\" # comment & more",
+    'printf \'%s\\n\' "$0" "$#"; set -- a b; echo "$@"',
+    "f() { return 9; }; f",
+    "trap 'echo bye' EXIT; exit 6",
+    "kill -TERM $$",
+    "echo x > /dev/stdout; echo y > /dev/stderr; echo z >&2",
+    "seq 1 5 | while read n; do echo $((n * n)); done | tail -n 2",
+    "echo $'tab\\there' $'\\xe2\\x82\\xac'; printf '\\x00\\xff'",
+    "exec 3>&1; echo via three >&3; exit 257",
+    "command -v bash >/dev/null && type -t echo; umask",
+    "if (",
+]
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_a_command_text_does_what_bash_does(family: Family, text: str) -> None:
+    plain = subprocess.run(
+        ["/bin/bash", "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
+        umask=0o022, check=False,
+    )  # fmt: skip
+    family.start("proc_1", text)
+    assert family.complete("proc_1") == plain.stdout
+    ended = family.exit_of("proc_1")
+    assert (ended["code"] if ended["signal"] is None else -ended["signal"]) == plain.returncode
+
+
+def test_a_command_gets_what_its_spec_says_and_nothing_of_ours(family: Family, tmp_path: Path) -> None:
+    show = "pwd; umask; echo $MINE; ls /proc/self/fd | wc -l; ulimit -n; ps -o pid=,sid=,pgid= $$ | tr -s ' '"
+    report = family.start("proc_1", show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})
+    pid = report["born"]["pid"]
+    files = subprocess.run(["bash", "-c", "ulimit -n"], capture_output=True, text=True, check=True).stdout.strip()
+    lines = family.complete("proc_1").decode().split("\n")
+    assert lines[:3] == [str(tmp_path), "0027", "x=y z"]
+    assert lines[3:5] == ["4", files]
+    assert lines[5].split() == [str(pid)] * 3
+
+
+def test_signals_that_the_keeper_ignores_are_not_ignored_by_commands(family: Family) -> None:
+    family.start("proc_1", ["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"])
+    masks = [int(line.split()[1], 16) for line in family.complete("proc_1").decode().splitlines()]
+    assert masks == [0, 0]
+
+
+def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) -> None:
+    def children() -> int:
+        return len(Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split())
+
+    def descriptors_at_rest() -> int:
+        eventually(lambda: children() == 3)  # the spares
+        return len(os.listdir(f"/proc/{family.keeper}/fd")) + len(os.listdir(f"/proc/{family.anchor}/fd"))
+
+    def round_of(name: str) -> None:
+        for count in range(40):
+            family.start(f"proc_{name}{count}", "echo x", pty=count % 2 == 0, stdin=count % 3 == 0)
+        for count in range(40):
+            family.complete(f"proc_{name}{count}")
+
+    round_of("a")
+    before = descriptors_at_rest()
+    round_of("b")
+    eventually(lambda: descriptors_at_rest() == before)

@@ -1,0 +1,193 @@
+"""Whoever dies, the others go on: byte for byte, and with the true exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast_keeper import bundle, depot
+from tests.keeper.driver import Family, connect
+from tests.support import eventually
+
+COUNT = 400
+NUMBERS = b"".join(b"line %d\n" % number for number in range(COUNT))
+
+
+def counting(code: int) -> str:
+    return f"for ((i = 0; i < {COUNT}; i++)); do echo line $i; sleep 0.003; done; exit {code}"
+
+
+def check(family: Family, process_id: str, code: int) -> None:
+    assert family.exit_of(process_id)["code"] == code
+    assert family.complete(process_id).replace(b"\r\n", b"\n") == NUMBERS
+
+
+@pytest.mark.parametrize("who", ["keeper", "anchor"])
+def test_any_one_may_die_at_any_time(family: Family, who: str) -> None:
+    family.start("proc_1", counting(7))
+    family.start("proc_2", counting(8), pty=True)
+    for _ in range(4):
+        family.kill(getattr(family, who))
+    check(family, "proc_1", 7)
+    check(family, "proc_2", 8)
+
+
+def test_both_may_die_and_a_pipe_child_does_not_notice(family: Family) -> None:
+    family.start("proc_1", counting(7))
+    family.kill(family.anchor, family.keeper)
+    check(family, "proc_1", 7)
+
+
+def test_what_ends_between_two_keepers_is_known_to_the_anchor(family: Family) -> None:
+    """On any kernel: the anchor is the parent then, and writes down what it reaps."""
+    family.start("proc_1", "read x; echo last words; exit 33", stdin=True)
+    family.write("proc_1", b"go\n")
+    os.kill(family.keeper, signal.SIGKILL)
+    assert family.reconnect() and family.exit_of("proc_1")["code"] == 33
+    assert family.complete("proc_1") == b"last words\n"
+
+
+def test_input_goes_on_with_the_next_byte(family: Family) -> None:
+    family.start("proc_1", "cat; exit 3", stdin=True)
+    family.start("proc_2", "stty raw -echo; echo ready; head -c 40000; exit 4", pty=True)
+    eventually(lambda: b"ready" in family.output("proc_2"))
+    data = b"".join(b"%07d\n" % number for number in range(5000))
+    for at in range(0, len(data), 8000):
+        for process_id in ("proc_1", "proc_2"):
+            assert family.write(process_id, data[at : at + 8000], at) == at + 8000
+        family.kill(family.keeper if at % 16000 else family.anchor)
+    family.line.ask("close_stdin", id="proc_1")
+    assert family.exit_of("proc_1")["code"] == 3
+    assert family.complete("proc_1") == data
+    assert family.exit_of("proc_2")["code"] == 4
+    assert family.complete("proc_2").partition(b"ready")[2].lstrip(b"\r\n") == data
+
+
+class Holder:
+    """A third pair of hands, as the daemon is."""
+
+    def __init__(self, family: Family) -> None:
+        self._store = depot.Store()
+        self._sock = self._connect(family)
+        depot.send(self._sock, {"op": "offered"}, [])
+
+    def names(self, process_id: str) -> set[str]:
+        while True:
+            try:
+                received = depot.receive(self._sock)
+            except BlockingIOError:
+                return set(self._store.held.get(process_id, {}))
+            if received is None:
+                return set(self._store.held.get(process_id, {}))
+            header, fds = received
+            if header["op"] == "hold":
+                self._store.hold(header["id"], header["names"], fds)
+            else:
+                self._store.drop(header["id"], header["names"])
+
+    def offer(self, family: Family) -> None:
+        self._sock.close()
+        self._sock = self._connect(family)
+        for process_id, fds in self._store.held.items():
+            header = {"op": "offer", "id": process_id, "names": list(fds)}
+            depot.send(self._sock, header, list(fds.values()))
+        depot.send(self._sock, {"op": "offered"}, [])
+
+    def close(self) -> None:
+        self._sock.close()
+        for process_id in list(self._store.held):
+            self._store.drop(process_id, None)
+
+    def _connect(self, family: Family) -> socket.socket:
+        sock = eventually(lambda: connect(family.place, "depot.sock", socket.SOCK_SEQPACKET))
+        sock.setblocking(False)
+        return sock
+
+
+@pytest.fixture
+def holder(family: Family) -> Iterator[Holder]:
+    holder = Holder(family)
+    yield holder
+    holder.close()
+
+
+def test_with_a_third_holder_terminals_survive_both(family: Family, holder: Holder) -> None:
+    family.start("proc_1", counting(7), pty=True)
+    family.start("proc_2", "stty -echo; read a; read b; echo $a $b; exit 9", pty=True)
+    family.write("proc_2", b"one\r")
+    wanted = {"pty", "outr", "outw", "inr", "inw", "journal", "pidfd"}
+    eventually(lambda: holder.names("proc_1") == holder.names("proc_2") == wanted)
+    family.kill(family.anchor, family.keeper)
+    holder.offer(family)
+    check(family, "proc_1", 7)
+    family.write("proc_2", b"two\r", at=4)
+    assert family.exit_of("proc_2")["code"] == 9
+    assert b"one two" in family.complete("proc_2")
+
+
+def test_with_a_third_holder_an_exit_in_between_is_known(family: Family, holder: Holder) -> None:
+    family.start("proc_1", "read x; echo last words; exit 33", stdin=True)
+    eventually(lambda: "pidfd" in holder.names("proc_1"))
+    family.write("proc_1", b"go\n")
+    family.kill(family.anchor, family.keeper)
+    holder.offer(family)
+    assert family.exit_of("proc_1")["code"] == 33
+    assert family.complete("proc_1") == b"last words\n"
+
+
+def test_holders_let_go_of_what_ended(family: Family, holder: Holder) -> None:
+    family.start("proc_1", "cat", stdin=True)
+    eventually(lambda: "stdin" in holder.names("proc_1"))
+    family.line.ask("close_stdin", id="proc_1")
+    # End of input is real only when everyone has let go of the write end.
+    eventually(lambda: holder.names("proc_1") == {"out", "pidfd"} or not holder.names("proc_1"))
+    family.complete("proc_1")
+    eventually(lambda: holder.names("proc_1") == set())
+
+
+def test_an_exit_that_nobody_saw_is_said_to_be_unknown(family: Family) -> None:
+    report = family.start("proc_1", "sleep 300")
+    for pid in (family.anchor, family.keeper):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (family.anchor, family.keeper, report["born"]["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not os.path.exists(f"/proc/{report['born']['pid']}"))
+    family.launch()
+    eventually(family.reconnect)
+    ended = family.exit_of("proc_1")
+    assert (ended["code"], ended["signal"], ended["witness"]) == (None, None, None)
+
+
+def test_a_command_that_was_not_let_go_never_runs(family: Family, tmp_path: Path) -> None:
+    """A bundle whose start a crash interrupted is removed, and the spare that was meant for it cannot claim it."""
+    directory = f"{family.place}/live/proc_1"
+    os.mkdir(directory)
+    Path(f"{directory}/{bundle.PENDING}").write_bytes(bundle.new_state({"pid": 1}))
+    family.kill(family.keeper)
+    assert not os.path.exists(directory)
+    assert family.line.ask("usage")["live"] == 0
+
+
+def test_a_broken_bundle_harms_no_other(family: Family) -> None:
+    family.start("proc_1", counting(7))
+    os.mkdir(f"{family.place}/live/proc_2")
+    Path(f"{family.place}/live/proc_2/{bundle.STATE}").write_bytes(b"\xff garbage" * 100)
+    family.kill(family.keeper)
+    check(family, "proc_1", 7)
+
+
+def test_without_a_daemon_and_without_work_the_family_ends(family: Family) -> None:
+    family.start("proc_1", "sleep 300")
+    family.line.ask("leave")
+    family.line.close()
+    family.reconnect()
+    family.line.ask("leave")
+    family.stop("proc_1", grace=0)
+    family.line.close()
+    eventually(lambda: not os.path.exists(f"/proc/{family.keeper}/exe"))
+    eventually(lambda: not os.path.exists(f"{family.place}/keeper.sock"))
