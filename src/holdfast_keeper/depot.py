@@ -31,7 +31,7 @@ def send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """The next datagram; None at the end of the conversation. Raises BlockingIOError when there is none yet."""
     try:
-        data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
+        data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
     except ConnectionError:
         return None
     if not data:

@@ -6,7 +6,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from holdfast_keeper import farewell, groups
+from holdfast_keeper import farewell, groups, points
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.loop import READ
 
@@ -52,12 +52,13 @@ class Ends:
     def complete(self, hold: Hold) -> None:
         """When all is said and written: move the bundle to done/ and let go of everything."""
         keeper = self._keeper
-        if not hold.is_complete or keeper.holds.get(hold.id) is not hold:
+        if not hold.is_complete or not keeper.holds_still(hold):
             return
         del keeper.holds[hold.id]
         keeper.flow.end(hold)
         os.rename(hold.directory, keeper.place.done(hold.id))
         hold.directory = keeper.place.done(hold.id)
+        points.reach("bundle-done")
         keeper.withdraw(hold.id)
         report = hold.report()
         hold.close(keeper.quota)
@@ -73,16 +74,20 @@ class Ends:
 
     def _bury(self, hold: Hold, tries: int) -> None:
         keeper = self._keeper
-        if keeper.holds.get(hold.id) is not hold or hold.exit is not None:
+        if not keeper.holds_still(hold) or hold.exit is not None:
             return
         status = farewell.learn(hold)
         if status is None and tries > 1:
             self._loop.after(_STATUS_PAUSE, keeper.guarded(hold, lambda: self._bury(hold, tries - 1)))
             return
+        points.reach("exit-learned")
         farewell.say(hold, status)
+        points.reach("exit-recorded")
         keeper.tell({"fact": "ended", "id": hold.id, "report": hold.report()})
+        points.reach("exit-told")
         self._unburied.pop(hold.born["pid"], None)
         farewell.reap(hold)
+        points.reach("exit-reaped")
         keeper.flow.tell_waiters(hold)
         keeper.stopper.look(hold.id)
         self.complete(hold)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast_keeper import points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.loop import HANGUP, READ, WRITE
-from holdfast_keeper.pump import is_no_room
+from holdfast_keeper.pump import Pump, is_no_room
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -43,6 +45,8 @@ class Flow:
         for name, pump in hold.pumps.items():
             if not pump.closed:
                 self._watch_output(hold, name)
+                # A predecessor may have died with bytes on their way, of which no descriptor tells.
+                self._loop.after(0, self._keeper.guarded(hold, partial(self._output, hold, name)))
         self.feed(hold)
 
     def end(self, hold: Hold) -> None:
@@ -63,10 +67,12 @@ class Flow:
 
     def feed(self, hold: Hold) -> None:
         """Pass on what was written to the command, and end its input when that was asked for."""
-        if hold.input is None:
+        if hold.input is None or not self._keeper.holds_still(hold):
             return
+        points.reach("input-written")
         try:
             more = hold.input.move()
+            points.reach("input-moved")
         except OSError as gone:
             if gone.errno not in (errno.EPIPE, errno.EIO):
                 raise
@@ -82,19 +88,26 @@ class Flow:
 
     def _output(self, hold: Hold, name: str) -> None:
         pump = hold.pumps[name]
+        if not self._keeper.holds_still(hold) or pump.closed:
+            return  # its descriptors may belong to somebody else by now
         first = pump.log.first
+        points.reach("output-seen")
         try:
             pump.move()
+            points.reach("output-moved")
         except OSError as error:
             if not is_no_room(error):
                 raise
             self._wait_for_room(hold, name)
-        if pump.closed:
-            self._loop.unwatch(pump.source)
+        self._forget_closed(pump)
         if pump.log.first != first:
             self._keeper.tell({"fact": "trimmed", "id": hold.id, "stream": name, "first": pump.log.first})
         self.tell_waiters(hold)
         self._keeper.ends.complete(hold)
+
+    def _forget_closed(self, pump: Pump) -> None:
+        if pump.closed:
+            self._loop.unwatch(pump.source)
 
     def _wait_for_room(self, hold: Hold, name: str) -> None:
         """The bytes stay in the pipe; the command waits when that is full, and nothing is lost."""
@@ -106,7 +119,7 @@ class Flow:
 
     def _look_for_room(self, hold: Hold, name: str) -> None:
         pump = hold.pumps[name]
-        if self._keeper.holds.get(hold.id) is not hold or pump.closed:
+        if not self._keeper.holds_still(hold) or pump.closed:
             return
         before = pump.log.end
         self._watch_output(hold, name)

@@ -77,6 +77,10 @@ class Keeper:
         self.flow.begin(hold)
         self.ends.complete(hold)
 
+    def holds_still(self, hold: Hold) -> bool:
+        """Whether this very hold is still in charge: timers and queued events may outlive it."""
+        return self.holds.get(hold.id) is hold
+
     def report(self, process_id: str) -> dict[str, Any] | None:
         """What is known of a process, held or not; None when nothing is."""
         hold = self.holds.get(process_id)

@@ -20,7 +20,7 @@ import sys
 import termios
 from typing import NoReturn
 
-from holdfast_keeper import bundle, groups, kernel
+from holdfast_keeper import bundle, groups, kernel, points
 
 #: A spare that fails says so in one datagram; one that runs the command says nothing more.
 _REPORT_SIZE = 4096
@@ -114,6 +114,7 @@ def _become(conversation: socket.socket, directory: str) -> None:
         stage = "exec"
         os.umask(spec["umask"])
         program = _find_program(spec["argv"][0], spec["env"])
+        points.reach("spare-ready")
         os.rename(f"{directory}/{bundle.PENDING}", f"{directory}/{bundle.STATE}")
         claimed = True
         os.execve(program, spec["argv"], spec["env"])

@@ -7,7 +7,7 @@ import errno as errors
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, groups
+from holdfast_keeper import bundle, groups, points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold
@@ -119,9 +119,12 @@ class Starter:
         launch = Launch(process_id, self._keeper.place.live(process_id), spec, nest)
         try:
             launch.prepare()
+            points.reach("start-prepared")
             launch.write_born(spare)
             self._keeper.deposit(process_id, launch.fds, spare.pid)
+            points.reach("start-deposited")
             spare.become(launch.directory)
+            points.reach("start-let-go")
         except OSError as failed:
             spare.conversation.close()
             launch.fds.setdefault("pidfd", spare.pidfd)
@@ -154,6 +157,7 @@ class Starter:
     def _started(self, attempt: _Attempt) -> None:
         launch = attempt.launch
         launch.started()
+        points.reach("start-seen")
         state = bundle.State(launch.born, None, None, None)
         hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True)
         report = hold.report()

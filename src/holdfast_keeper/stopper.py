@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle
+from holdfast_keeper import bundle, points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.hold import Hold, tree_of
 from holdfast_keeper.ladder import Ladder
@@ -42,6 +42,7 @@ class Stopper:
             hold = self._keeper.holds.get(process_id)
             if hold is not None and hold.exit is None and hold.stop is None:
                 hold.record_stop({**stop, "at": now, "forced": False})
+                points.reach("stop-recorded")
             end = self._ends[process_id] = _End(Ladder(tree, stop["signal"], stop["grace"], now))
         end.askers.append(asker)
         self.look(process_id)

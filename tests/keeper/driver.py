@@ -30,7 +30,7 @@ class Line:
 
     def __init__(self, place: str) -> None:
         self._sock = eventually(lambda: connect(place, "keeper.sock", socket.SOCK_STREAM))
-        self._sock.settimeout(30)
+        self._sock.settimeout(8)
         self._decoder = protocol.Decoder()
         self._rid = 0
         self._answers: dict[int, dict[str, Any]] = {}

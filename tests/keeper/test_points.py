@@ -1,0 +1,92 @@
+"""SIGKILL at chosen points: between any two steps of a start, an end, a kill, a move of bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.keeper.driver import Family
+from tests.support import eventually
+
+STARTS = ["start-prepared", "start-deposited", "start-let-go", "start-seen", "spare-ready"]
+FLOWS = ["output-seen", "output-moved", "segment-started", "input-written", "input-moved"]
+ENDS = ["exit-learned", "exit-recorded", "exit-told", "exit-reaped", "bundle-done", "stop-recorded"]
+
+#: A shell hears a signal between two commands, or during a read that has begun; so it reads again and again.
+PATIENT = "while :; do read -t 0.05 -u 9; done"
+DATA = b"".join(b"%07d\n" % number for number in range(40_000))
+
+
+def dying_at(point: str, directory: Path) -> Family:
+    return Family(directory, HOLDFAST_DIE_AT=point, HOLDFAST_DIE_MARK=str(directory / "died"))
+
+
+def again(family: Family) -> None:
+    eventually(family.reconnect)
+
+
+@pytest.mark.parametrize("point", STARTS)
+@pytest.mark.parametrize("pty", [False, True])
+def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point: str, pty: bool) -> None:
+    """Asked again with the same id, as the daemon does, the command has run exactly once."""
+    family = dying_at(point, tmp_path)
+    try:
+        command = f"echo ran >> {tmp_path}/times; echo hello; exit 5"
+        try:
+            family.start("proc_1", command, pty=pty)
+        except ConnectionError:
+            again(family)
+            family.start("proc_1", command, pty=pty)
+        assert (tmp_path / "died").exists()
+        assert family.exit_of("proc_1")["code"] == 5
+        assert family.complete("proc_1").strip() == b"hello"
+        assert (tmp_path / "times").read_text() == "ran\n"
+    finally:
+        family.close()
+
+
+@pytest.mark.parametrize("point", [*FLOWS, *ENDS])
+@pytest.mark.parametrize("pty", [False, True])
+def test_bytes_and_exit_code_do_not_care_when_the_keeper_dies(tmp_path: Path, point: str, pty: bool) -> None:
+    family = dying_at(point, tmp_path)
+    prepare = "stty raw -echo 2>/dev/null; printf up"
+    command = f"{prepare}; head -c {len(DATA)}; trap 'exit 9' TERM; exec 9<> <(:); printf end; {PATIENT}"
+    try:
+        try:
+            family.start("proc_1", command, pty=pty, stdin=True, log_cap=1 << 20)
+        except ConnectionError:
+            again(family)
+        _feed(family, DATA)
+        eventually(lambda: family.output("proc_1").endswith(b"end"))
+        try:
+            family.stop("proc_1")
+        except ConnectionError:
+            again(family)
+            family.stop("proc_1")
+        assert family.complete("proc_1") == b"up" + DATA + b"end"
+        eventually((tmp_path / "died").exists)
+        again(family)
+        ended = family.exit_of("proc_1")
+        assert ended["code"] == 9, ended
+        assert family.line.ask("report", id="proc_1")["stop"]["by"] == "tester"
+    finally:
+        family.close()
+
+
+def _feed(family: Family, data: bytes) -> None:
+    """Write it all; a piece whose answer was cut off is written again at the same place."""
+    eventually(lambda: _output(family).startswith(b"up"))
+    at = 0
+    while at < len(data):
+        try:
+            at = family.write("proc_1", data[at : at + 20_000], at)
+        except ConnectionError:
+            again(family)
+
+
+def _output(family: Family) -> bytes:
+    try:
+        return family.output("proc_1")
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,105 @@
+"""What tests share: waiting for a condition, calling the command line, ending an instance."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T | None], timeout: float = 10.0, pause: float = 0.01) -> T:
+    """The condition's first true value. AssertionError when there is none in time."""
+    until = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise AssertionError(f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}")
+        time.sleep(pause)
+
+
+def run_cli(
+    *arguments: str, input: bytes | None = None, env: Mapping[str, str] | None = None, timeout: float = 60.0
+) -> subprocess.CompletedProcess[bytes]:
+    """`holdfast ARGUMENTS…` as a user would call it. `env` comes on top of the test's environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *arguments],
+        input=input,
+        stdin=subprocess.DEVNULL if input is None else None,
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        timeout=timeout,
+        check=False,
+    )
+
+
+def processes_of(home: str) -> list[int]:
+    """Every living process of an instance: ours by their arguments or environment, held ones by their environment."""
+    spared = _ancestors(os.getpid())
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [pid for pid in pids if pid not in spared and _belongs(pid, os.fsencode(home))]
+
+
+def end_instance(home: str) -> None:
+    """End everything of an instance, first by asking and then by force. AssertionError when something is left."""
+    if not processes_of(home):
+        return
+    if os.path.exists(f"{home}/daemon.sock"):
+        _ask_to_end(home)
+    eventually(lambda: not _force(home), timeout=20.0)
+
+
+def _ask_to_end(home: str) -> None:
+    for arguments in (("kill", "--all", "--grace", "0.1"), ("daemon", "stop")):
+        try:
+            run_cli(*arguments, env={"HOLDFAST_HOME": home}, timeout=20.0)
+        except subprocess.TimeoutExpired:
+            return
+
+
+def _force(home: str) -> list[int]:
+    """One round: those found are stopped first, so that none of them starts another in place of a killed one."""
+    found = processes_of(home)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in found:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+    return found
+
+
+def _belongs(pid: int, home: bytes) -> bool:
+    if _is_zombie(pid):
+        return False
+    named = [word.removeprefix(b"HOLDFAST_HOME=") for word in _read(pid, "environ").split(b"\0")]
+    named += _read(pid, "cmdline").split(b"\0")
+    return any(word == home or word.startswith(home + b"/") for word in named)
+
+
+def _is_zombie(pid: int) -> bool:
+    return _read(pid, "stat").rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+
+
+def _ancestors(pid: int) -> set[int]:
+    found: set[int] = set()
+    while pid:
+        found.add(pid)
+        fields = _read(pid, "stat").rpartition(b")")[2].split()
+        pid = int(fields[1]) if fields else 0
+    return found
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:  # it ended meanwhile, or belongs to somebody else
+        return b""
