@@ -61,8 +61,5 @@ def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
 
 def _was_let_go(directory: str) -> bool:
     """Whether the command of a bundle runs or has run. One that was not let go yet never will be, after this."""
-    try:
-        os.rename(f"{directory}/{bundle.PENDING}", f"{directory}/void")
-    except FileNotFoundError:
-        return os.path.exists(f"{directory}/{bundle.STATE}")
-    return False
+    bundle.void_pending(directory)
+    return os.path.exists(f"{directory}/{bundle.STATE}")

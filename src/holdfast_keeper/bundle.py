@@ -3,8 +3,8 @@
     live/<id>/            while the command runs or something still writes to its output
     done/<id>/            afterwards, until it is forgotten
         spec.json         what was asked for (0600: it holds the environment)
-        pending           the state file before the command was let go
-        state             the same file, renamed by the child itself just before exec
+        pending-<pid>     the state file before the command was let go, named for the process that may become it
+        state             the same file, renamed by that process itself just before exec
         in.fifo out.fifo err.fifo
         out.<offset>      log segments, named by the offset of their first byte
         err.<offset>      likewise, when the streams are kept apart
@@ -23,7 +23,7 @@ LIVE = "live"
 DONE = "done"
 
 SPEC = "spec.json"
-PENDING = "pending"
+_PENDING = "pending-"
 STATE = "state"
 STDIN = "in.fifo"
 FIFO = {"out": "out.fifo", "err": "err.fifo"}
@@ -45,6 +45,21 @@ class State(NamedTuple):
     stop: Slot | None
     exit: Slot | None
     witness: Slot | None
+
+
+def pending(pid: int) -> str:
+    """The name of the state file that only this process can claim."""
+    return f"{_PENDING}{pid}"
+
+
+def void_pending(directory: str) -> None:
+    """See to it that a command which was not let go yet never will be."""
+    for name in os.listdir(directory):
+        if name.startswith(_PENDING):
+            try:
+                os.rename(f"{directory}/{name}", f"{directory}/void")
+            except FileNotFoundError:
+                continue  # claimed at this very moment
 
 
 def encode_slot(value: Slot) -> bytes:

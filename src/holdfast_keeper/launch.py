@@ -20,15 +20,15 @@ Spec = dict[str, Any]
 
 
 class Nest:
-    """A bundle that waits for its command."""
+    """A bundle that waits for its command, which the process with this pid may become."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, pid: int) -> None:
         self.directory = directory
         os.mkdir(directory, 0o700)
         os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
         self.out = hold.open_fifo(directory, "out")
         self._spec = _create(f"{directory}/{bundle.SPEC}")
-        self._state = _create(f"{directory}/{bundle.PENDING}")
+        self._state = _create(f"{directory}/{bundle.pending(pid)}")
         os.write(self._state, b" " * bundle.STATE_SIZE)
 
     def write_spec(self, spec: Spec) -> None:
@@ -51,7 +51,6 @@ class Launch:
     """A command that a spare is about to become."""
 
     def __init__(self, process_id: str, directory: str, spec: Spec, nest: Nest) -> None:
-        """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
         self.id = process_id
         self.directory = directory
         self.spec = spec
@@ -60,16 +59,19 @@ class Launch:
         #: Ends that only the command keeps; held until it has them.
         self._for_command: list[int] = []
         self._nest = nest
+        #: The command's end of its terminal, where it has one.
+        self.terminal: int | None = None
 
     def prepare(self) -> None:
+        """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
         os.rename(self._nest.directory, self.directory)
         if self.spec["pty"]:
             os.close(self._nest.out)
-            self._nest.write_spec({**self.spec, "terminal": self._open_terminal()})
+            self._open_terminal()
         else:
             self.fds["out"] = self._nest.out
             self._open_pipes()
-            self._nest.write_spec(self.spec)
+        self._nest.write_spec(self.spec)
 
     def write_born(self, spare: Spare) -> None:
         """Record who the command will be. It counts only once the spare has claimed it."""
@@ -102,17 +104,16 @@ class Launch:
         self.fds.clear()
         bundle.remove(self.directory)
 
-    def _open_terminal(self) -> str:
-        master, slave = os.openpty()
-        self.fds["pty"] = master
-        self._for_command.append(slave)
+    def _open_terminal(self) -> None:
+        self.fds["pty"], self.terminal = os.openpty()
+        self._for_command.append(self.terminal)
+        master = self.fds["pty"]
         kernel.set_window_size(master, self.spec["cols"], self.spec["rows"])
         self.fds["outr"], self.fds["outw"] = os.pipe()
         self.fds["inr"], self.fds["inw"] = os.pipe()
         for fd in self.fds.values():
             os.set_blocking(fd, False)
         self.fds["journal"] = Journal.create().fd
-        return os.ttyname(slave)
 
     def _open_pipes(self) -> None:
         if self.spec["split"]:

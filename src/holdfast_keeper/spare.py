@@ -26,6 +26,7 @@ from holdfast_keeper import bundle, groups, kernel, points
 _REPORT_SIZE = 4096
 
 _MAX_FD = 1 << 20
+_LONGEST_PATH = 1 << 14
 
 
 class Spare:
@@ -38,9 +39,9 @@ class Spare:
         self.conversation = conversation
         self.group = group
 
-    def become(self, directory: str) -> None:
-        """Let it run the command of this bundle. Raises OSError when the spare is no more."""
-        self.conversation.send(directory.encode(errors="surrogateescape"))
+    def become(self, directory: str, terminal: int | None) -> None:
+        """Let it run the command of this bundle, on this terminal. Raises OSError when the spare is no more."""
+        socket.send_fds(self.conversation, [os.fsencode(directory)], [] if terminal is None else [terminal])
 
     def failure(self) -> tuple[str, int | None, str] | None:
         """Once the conversation is readable: stage, errno and text of what went wrong; None when it says nothing."""
@@ -92,30 +93,30 @@ def _live(conversation: socket.socket, group: str | None, file_limit: tuple[int,
         if group is not None:
             groups.join(group)
         _rehearse()
-        directory = conversation.recv(1 << 16).decode(errors="surrogateescape")
+        directory, fds, _, _ = socket.recv_fds(conversation, _LONGEST_PATH, 1, socket.MSG_CMSG_CLOEXEC)
         if directory:
-            _become(conversation, directory)
+            _become(conversation, os.fsdecode(directory), *fds)
     except BaseException as unexpected:  # noqa: BLE001 - whatever it is, it must not return into the keeper's stack
         with contextlib.suppress(OSError):
             conversation.send(_report("setup", unexpected))
     os._exit(127)
 
 
-def _become(conversation: socket.socket, directory: str) -> None:
+def _become(conversation: socket.socket, directory: str, terminal: int | None = None) -> None:
     stage = "setup"
     claimed = False
     try:
         with open(f"{directory}/{bundle.SPEC}", "rb") as file:
             spec = json.load(file)
-        stage = "terminal" if spec["pty"] else "setup"
-        _take_streams(directory, spec)
+        stage = "terminal" if terminal is not None else "setup"
+        _take_streams(directory, spec, terminal)
         stage = "cwd"
         os.chdir(spec["cwd"])
         stage = "exec"
         os.umask(spec["umask"])
         program = _find_program(spec["argv"][0], spec["env"])
         points.reach("spare-ready")
-        os.rename(f"{directory}/{bundle.PENDING}", f"{directory}/{bundle.STATE}")
+        os.rename(f"{directory}/{bundle.pending(os.getpid())}", f"{directory}/{bundle.STATE}")
         claimed = True
         os.execve(program, spec["argv"], spec["env"])
     except (OSError, ValueError) as failed:
@@ -136,9 +137,8 @@ def _rehearse() -> None:
         os.rename("/nowhere/a", "/nowhere/b")
 
 
-def _take_streams(directory: str, spec: dict[str, object]) -> None:
-    if spec["pty"]:
-        terminal = os.open(str(spec["terminal"]), os.O_RDWR)
+def _take_streams(directory: str, spec: dict[str, object], terminal: int | None) -> None:
+    if terminal is not None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         streams = (terminal, terminal, terminal)
     else:

@@ -103,11 +103,11 @@ class Starter:
 
     def _make_pair(self) -> _Pair:
         self._nest_count += 1
-        nest = Nest(f"{self._nests}/{self._nest_count}")
+        spare = fork_spare(self._keeper.groups.make(), self._keeper.place.file_limit)
         try:
-            return _Pair(fork_spare(self._keeper.groups.make(), self._keeper.place.file_limit), nest)
+            return _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
         except OSError:
-            nest.discard()
+            spare.dismiss()
             raise
 
     def _attempt(self, process_id: str, spec: dict[str, Any], askers: list[Asker], tries: int) -> None:
@@ -123,7 +123,7 @@ class Starter:
             launch.write_born(spare)
             self._keeper.deposit(process_id, launch.fds, spare.pid)
             points.reach("start-deposited")
-            spare.become(launch.directory)
+            spare.become(launch.directory, launch.terminal)
             points.reach("start-let-go")
         except OSError as failed:
             spare.conversation.close()
