@@ -13,6 +13,9 @@ from holdfast_keeper.hold import Hold, reopen
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
+#: How long a living holder may take to come back with the descriptors that we lack.
+OFFER_TIME = 3.0
+
 
 def adopt_everything(keeper: Keeper, inherited: dict[str, Descriptors]) -> None:
     """Hold every command that a predecessor held. Nothing is started again."""
@@ -22,6 +25,13 @@ def adopt_everything(keeper: Keeper, inherited: dict[str, Descriptors]) -> None:
     for fds in inherited.values():
         for fd in fds.values():
             os.close(fd)
+
+
+def may_be_offered(hold: Hold) -> bool:
+    """Whether it lacks something that a living holder could still come back with."""
+    if hold.exit is not None:
+        return False
+    return "pidfd" not in hold.fds or (hold.born["stdin"] and hold.input is None)
 
 
 def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:
@@ -53,7 +63,10 @@ def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
     state = bundle.read_state(directory)
     if state is None or state.born is None:
         raise ValueError("a state file that says nothing")
+    inherited = set(fds)
     reopen(directory, state.born, fds)
+    opened = {name: fd for name, fd in fds.items() if name not in inherited}
+    keeper.deposit(process_id, opened, state.born["pid"])  # a new anchor has nothing yet
     hold = Hold(process_id, directory, state, fds, keeper.quota)
     keeper.hold(hold)
     keeper.stopper.resume(hold)

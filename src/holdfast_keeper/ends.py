@@ -7,14 +7,13 @@ import signal
 from typing import TYPE_CHECKING
 
 from holdfast_keeper import farewell, groups, points
+from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.loop import READ
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: How long a living holder may take to come back with the pidfd that we lack.
-_OFFER_TIME = 3.0
 #: The kernel, or whoever is the parent now, may need a moment until the status can be had.
 _STATUS_TRIES = 200
 _STATUS_PAUSE = 0.01
@@ -34,7 +33,7 @@ class Ends:
         if "pidfd" in hold.fds:
             self._loop.watch(hold.fds["pidfd"], READ, self._keeper.guarded(hold, lambda _: self._exited(hold)))
         else:
-            self._loop.after(_OFFER_TIME, lambda: self._bury(hold, tries=1))
+            self._loop.after(OFFER_TIME, lambda: self._bury(hold, tries=1))
 
     def listen_for_children(self) -> None:
         wake, wakeup = os.pipe()

@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -50,6 +51,7 @@ class Keeper:
         self._inherited = store.held
         self._anchor = depot.Holder(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._depots: list[depot.Holder] = []
+        self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._is_orphan = False
         self._is_sweeping = False
 
@@ -80,6 +82,10 @@ class Keeper:
     def holds_still(self, hold: Hold) -> bool:
         """Whether this very hold is still in charge: timers and queued events may outlive it."""
         return self.holds.get(hold.id) is hold
+
+    def is_awaiting(self, hold: Hold) -> bool:
+        """Whether what this hold lacks may still be offered: then it is too early to say that it is gone."""
+        return time.monotonic() < self._offers_until and adopt.may_be_offered(hold)
 
     def report(self, process_id: str) -> dict[str, Any] | None:
         """What is known of a process, held or not; None when nothing is."""
@@ -177,6 +183,7 @@ class Keeper:
 
     def _add_holder(self, holder: depot.Holder, offered: set[str]) -> None:
         self._depots.append(holder)
+        self._offers_until = 0.0
         everything = {hold.id: hold.fds for hold in self.holds.values()} | self.starter.descriptors()
         for process_id in offered - set(everything):
             holder.drop(process_id)

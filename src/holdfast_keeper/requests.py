@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 _END_OF_FILE = b"\x04"
+_NOT_YET_PAUSE = 0.01
+
+
+class NotYet(Exception):
+    """Too early to say: the request is looked at again."""
 
 
 class Refusal(Exception):
@@ -34,6 +39,8 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
         if "id" in message:
             _check_id(message["id"])
         answer = operation(keeper, connection, message)
+    except NotYet:
+        keeper.loop.after(_NOT_YET_PAUSE, lambda: _serve_again(keeper, connection, message))
     except Refusal as refusal:
         connection.refuse(rid, *refusal.args)
     except (KeyError, TypeError, ValueError) as wrong:
@@ -44,6 +51,11 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
     else:
         if answer is not None:
             connection.answer(rid, answer)
+
+
+def _serve_again(keeper: Keeper, connection: Connection, message: Message) -> None:
+    if connection.is_open:
+        serve(keeper, connection, message)
 
 
 def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
@@ -190,6 +202,8 @@ def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
 
 def _held(keeper: Keeper, message: Message) -> Hold:
     hold = keeper.holds.get(message["id"])
+    if hold is not None and keeper.is_awaiting(hold):
+        raise NotYet
     if hold is None or hold.exit is not None:
         known = keeper.report(message["id"])
         raise Refusal("not_found" if known is None else "ended", f"{message['id']} does not run")
