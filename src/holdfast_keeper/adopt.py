@@ -31,7 +31,11 @@ def may_be_offered(hold: Hold) -> bool:
     """Whether it lacks something that a living holder could still come back with."""
     if hold.exit is not None:
         return False
-    return "pidfd" not in hold.fds or (hold.born["stdin"] and hold.input is None)
+    return (
+        "pidfd" not in hold.fds
+        or (hold.is_terminal and "pty" not in hold.fds)
+        or (hold.born["stdin"] and hold.input is None)
+    )
 
 
 def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:

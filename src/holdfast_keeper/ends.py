@@ -75,6 +75,9 @@ class Ends:
         keeper = self._keeper
         if not keeper.holds_still(hold) or hold.exit is not None:
             return
+        if keeper.is_awaiting(hold):  # its last words may be in a terminal that is about to be offered
+            self._loop.after(_STATUS_PAUSE, keeper.guarded(hold, lambda: self._bury(hold, tries)))
+            return
         status = farewell.learn(hold)
         if status is None and tries > 1:
             self._loop.after(_STATUS_PAUSE, keeper.guarded(hold, lambda: self._bury(hold, tries - 1)))

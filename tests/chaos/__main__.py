@@ -29,6 +29,8 @@ def main() -> None:
         kills += verdict.kills
         bad += len(verdict.inexact) + len(verdict.wrong)
         print(f"seed {seed}: {verdict}; {kills} kills so far", flush=True)
+        for fault in (*verdict.inexact, *verdict.wrong):
+            print(f"  {fault}", flush=True)
         seed += 1
     print(f"{kills} kills, {bad} faults")
     sys.exit(bad > 0)

@@ -57,8 +57,15 @@ class Child:
     to_send: bytes = b""
     sent: int = 0
 
-    def is_right(self, output: bytes) -> bool:
-        return output.replace(b"\r\n", b"\n") == self.expected if self.is_terminal else output == self.expected
+    def fault_in(self, output: bytes) -> str | None:
+        """Where the output is not what was written; None when it is."""
+        if self.is_terminal:
+            output = output.replace(b"\r\n", b"\n")
+        if output == self.expected:
+            return None
+        kind = ("reader" if self.to_send else "writer") + (" on a terminal" if self.is_terminal else "")
+        same = len(os.path.commonprefix([output, self.expected]))
+        return f"{self.process_id} ({kind}): {len(output)} of {len(self.expected)} bytes, the same up to {same}"
 
 
 class Verdict(NamedTuple):
@@ -135,14 +142,12 @@ class Storm:
         eventually(is_whole, timeout=30)
 
     def _kill(self, victims: list[str]) -> int:
-        pids = [pid for role in victims for pid in find(self.home, role)]
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        return len(pids)
+        return sum(_kill(pid) for pid in [pid for role in victims for pid in find(self.home, role)])
 
     def _judge(self, client: holdfast.Client, children: list[Child], kills: int, doubles: int) -> Verdict:
         ended = {process.id: process for process in client.wait([child.process_id for child in children], timeout=120)}
-        inexact = [child.process_id for child in children if not child.is_right(self._output(client, child))]
+        faults = (child.fault_in(self._output(client, child)) for child in children)
+        inexact = [fault for fault in faults if fault is not None]
         wrong = [child.process_id for child in children if ended[child.process_id].exit_code != child.code]
         return Verdict(kills, doubles, len(children), inexact, wrong)
 
@@ -153,6 +158,14 @@ class Storm:
 def find(home: str, role: str) -> list[int]:
     """The processes that play this role in an instance, as /proc has them."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and _plays(int(name), home, role)]
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _plays(pid: int, home: str, role: str) -> bool:
