@@ -36,7 +36,7 @@ def test_a_grandchild_that_keeps_the_pipe_does_not_keep_the_command_running(fami
     assert not more
     eventually(lambda: Path(f"/proc/{leftover}/cmdline").read_text().startswith("sleep"))
     family.stop("proc_1")
-    assert not os.path.exists(f"/proc/{leftover}")
+    eventually(lambda: not os.path.exists(f"/proc/{leftover}"))
 
 
 def test_a_command_that_closes_its_output_still_runs(family: Family) -> None:
