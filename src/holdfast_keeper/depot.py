@@ -20,7 +20,7 @@ from holdfast_keeper.loop import READ, WRITE, Loop
 
 Descriptors = dict[str, int]
 
-_HEADER_SIZE = 4096
+_HEADER_SIZE = 1 << 14
 _MOST_AT_ONCE = 16
 
 
@@ -31,12 +31,18 @@ def send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """The next datagram; None at the end of the conversation. Raises BlockingIOError when there is none yet."""
     try:
-        data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
+        data, fds = receive_raw(sock)
     except ConnectionError:
         return None
-    if not data:
-        return None
-    return json.loads(data), list(fds)
+    return (json.loads(data), fds) if data else None
+
+
+def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """A datagram and its descriptors, which no command inherits (recv_fds itself does not see to that)."""
+    data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return data, list(fds)
 
 
 class Store:

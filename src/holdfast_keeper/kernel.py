@@ -27,7 +27,7 @@ _F_SETPIPE_SZ = 1031
 
 _SYS_CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x2_0000_0000
-_SIGCHLD = 17
+_CLONE_PARENT = 0x8000
 
 
 def become_subreaper() -> None:
@@ -79,22 +79,28 @@ def set_window_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def fork_into(group: str) -> int:
-    """As os.fork, for a process without threads; the child is born in the cgroup.
+def fork_for_parent(group: str | None) -> int:
+    """As os.fork, for a process without threads: the child is our sibling, and born in the cgroup.
 
     Joining a cgroup later makes every fork and exit on the machine wait for some milliseconds. Raises OSError where
     the kernel, or a sandbox, does not offer it.
     """
+    if group is None:
+        return _clone3(_CLONE_PARENT, 0)
     directory = os.open(group, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, directory)
-        pid = int(_locked_libc.syscall(_SYS_CLONE3, arguments, len(arguments)))
-        if pid < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        return pid
+        return _clone3(_CLONE_PARENT | _CLONE_INTO_CGROUP, directory)
     finally:
         os.close(directory)
+
+
+def _clone3(flags: int, group: int) -> int:
+    arguments = struct.pack("11Q", flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, group)
+    pid = int(_locked_libc.syscall(_SYS_CLONE3, arguments, len(arguments)))
+    if pid < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return pid
 
 
 _boot_id = ""

@@ -20,13 +20,12 @@ import sys
 import termios
 from typing import NoReturn
 
-from holdfast_keeper import bundle, groups, kernel, points
+from holdfast_keeper import bundle, depot, groups, kernel, points
 
 #: A spare that fails says so in one datagram; one that runs the command says nothing more.
 _REPORT_SIZE = 4096
 
 _MAX_FD = 1 << 20
-_LONGEST_PATH = 1 << 14
 
 
 class Spare:
@@ -57,10 +56,11 @@ class Spare:
 
 
 def fork_spare(group: str | None, file_limit: tuple[int, int]) -> Spare:
+    """A spare forked by the keeper itself."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid, joined = _fork(group)
+    pid = os.fork()
     if pid == 0:
-        _live(theirs, None if joined else group, file_limit)
+        live(theirs, group, file_limit)
     theirs.close()
     ours.setblocking(False)
     found = kernel.stat(pid)
@@ -68,23 +68,12 @@ def fork_spare(group: str | None, file_limit: tuple[int, int]) -> Spare:
     return Spare(pid, os.pidfd_open(pid), found.start, ours, group)
 
 
-def _fork(group: str | None) -> tuple[int, bool]:
-    """As os.fork; also, whether the child is in the group already."""
-    if group is not None:
-        try:
-            return kernel.fork_into(group), True
-        except OSError:
-            pass
-    return os.fork(), False
-
-
-def _live(conversation: socket.socket, group: str | None, file_limit: tuple[int, int]) -> NoReturn:
-    """The spare's own life. Ends in exec or _exit, whatever happens."""
+def live(conversation: socket.socket, group: str | None, file_limit: tuple[int, int]) -> NoReturn:
+    """The spare's own life, in a cgroup that it still has to join. Ends in exec or _exit, whatever happens."""
     try:
         gc.disable()
         signal.set_wakeup_fd(-1)
-        os.closerange(3, conversation.fileno())
-        os.closerange(conversation.fileno() + 1, _MAX_FD)
+        close_all_but(conversation.fileno())
         os.setsid()
         _default_signals()
         kernel.name_process("holdfast-spare")
@@ -93,13 +82,19 @@ def _live(conversation: socket.socket, group: str | None, file_limit: tuple[int,
         if group is not None:
             groups.join(group)
         _rehearse()
-        directory, fds, _, _ = socket.recv_fds(conversation, _LONGEST_PATH, 1, socket.MSG_CMSG_CLOEXEC)
+        directory, fds = depot.receive_raw(conversation)
         if directory:
             _become(conversation, os.fsdecode(directory), *fds)
     except BaseException as unexpected:  # noqa: BLE001 - whatever it is, it must not return into the keeper's stack
         with contextlib.suppress(OSError):
             conversation.send(_report("setup", unexpected))
     os._exit(127)
+
+
+def close_all_but(kept: int) -> None:
+    """Of what a fork brought along, only the three standard streams and this one are left."""
+    os.closerange(3, kept)
+    os.closerange(kept + 1, _MAX_FD)
 
 
 def _become(conversation: socket.socket, directory: str, terminal: int | None = None) -> None:

@@ -13,15 +13,16 @@ from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.loop import READ
+from holdfast_keeper.nursery import Nursery
 from holdfast_keeper.pump import is_no_room
-from holdfast_keeper.spare import Spare, fork_spare
+from holdfast_keeper.spare import Spare
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: Enough for an agent that starts a few commands in one go; a burst beyond forks as it goes.
+#: Enough for an agent that starts a few commands in one go; a burst beyond waits for the nursery.
 _AT_HAND = 3
-#: Forking takes a millisecond that the start just answered, and its exit, should not wait for.
+#: The start just answered, and its exit, should not have to share a processor with a fork.
 _REFILL_PAUSE = 0.003
 #: A spare that was killed before it could become anything is replaced this often.
 _TRIES = 3
@@ -36,17 +37,27 @@ class _Pair(NamedTuple):
     nest: Nest
 
 
+class _Wish(NamedTuple):
+    """A start that was asked for."""
+
+    id: str
+    spec: dict[str, Any]
+    askers: list[Asker]
+    tries: int = _TRIES
+
+
 class _Attempt(NamedTuple):
+    wish: _Wish
     launch: Launch
     spare: Spare
-    askers: list[Asker]
-    tries: int
 
 
 class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._at_hand: list[_Pair] = []
+        #: Starts for which no spare was at hand.
+        self._waiting: dict[str, _Wish] = {}
         self._under_way: dict[str, _Attempt] = {}
         self._is_refilling = False
         self._nests = f"{keeper.place.directory}/nests"
@@ -54,15 +65,16 @@ class Starter:
         os.makedirs(self._nests, mode=0o700, exist_ok=True)
         for name in os.listdir(self._nests):
             bundle.remove(f"{self._nests}/{name}")
+        self._nursery = Nursery(keeper.loop, keeper.place.file_limit, self._spare_came)
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._under_way)
+        return bool(self._under_way or self._waiting)
 
     def groups(self) -> set[str]:
         """The cgroups that are taken though no command is held in them yet."""
         spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in self._under_way.values()]
-        return {spare.group for spare in spares if spare.group is not None}
+        return {spare.group for spare in spares if spare.group is not None} | self._nursery.groups()
 
     def descriptors(self) -> dict[str, Descriptors]:
         """What commands need that are not held yet: a holder that arrives now must have these as well."""
@@ -74,16 +86,19 @@ class Starter:
         if known is not None:
             asker[0].answer(asker[1], known)
         elif process_id in self._under_way:
-            self._under_way[process_id].askers.append(asker)
+            self._under_way[process_id].wish.askers.append(asker)
+        elif process_id in self._waiting:
+            self._waiting[process_id].askers.append(asker)
         else:
-            self._attempt(process_id, spec, [asker], _TRIES)
+            self._grant(_Wish(process_id, spec, [asker]))
 
     def refill_soon(self) -> None:
-        if not self._is_refilling and len(self._at_hand) < _AT_HAND:
+        if not self._is_refilling and len(self._at_hand) + self._nursery.on_order < _AT_HAND:
             self._is_refilling = True
             self._keeper.loop.after(_REFILL_PAUSE, self._refill)
 
     def dismiss(self) -> None:
+        self._nursery.close()
         for pair in self._at_hand:
             pair.spare.dismiss()
             pair.nest.discard()
@@ -94,34 +109,48 @@ class Starter:
 
     def _refill(self) -> None:
         self._is_refilling = False
-        if not self._under_way:
-            try:
-                self._at_hand.append(self._make_pair())
-            except OSError:
-                return  # no room, no memory: the next start will say so
+        try:
+            self._nursery.order(self._keeper.groups.make())
+        except OSError:
+            return  # no room, no memory: the next start will say so
         self.refill_soon()
 
-    def _make_pair(self) -> _Pair:
-        self._nest_count += 1
-        spare = fork_spare(self._keeper.groups.make(), self._keeper.place.file_limit)
-        try:
-            return _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
-        except OSError:
-            spare.dismiss()
-            raise
-
-    def _attempt(self, process_id: str, spec: dict[str, Any], askers: list[Asker], tries: int) -> None:
-        try:
-            spare, nest = self._at_hand.pop(0) if self._at_hand else self._make_pair()
-        except OSError as failed:
-            _refuse(askers, _describe("setup", failed.errno, failed.strerror or str(failed), spec))
+    def _grant(self, wish: _Wish) -> None:
+        """With a spare at hand at once, otherwise as soon as one comes."""
+        if self._at_hand:
+            self._attempt(wish, self._at_hand.pop(0))
             return
-        launch = Launch(process_id, self._keeper.place.live(process_id), spec, nest)
+        self._waiting[wish.id] = wish
+        try:
+            if self._nursery.on_order < len(self._waiting):
+                self._nursery.order(self._keeper.groups.make())
+        except OSError as failed:
+            self._waiting.pop(wish.id, None)
+            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+
+    def _spare_came(self, spare: Spare) -> None:
+        self._nest_count += 1
+        try:
+            pair = _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
+        except OSError as failed:
+            spare.dismiss()
+            for wish in self._waiting.values():
+                _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+            self._waiting.clear()
+            return
+        if self._waiting:
+            self._attempt(self._waiting.pop(next(iter(self._waiting))), pair)
+        else:
+            self._at_hand.append(pair)
+
+    def _attempt(self, wish: _Wish, pair: _Pair) -> None:
+        spare = pair.spare
+        launch = Launch(wish.id, self._keeper.place.live(wish.id), wish.spec, pair.nest)
         try:
             launch.prepare()
             points.reach("start-prepared")
             launch.write_born(spare)
-            self._keeper.deposit(process_id, launch.fds, spare.pid)
+            self._keeper.deposit(wish.id, launch.fds, spare.pid)
             points.reach("start-deposited")
             spare.become(launch.directory, launch.terminal)
             points.reach("start-let-go")
@@ -129,10 +158,10 @@ class Starter:
             spare.conversation.close()
             launch.fds.setdefault("pidfd", spare.pidfd)
             self._withdraw(launch, spare)
-            _refuse(askers, _describe("setup", failed.errno, failed.strerror or str(failed), spec))
+            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
             return
-        attempt = _Attempt(launch, spare, askers, tries)
-        self._under_way[process_id] = attempt
+        attempt = _Attempt(wish, launch, spare)
+        self._under_way[wish.id] = attempt
         self._keeper.loop.watch(spare.conversation.fileno(), READ, lambda _: self._settle(attempt))
 
     def _settle(self, attempt: _Attempt) -> None:
@@ -147,11 +176,11 @@ class Starter:
             self._started(attempt)
             return
         self._withdraw(launch, spare)
-        if failure is None and attempt.tries > 1:  # the spare was killed before it became anything
-            self._attempt(launch.id, launch.spec, attempt.askers, attempt.tries - 1)
+        if failure is None and attempt.wish.tries > 1:  # the spare was killed before it became anything
+            self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
             return
         stage, errno, message = failure or ("setup", None, "it was killed before it could start")
-        _refuse(attempt.askers, _describe(stage, errno, message, launch.spec))
+        _refuse(attempt.wish, _describe(stage, errno, message, launch.spec))
         self._keeper.end_if_done()
 
     def _started(self, attempt: _Attempt) -> None:
@@ -161,7 +190,7 @@ class Starter:
         state = bundle.State(launch.born, None, None, None)
         hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True)
         report = hold.report()
-        for connection, rid in attempt.askers:
+        for connection, rid in attempt.wish.askers:
             connection.answer(rid, report)
         self._keeper.hold(hold)
 
@@ -174,8 +203,8 @@ class Starter:
             groups.remove(spare.group)
 
 
-def _refuse(askers: list[Asker], reason: tuple[str, str]) -> None:
-    for connection, rid in askers:
+def _refuse(wish: _Wish, reason: tuple[str, str]) -> None:
+    for connection, rid in wish.askers:
         connection.refuse(rid, *reason)
 
 

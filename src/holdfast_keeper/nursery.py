@@ -1,0 +1,151 @@
+"""Where spares come from: a process that does nothing but fork them, as children of the keeper.
+
+A fork makes every page of the forking process copy-on-write, which the keeper would pay for during the next start. The
+nursery is forked once, while the keeper is small, and pays instead; its children are born in their cgroup and belong
+to the keeper (CLONE_PARENT). Where that cannot be had, the keeper forks by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import NoReturn
+
+from holdfast_keeper import depot, kernel, log
+from holdfast_keeper.loop import READ, Loop
+from holdfast_keeper.spare import Spare, close_all_but, fork_spare, live
+
+
+class _Order:
+    """A spare that was asked for: its group, and our end of the conversation with it."""
+
+    __slots__ = ("conversation", "group")
+
+    def __init__(self, group: str | None, conversation: socket.socket) -> None:
+        self.group = group
+        self.conversation = conversation
+
+
+class Nursery:
+    """`on_spare` is called with each spare that was asked for, in order."""
+
+    def __init__(self, loop: Loop, file_limit: tuple[int, int], on_spare: Callable[[Spare], None]) -> None:
+        self._loop = loop
+        self._file_limit = file_limit
+        self._on_spare = on_spare
+        self._orders: deque[_Order] = deque()
+        self._line: socket.socket | None = None
+        self._open()
+
+    @property
+    def on_order(self) -> int:
+        return len(self._orders)
+
+    def groups(self) -> set[str]:
+        return {order.group for order in self._orders if order.group is not None}
+
+    def order(self, group: str | None) -> None:
+        """Ask for a spare. Raises OSError when none can be had at all."""
+        if self._line is None:
+            self._on_spare(fork_spare(group, self._file_limit))
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            depot.send(self._line, {"group": group}, [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._orders.append(_Order(group, ours))
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._loop.unwatch(self._line.fileno())
+            self._line.close()
+            self._line = None
+        while self._orders:
+            self._orders.popleft().conversation.close()
+
+    def _open(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if os.fork() == 0:
+            _nurse(theirs, self._file_limit)
+        theirs.close()
+        ours.setblocking(False)
+        self._line = ours
+        self._loop.watch(ours.fileno(), READ, lambda _: self._answered())
+
+    def _answered(self) -> None:
+        assert self._line is not None
+        try:
+            answer = self._line.recv(64)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            answer = b""
+        if not answer:
+            self._reopen()
+            return
+        order = self._orders.popleft()
+        pid = int(answer)
+        if pid:
+            self._born(order, pid)
+        else:
+            log.say("keeper: no nursery on this system, forking by itself")
+            groups = [order.group, *(other.group for other in self._orders)]
+            order.conversation.close()
+            self.close()
+            self._order_again(groups)
+
+    def _born(self, order: _Order, pid: int) -> None:
+        order.conversation.setblocking(False)
+        found = kernel.stat(pid)
+        assert found is not None, "an unreaped child has an entry in /proc"
+        self._on_spare(Spare(pid, os.pidfd_open(pid), found.start, order.conversation, order.group))
+
+    def _reopen(self) -> None:
+        """The nursery was killed: what it did not deliver is ordered from a new one."""
+        groups = [order.group for order in self._orders]
+        self.close()
+        self._open()
+        self._order_again(groups)
+
+    def _order_again(self, groups: list[str | None]) -> None:
+        with contextlib.suppress(OSError):
+            for group in groups:
+                self.order(group)
+
+
+def _nurse(line: socket.socket, file_limit: tuple[int, int]) -> NoReturn:
+    """The nursery's own life: fork what is ordered, until the keeper is gone."""
+    try:
+        signal.set_wakeup_fd(-1)
+        close_all_but(line.fileno())
+        kernel.name_process("holdfast-nurse")
+        while True:
+            received = depot.receive(line)
+            if received is None:
+                break
+            request, (conversation,) = received
+            line.send(b"%d" % _deliver(line, request["group"], conversation, file_limit))
+            os.close(conversation)
+    except OSError:
+        pass  # the keeper is gone
+    os._exit(0)
+
+
+def _deliver(line: socket.socket, group: str | None, conversation: int, file_limit: tuple[int, int]) -> int:
+    """The pid of a new spare; 0 where the kernel, or a sandbox, does not let us make one for our parent."""
+    try:
+        pid = kernel.fork_for_parent(group)
+    except OSError:
+        return 0
+    if pid == 0:
+        line.detach()
+        live(socket.socket(fileno=conversation), None, file_limit)
+    return pid
