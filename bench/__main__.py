@@ -1,0 +1,66 @@
+"""python -m bench"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from bench import page
+from bench.child import child_command
+from bench.figure import Figure
+from bench.measures import MEASURES
+from bench.peers import open_peers
+from bench.plot import plot
+from bench.report import document, machine, table
+from bench.run import Run
+from bench.scale import FULL, QUICK
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    options = parse()
+    scale = QUICK if options.quick else FULL
+    figures: list[Figure] = []
+    with open_peers(not options.no_peers) as peers:
+        run = Run(scale, peers, child_command(), options.dir)
+        for name in options.measures or MEASURES:
+            print(f"bench: {name}", file=sys.stderr)
+            figures += MEASURES[name](run)
+    print(table(figures))
+    if options.out:
+        keep(figures, options.out, scale._asdict())
+    return 1 if any(figure.verdict == "missed" for figure in figures) and not options.quick else 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure holdfast beside floors and peers.")
+    parser.add_argument(
+        "measures", nargs="*", choices=[[], *MEASURES], metavar="MEASURE", help=f"of {', '.join(MEASURES)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="only see that it works; the figures mean nothing")
+    parser.add_argument(
+        "--no-peers", action="store_true", help="leave out hermes-agent and task-spooler, install nothing"
+    )
+    parser.add_argument("--dir", help="where instances and files are made (default: the temporary directory)")
+    parser.add_argument("--out", type=Path, help="write latest.json and latest.svg into this directory")
+    options = parser.parse_args()
+    if options.out is None and not options.measures and not options.quick:
+        options.out = RESULTS
+    return options
+
+
+def keep(figures: list[Figure], directory: Path, scale: dict[str, float]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document(figures, scale), indent=1, ensure_ascii=False)
+    (directory / "latest.json").write_text(text + "\n", encoding="utf-8")
+    (directory / "latest.svg").write_text(plot(figures), encoding="utf-8")
+    if directory == RESULTS:
+        page.update(table(figures), machine())
+    print(f"bench: written to {directory}/latest.json and latest.svg", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""One module for each measure; each has one function that takes a Run and returns figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.figure import Figure
+from bench.measures import chaos, exit, first_byte, flood, held, listing, start
+from bench.run import Run
+
+MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
+    "start": start.measure,
+    "first-byte": first_byte.measure,
+    "exit": exit.measure,
+    "flood": flood.measure,
+    "held": held.measure,
+    "list": listing.measure,
+    "chaos": chaos.measure,
+}

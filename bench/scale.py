@@ -1,0 +1,44 @@
+"""How often and how large."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Scale(NamedTuple):
+    rounds: int
+    """Of the measures that take milliseconds."""
+    flood_bytes: int
+    flood_rounds: int
+    held: int
+    held_rounds: int
+    idle_seconds: float
+    listed: int
+    list_rounds: int
+    kills: int
+
+
+FULL = Scale(
+    rounds=100,
+    flood_bytes=1 << 30,
+    flood_rounds=5,
+    held=1000,
+    held_rounds=3,
+    idle_seconds=20.0,
+    listed=100,
+    list_rounds=30,
+    kills=1000,
+)
+
+#: Says that the benchmarks work, and nothing about speed.
+QUICK = Scale(
+    rounds=3,
+    flood_bytes=16 << 20,
+    flood_rounds=1,
+    held=20,
+    held_rounds=1,
+    idle_seconds=0.5,
+    listed=5,
+    list_rounds=2,
+    kills=4,
+)

@@ -1,0 +1,80 @@
+"""holdfast holds commands: their output, input and exit code survive any crash.
+
+    with holdfast.connect(session="chat-42") as hf:
+        process = hf.run("make test")
+        print(hf.wait(process.id, timeout=60).exit_code, hf.logs(process.id, lines=50))
+
+Names are loaded when they are first used: importing holdfast costs next to nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient, aconnect
+    from holdfast.client.page import LogPage
+    from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.sync import Client, connect
+    from holdfast.errors import (
+        AlreadyRunning,
+        Ambiguous,
+        BadValue,
+        CommandNotFound,
+        Denied,
+        DiskFull,
+        HoldfastError,
+        LimitReached,
+        NoTerminal,
+        NotExecutable,
+        NotFound,
+        NotNow,
+        StartFailed,
+        StdinClosed,
+        StdinFull,
+        Unreachable,
+        Unsupported,
+    )
+    from holdfast.model.text import TextView
+
+    __version__: str
+
+__all__ = [
+    # talk to the daemon
+    "connect", "Client", "aconnect", "AsyncClient",
+    # what it tells
+    "Process", "LogPage", "KillResult", "Waited", "TextView",
+    # what can go wrong
+    "HoldfastError",
+    "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
+    "NotNow", "StdinClosed", "StdinFull", "NoTerminal", "AlreadyRunning",
+    "StartFailed", "NotExecutable", "CommandNotFound",
+]  # fmt: skip
+
+_ELSEWHERE = {
+    "connect": "client.sync",
+    "Client": "client.sync",
+    "aconnect": "client.aio",
+    "AsyncClient": "client.aio",
+    "Process": "client.process",
+    "KillResult": "client.process",
+    "Waited": "client.process",
+    "LogPage": "client.page",
+    "TextView": "model.text",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from holdfast.version import VERSION
+
+        return VERSION
+    if name not in __all__:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    home = f"holdfast.{_ELSEWHERE.get(name, 'errors')}"
+    value: object = getattr(__import__(home, fromlist=[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

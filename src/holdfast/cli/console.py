@@ -1,0 +1,103 @@
+"""Data to stdout, messages to stderr; nothing that a process wrote reaches a terminal as an escape code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.wire import light_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holdfast.errors import HoldfastError
+
+
+def out(text: str) -> None:
+    """A line of data."""
+    sys.stdout.write(f"{text}\n")
+
+
+def out_json(value: object) -> None:
+    sys.stdout.write(f"{light_json.dumps(value)}\n")
+
+
+def say(text: str) -> None:
+    """A message. One that cannot be delivered is nobody's loss."""
+    try:
+        sys.stderr.write(f"holdfast: {visible(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+def say_error(error: HoldfastError) -> None:
+    say(f"{error.message.rstrip('.')}. Next: {error.next}")
+
+
+def write(fd: int, data: bytes) -> None:
+    """All of it, also to a pipe or terminal that somebody else made non-blocking."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            import select
+
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            poll.poll()
+
+
+def visible(text: str) -> str:
+    """The text on one line, with what a terminal might obey shown as an escape."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Aligned columns; on a terminal the last one is cut to its width."""
+    cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    room = max(10, _columns() - sum(widths[:-1]) - 2 * (len(widths) - 1))
+    return "\n".join([_line(row, widths, room) for row in cells])
+
+
+def _line(row: Sequence[str], widths: Sequence[int], room: int) -> str:
+    *cells, last = row
+    padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
+    return "  ".join([*padded, _fitted(last, room)]).rstrip()
+
+
+def colored(text: str, color: int) -> str:
+    return f"\x1b[{color}m{text}\x1b[0m" if has_color() else text
+
+
+def has_color() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 1 << 30  # not a terminal: nothing is cut
+
+
+def _fitted(text: str, room: int) -> str:
+    if _width(text) <= room:
+        return text
+    while _width(text) > room - 1:
+        text = text[: room - 1] if len(text) > room else text[:-1]
+    return f"{text}…"
+
+
+def _width(text: str) -> int:
+    """The columns that a terminal uses for it."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

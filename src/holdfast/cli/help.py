@@ -1,0 +1,97 @@
+"""The help texts: a page like a manual's for every verb, and the page that lists them."""
+
+from __future__ import annotations
+
+import textwrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdfast.cli.options import Option, Verb
+
+_WIDTH = 96
+_INDENT = "    "
+
+
+def verb_page(verb: Verb) -> str:
+    sections = [
+        ("NAME", f"holdfast {verb.name} - {verb.summary}"),
+        ("SYNOPSIS", "\n".join(f"holdfast {line}" for line in verb.synopsis)),
+        ("DESCRIPTION", _paragraphs(verb.about)),
+        ("OPTIONS", "\n".join(_option(option) for option in verb.options)),
+        ("EXIT CODES", _pairs((*verb.exits, ("125", "holdfast failed, or was asked for something impossible.")))),
+        ("EXAMPLES", "\n\n".join(f"{does}:\n\n{_INDENT}$ {command}" for does, command in verb.examples)),
+    ]
+    return "\n\n".join(f"{title}\n{textwrap.indent(body, _INDENT)}" for title, body in sections) + "\n"
+
+
+def overview(verbs: Mapping[str, str]) -> str:
+    return f"""\
+NAME
+    holdfast - holds commands: their output, input and exit code survive any crash
+
+SYNOPSIS
+    holdfast VERB [OPTIONS] [ARGUMENTS]       (hold is short for holdfast)
+
+VERBS
+{textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in verbs.items()]), _INDENT)}
+
+    holdfast VERB --help tells all about a verb. Wherever ID stands, an id, the first 4 or more
+    digits of it, or a name will do.
+
+ENVIRONMENT
+    HOLDFAST_HOME      The directory of the instance. Two homes are two instances that know nothing
+                       of each other. Default: $XDG_STATE_HOME/holdfast.
+    HOLDFAST_SESSION   The session that processes are started for. Default: default.
+    NO_COLOR           No colours on a terminal.
+
+EXIT CODES
+{textwrap.indent(_pairs(_EXITS), _INDENT)}
+
+EXAMPLES
+    Start something that goes on when you leave, and come back for its result:
+
+        $ id=$(holdfast run -d -- make test)
+        $ holdfast wait $id; holdfast logs -n 20 $id
+
+    See what runs, and end it with all that it started:
+
+        $ holdfast ps
+        $ holdfast kill web
+"""
+
+
+_EXITS = (
+    ("0", "Done."),
+    ("N", "The command's own code, from run in the foreground and from wait."),
+    ("120", "The outcome is unknown: nobody was left to see the end."),
+    ("124", "Timed out; the process still runs."),
+    ("125", "holdfast failed, or was asked for something impossible."),
+    ("126", "The command cannot be executed."),
+    ("127", "The command was not found."),
+    ("128+N", "Ended by signal N."),
+)
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(
+        textwrap.fill(" ".join(paragraph.split()), _WIDTH - len(_INDENT), break_on_hyphens=False)
+        for paragraph in text.strip().split("\n\n")
+    )
+
+
+def _option(option: Option) -> str:
+    names = ", ".join(option.names)
+    value = f" {option.metavar}" if option.metavar else ""
+    again = " May be given several times." if option.repeat else ""
+    body = textwrap.fill(option.help + again, _WIDTH - 2 * len(_INDENT), break_on_hyphens=False)
+    return f"{names}{value}\n{textwrap.indent(body, _INDENT)}"
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    width = max(len(left) for left, _ in pairs) + 3
+    return "\n".join(
+        textwrap.fill(right, _WIDTH - len(_INDENT), initial_indent=left.ljust(width), subsequent_indent=" " * width)
+        for left, right in pairs
+    )

@@ -1,0 +1,131 @@
+"""`holdfast VERB …`: finds the verb, does it, and answers with an exit code whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.cli import console
+from holdfast.cli.options import parse
+from holdfast.errors import BadValue, HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Every verb has a module of its name in `verbs`.
+VERBS = {
+    "run": "Start a command, in the foreground or with -d in the background",
+    "ps": "List processes",
+    "inspect": "Show all that is known about a process",
+    "logs": "Show the output of a process",
+    "wait": "Wait until processes end, or write something",
+    "kill": "End processes with all that they started, or send a signal",
+    "send": "Write to the input of a process",
+    "attach": "Connect this terminal to a process",
+    "resize": "Change the size of a process's terminal",
+    "rm": "Forget ended processes and their output",
+    "session": "End a session",
+    "daemon": "Start, stop and look after the daemon by hand",
+    "doctor": "Tell what this machine offers, and what works less well for want of it",
+    "version": "Show the version",
+}
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
+    # A name may hold anything: what the terminal's encoding cannot say is shown as an escape.
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except HoldfastError as error:
+        code = _report(error, words)
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        code = _BROKEN_PIPE
+    except OSError as error:
+        code = _report(HoldfastError(f"{error.strerror or error}", next="holdfast doctor"), words)
+    code = _settled(code)
+    if arguments is None:
+        os._exit(code)  # everything is written and the system closes the rest; the interpreter's own end takes longer
+    return code
+
+
+def _open_streams() -> None:
+    """Where a standard stream was closed, nothing else may take its number: what is written there goes nowhere."""
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        for fd in (0, 1, 2):
+            try:
+                os.fstat(fd)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)
+        sys.stdout = sys.stdout or open(1, "w", closefd=False)
+        sys.stderr = sys.stderr or open(2, "w", closefd=False)
+
+
+def _run(words: list[str]) -> int:
+    if not words:
+        raise BadValue("what shall it do? The verb is missing", next="holdfast --help")
+    verb, *rest = words
+    if verb in ("-h", "--help", "help"):
+        return _help(rest)
+    if verb in ("-V", "--version"):
+        verb = "version"
+    if verb not in VERBS:
+        raise BadValue(f"no verb {verb[:80]!r}{_similar(verb)}", next="holdfast --help")
+    module = __import__(f"holdfast.cli.verbs.{verb}", fromlist=["VERB"])
+    given = parse(module.VERB, rest)
+    if given.help:
+        return _help([verb])
+    code: int = module.run(given)
+    return code
+
+
+def _help(words: list[str]) -> int:
+    from holdfast.cli import help
+
+    if words and words[0] in VERBS:
+        module = __import__(f"holdfast.cli.verbs.{words[0]}", fromlist=["VERB"])
+        sys.stdout.write(help.verb_page(module.VERB))
+    else:
+        sys.stdout.write(help.overview(VERBS))
+    return 0
+
+
+def _similar(verb: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(verb, VERBS, 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _report(error: HoldfastError, words: list[str]) -> int:
+    if words and words[0] in VERBS:
+        error.next = error.next.replace("VERB", words[0])
+    before_command = words[: words.index("--")] if "--" in words else words
+    if "--json" in before_command:
+        try:
+            console.out_json({"error": error.to_wire()})
+            sys.stdout.flush()
+        except OSError:
+            pass
+    console.say_error(error)
+    return error.exit_status
+
+
+def _settled(code: int) -> int:
+    """Leave nothing in the buffers that the interpreter would fail to write when it ends."""
+    for stream, fd in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
+    return code

@@ -1,0 +1,187 @@
+"""What a verb takes, and reading it from the arguments.
+
+`argparse` costs as much time as all the rest of a call. This reads what it reads: `--name VALUE`, `--name=VALUE`,
+`-n VALUE`, `-nVALUE`, `-abc` for flags, and `--` for the end of the options.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+#: The largest number that is taken for a count or an offset.
+_LARGEST = (1 << 62) - 1
+
+
+class Option:
+    """`metavar` names its value; without, it is a flag. `convert` makes the value of the text, or raises BadValue."""
+
+    __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat")
+
+    def __init__(
+        self,
+        *names: str,
+        metavar: str | None = None,
+        help: str,
+        convert: Callable[[str], object] = str,
+        choices: Sequence[str] = (),
+        repeat: bool = False,
+    ) -> None:
+        self.names = names
+        self.metavar = "|".join(choices) if choices else metavar
+        self.help = help
+        self.convert = convert
+        self.choices = choices
+        self.repeat = repeat
+
+    @property
+    def key(self) -> str:
+        return self.names[-1].lstrip("-").replace("-", "_")
+
+
+class Verb:
+    """How a verb is called. `greedy`: the first word that is no option begins a command, which is left as it is."""
+
+    __slots__ = ("name", "synopsis", "summary", "about", "options", "exits", "examples", "greedy")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        synopsis: Sequence[str],
+        summary: str,
+        about: str,
+        options: Sequence[Option] = (),
+        exits: Sequence[tuple[str, str]] = (),
+        examples: Sequence[tuple[str, str]],
+        greedy: bool = False,
+    ) -> None:
+        self.name = name
+        self.synopsis = synopsis
+        self.summary = summary
+        self.about = about
+        self.options = (*options, HELP)
+        self.exits = exits
+        self.examples = examples
+        self.greedy = greedy
+
+
+HELP = Option("-h", "--help", help="Show this text and exit.")
+JSON = Option("--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
+
+
+class Given:
+    """What was given: one attribute per option (False, None or [] where it was not), and the words besides."""
+
+    def __init__(self, verb: Verb) -> None:
+        self.verb = verb
+        self.words: list[str] = []
+        #: Whether `--` stood before the words.
+        self.is_quoted = False
+        self._values: dict[str, Any] = {
+            option.key: [] if option.repeat else None if option.metavar else False for option in verb.options
+        }
+
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self._values[key]
+        except KeyError:
+            raise AttributeError(key) from None
+
+    def set(self, option: Option, text: str | None) -> None:
+        if option.repeat:
+            self._values[option.key].append(_converted(option, text or ""))
+        else:
+            self._values[option.key] = True if text is None else _converted(option, text)
+
+    def only(self, *names: str) -> list[str]:
+        """The words, one for each name. Raises BadValue when there are more or less of them."""
+        if len(self.words) < len(names):
+            raise BadValue(f"{self.verb.name}: {names[len(self.words)]} is missing", next=self.usage)
+        if len(self.words) > len(names):
+            raise BadValue(f"{self.verb.name}: {self.words[len(names)]!r} is one word too many", next=self.usage)
+        return self.words
+
+    def some(self, name: str) -> list[str]:
+        """The words, at least one."""
+        if not self.words:
+            raise BadValue(f"{self.verb.name}: {name} is missing", next=self.usage)
+        return self.words
+
+    @property
+    def usage(self) -> str:
+        return f"holdfast {self.verb.name} --help"
+
+
+def parse(verb: Verb, arguments: Sequence[str]) -> Given:
+    """Raises BadValue for what the verb does not take."""
+    given = Given(verb)
+    rest = iter(arguments)
+    for word in rest:
+        if word == "--":
+            given.is_quoted = not given.words
+            given.words += rest
+        elif word.startswith("--"):
+            _long(given, word, rest)
+        elif word.startswith("-") and len(word) > 1:
+            _short(given, word, rest)
+        else:
+            given.words.append(word)
+            if verb.greedy:
+                given.words += rest
+    return given
+
+
+def _long(given: Given, word: str, rest: Iterator[str]) -> None:
+    name, equals, value = word.partition("=")
+    option = _option(given, name)
+    if option.metavar is None:
+        if equals:
+            raise BadValue(f"{name} takes no value", next=given.usage)
+        given.set(option, None)
+    else:
+        given.set(option, value if equals else _value(given, name, rest))
+
+
+def _short(given: Given, word: str, rest: Iterator[str]) -> None:
+    for at, letter in enumerate(word[1:], start=2):
+        option = _option(given, f"-{letter}")
+        if option.metavar is None:
+            given.set(option, None)
+        else:
+            given.set(option, word[at:].removeprefix("=") or _value(given, f"-{letter}", rest))
+            return
+
+
+def _option(given: Given, name: str) -> Option:
+    for option in given.verb.options:
+        if name in option.names:
+            return option
+    raise BadValue(f"{given.verb.name} has no option {name[:80]!r}", next=given.usage)
+
+
+def _value(given: Given, name: str, rest: Iterator[str]) -> str:
+    value = next(rest, None)
+    if value is None:
+        raise BadValue(f"{name} needs a value", next=given.usage)
+    return value
+
+
+def _converted(option: Option, text: str) -> object:
+    if option.choices and text not in option.choices:
+        raise BadValue(f"{option.names[-1]} cannot be {text[:80]!r}", next=f"one of: {', '.join(option.choices)}")
+    try:
+        return option.convert(text)
+    except BadValue as refused:
+        raise BadValue(f"{option.names[-1]}: {refused.message}", next=refused.next) from None
+
+
+def count(text: str) -> int:
+    """A whole number from 0 on."""
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _LARGEST:
+        raise BadValue(f"{text[:80]!r} is no number from 0 to {_LARGEST}", next="write it in digits")
+    return int(text)

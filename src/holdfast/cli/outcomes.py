@@ -1,0 +1,40 @@
+"""The end of a process as an exit code, and as a line for people."""
+
+from __future__ import annotations
+
+from holdfast.client.process import outcome
+from holdfast.model.units import duration_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.process import Process
+
+TIMED_OUT = 124
+UNKNOWN = 120
+
+
+def exit_status(process: Process) -> int:
+    """What the command line ends with for it: the command's own code, 128 and the signal, or 120 when nobody knows."""
+    if process.status != "ended":
+        return TIMED_OUT
+    if process.exit_code is not None:
+        return process.exit_code
+    return UNKNOWN if process.signal is None else 128 + process.signal
+
+
+def title(process: Process) -> str:
+    return f"{process.id} ({process.name})" if process.name else process.id
+
+
+def end_line(process: Process) -> str:
+    """`proc_… (web): exit 3 after 2m03s`."""
+    took = ""
+    if process.started_at is not None and process.ended_at is not None:
+        took = f" after {duration_text(process.ended_at - process.started_at)}"
+    left = f"; still alive: {_numbers(process.leftover_pids)}" if process.leftover_pids else ""
+    return f"{title(process)}: {outcome(process)}{took}{left}"
+
+
+def _numbers(pids: list[int]) -> str:
+    shown = ", ".join(map(str, pids[:10]))
+    return f"pid {shown}{' …' if len(pids) > 10 else ''}"

@@ -1,0 +1,138 @@
+"""`holdfast daemon`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client import caller, launch
+from holdfast.client.link import Link, LinkCut, greet
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue, Unreachable
+from holdfast.model.units import age_text, size_text
+from holdfast.paths import find_paths, make_directories
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.paths import Paths
+    from holdfast.wire.frames import Message
+
+VERB = Verb(
+    "daemon",
+    synopsis=["daemon run", "daemon start|stop|status [--json]"],
+    summary="start, stop and look after the daemon by hand",
+    about="""
+        Nobody needs this in everyday use: the daemon starts by itself with the first call.
+
+        run is the daemon itself, in the foreground, for a service manager. start starts it in the background, unless
+        it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached ones go on and are
+        found again when it is next started. status tells how it is, and does not start it.
+
+        With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; when no daemon runs,
+        running is false.
+    """,
+    options=[JSON],
+    exits=[("0", "Done, also when there was nothing to start or stop."), ("125", "status: no daemon runs.")],
+    examples=[
+        ("How it is", "holdfast daemon status"),
+        ("After an upgrade, let the new release take over; nothing is lost", "holdfast daemon stop && holdfast ps"),
+    ],
+)
+
+_STOP_LIMIT = 60.0
+_PAUSE = 0.01
+
+
+def run(given: Given) -> int:
+    (action,) = given.only("run, start, stop or status")
+    act = {"run": _run, "start": _start, "stop": _stop, "status": _status}.get(action)
+    if act is None:
+        raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop or status")
+    return act(given, find_paths())
+
+
+def _run(given: Given, paths: Paths) -> int:
+    make_directories(paths)
+    sys.stdout.flush()
+    arguments = [sys.executable, "-P", "-m", "holdfast.daemon"]
+    os.execve(sys.executable, arguments, launch.environment(paths))
+
+
+def _start(given: Given, paths: Paths) -> int:
+    with connect() as client:
+        _show(given, client.status())
+    return 0
+
+
+def _stop(given: Given, paths: Paths) -> int:
+    link = _find(paths)
+    answer: Message = {"ended": [], "left": []}
+    if link is not None:
+        answer, _ = link.call("stop", {})
+        _wait_until_gone(link)
+    if given.json:
+        console.out_json({"running": False, **answer})
+    else:
+        console.say("the daemon has stopped" if link is not None else "no daemon runs")
+        for process_id in answer["left"]:
+            console.say(f"{process_id} goes on")
+    return 0
+
+
+def _wait_until_gone(link: Link) -> None:
+    """Until it has let go of everything: only then can another take its place."""
+    pid = link.daemon["pid"]
+    until = time.monotonic() + _STOP_LIMIT
+    try:
+        while link.hear(max(0.0, until - time.monotonic())):
+            pass
+    except LinkCut:
+        pass
+    while os.path.exists(f"/proc/{pid}"):
+        if time.monotonic() > until:
+            raise Unreachable(f"the daemon (pid {pid}) does not go", next=f"read its log, or: kill {pid}")
+        time.sleep(_PAUSE)
+
+
+def _status(given: Given, paths: Paths) -> int:
+    link = _find(paths)
+    if link is None:
+        if given.json:
+            console.out_json({"running": False, "home": paths.home, "socket": paths.socket})
+        console.say(f"no daemon runs in {paths.home}. It starts with the first call, or: holdfast daemon start")
+        return 125
+    status, _ = link.call("status", {}, _STOP_LIMIT)
+    link.close()
+    _show(given, status)
+    return 0
+
+
+def _show(given: Given, status: Message) -> None:
+    if given.json:
+        console.out_json({"running": True, **status})
+        return
+    for key, value in status.items():
+        if value is not None:
+            console.out(f"{key:12} {console.visible(_shown(key, value))}")
+
+
+def _shown(key: str, value: object) -> str:
+    if key == "started_at" and isinstance(value, (int, float)):
+        return f"{age_text(time.time() - value)} ago"
+    if key in ("log_bytes", "log_total") and isinstance(value, int):
+        return size_text(value)
+    return str(value)
+
+
+def _find(paths: Paths) -> Link | None:
+    sock = launch.find(paths)
+    if sock is None:
+        return None
+    try:
+        return greet(sock, caller.session_of(None))
+    except LinkCut:  # it was just going
+        return None

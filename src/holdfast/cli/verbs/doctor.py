@@ -1,0 +1,43 @@
+"""`holdfast doctor`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client.sync import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "doctor",
+    synopsis=["doctor [--json]"],
+    summary="tell what this machine offers, and what works less well for want of it",
+    about="""
+        Looks at what holdfast makes use of on this machine and says for each thing whether it is there and, where it
+        is not, what works less well. With --json an object with checks: name, ok, detail, degrades.
+    """,
+    options=[JSON],
+    exits=[("0", "Told, whatever is missing.")],
+    examples=[
+        ("See how well processes can be held here", "holdfast doctor"),
+        ("What is missing, for a program", "holdfast doctor --json | jq '.checks[] | select(.ok | not)'"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    given.only()
+    with connect() as client:
+        checks = client.doctor()
+    if given.json:
+        console.out_json({"checks": checks})
+        return 0
+    width = max((len(check["name"]) for check in checks), default=0)
+    for check in checks:
+        mark = console.colored("ok", 32) if check["ok"] else console.colored("--", 33)
+        console.out(f"{mark}  {check['name']:{width}}  {console.visible(str(check['detail']))}")
+        if not check["ok"] and check.get("degrades"):
+            console.out(f"    {'':{width}}  {console.visible(check['degrades'])}")
+    return 0

@@ -1,0 +1,51 @@
+"""`holdfast inspect`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client.sync import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "inspect",
+    synopsis=["inspect ID [--json]"],
+    summary="show all that is known about a process",
+    about="""
+        Shows the process object of one process, running or ended: what was started and where, how it stands or
+        how it ended, how much it wrote and how much of that is no longer kept.
+
+        Times are unix seconds, sizes are bytes. What is not known is not shown; with --json it is null.
+    """,
+    options=[JSON],
+    exits=[("0", "Shown.")],
+    examples=[
+        ("Look at a process by its name", "holdfast inspect web"),
+        ("Its pid, for a program", "holdfast inspect --json web | jq .pid"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    (process_id,) = given.only("ID")
+    with connect() as client:
+        process = client.inspect(process_id)
+    if given.json:
+        console.out_json(process.to_json())
+        return 0
+    known = {key: value for key, value in process.to_json().items() if value not in (None, [], {})}
+    width = max(map(len, known))
+    for key, value in known.items():
+        console.out(f"{key:{width}}  {console.visible(_shown(value))}")
+    return 0
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(word if isinstance(word, str) and word and " " not in word else repr(word) for word in value)
+    return str(value)

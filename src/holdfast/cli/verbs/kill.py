@@ -1,0 +1,95 @@
+"""`holdfast kill`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.signals import signal_name, signal_number
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+from holdfast.model.units import parse_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.client.process import KillResult
+
+VERB = Verb(
+    "kill",
+    synopsis=[
+        "kill ID… [-s SIGNAL] [--grace S] [--json]",
+        "kill --session S | --task T | --all  [-s SIGNAL] [--grace S] [--json]",
+    ],
+    summary="end processes with all that they started, or send a signal",
+    about="""
+        Ends each process and its whole tree, also what moved to a session of its own: first SIGTERM, then, after the
+        grace period, SIGKILL. Returns when everything is gone and says whether it took force. What does not die is
+        named by pid, and the process is not called ended.
+
+        With -s just that signal is sent to the tree, and nothing else happens: -s STOP and -s CONT pause and resume.
+
+        With --json an object with id, status, reason, forced, survivors, exit_code, signal and sent; unless exactly
+        one ID was given, an array of them.
+    """,
+    options=[
+        Option(
+            "-s", "--signal", metavar="SIGNAL", convert=signal_number, help="Send just this signal: TERM, SIGHUP, 9, …"
+        ),
+        Option(
+            "--grace",
+            metavar="S",
+            convert=parse_seconds,
+            help="Seconds between asking and forcing. Default: 10, or as configured.",
+        ),
+        Option("--session", metavar="S", help="All processes of session S."),
+        Option("--task", metavar="T", help="All processes of task T."),
+        Option("--all", help="All processes of the instance, whoever they belong to."),
+        JSON,
+    ],
+    exits=[("0", "All are gone, or got the signal. Also for one that had ended before.")],
+    examples=[
+        ("End a server and its workers", "holdfast kill web"),
+        ("Let it reread its configuration", "holdfast kill -s HUP web"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    scopes = [bool(given.words), given.session is not None, given.task is not None, given.all]
+    if sum(scopes) != 1:
+        what = "names of processes and a scope" if sum(scopes) > 1 else "nothing to kill"
+        raise BadValue(f"kill: {what}", next="give IDs, or one of --session, --task, --all")
+    with connect() as client:
+        results = client.kill(
+            *given.words,
+            session=given.session,
+            task=given.task,
+            all=given.all,
+            signal=given.signal,
+            grace=given.grace,
+        )
+    if given.json:
+        objects = [result.to_json() for result in results]
+        console.out_json(objects[0] if len(given.words) == 1 and objects else objects)
+    else:
+        for result in results:
+            console.out(_line(result, given.signal))
+    return 125 if any(map(_failed, results)) and given.signal is None else 0
+
+
+def _line(result: KillResult, signal: int | None) -> str:
+    if signal is not None and result.status != "ended":
+        return f"{result.id}: {signal_name(signal)} sent to {result.sent} of its processes"
+    if result.survivors:
+        return f"{result.id}: still alive: pid {', '.join(map(str, result.survivors))}"
+    if result.exit_code is not None:
+        how = f"exit {result.exit_code}"
+    elif result.signal is not None:
+        how = signal_name(result.signal)
+    else:
+        how = result.reason or "how is unknown"
+    return f"{result.id}: {result.status} ({how}{', forced' if result.forced else ''})"
+
+
+def _failed(result: KillResult) -> bool:
+    return bool(result.survivors) or result.status != "ended"

@@ -1,0 +1,158 @@
+"""`holdfast logs`."""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb, count
+from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
+from holdfast.client.following import Cursor, Following
+from holdfast.client.page import line_start
+from holdfast.client.reading import Reading
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+from holdfast.model.units import parse_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.cli.pieces import Pieces
+    from holdfast.client.conversation import Output
+    from holdfast.client.sync import Client
+
+VERB = Verb(
+    "logs",
+    synopsis=["logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--raw] [--stream out|err] [--json]"],
+    summary="show the output of a process",
+    about="""
+        Shows the output of a process, running or ended; all that is kept of it, unless a part is asked for. What is no
+        longer kept is said on stderr, in bytes. Offsets are byte positions from the start of the process and never
+        change.
+
+        By default it is shown as text: escape codes are removed, and a line that was overwritten again and again
+        (a progress bar) shows its first and last state with a count. --raw gives the exact bytes.
+
+        -f goes on with what is still to come, until the process has ended and all that it wrote was shown.
+
+        With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, next_offset,
+        note. It holds 1 MiB at most unless --bytes says otherwise. With -f, an object a line: stream, offset, text.
+    """,
+    options=[
+        Option("-f", "--follow", help="Go on until the process has ended."),
+        Option(
+            "-n", "--lines", metavar="LINES", convert=count, help="Only the last LINES lines; with --line, so many."
+        ),
+        Option("--from", metavar="BYTE", convert=parse_size, help="Begin with this byte."),
+        Option("--line", metavar="N", convert=count, help="Begin with line N. The first that is kept is line 0."),
+        Option(
+            "--bytes",
+            metavar="N",
+            convert=parse_size,
+            help="At most N bytes: with --from, --line or -n from there on, else the last ones.",
+        ),
+        Option("--raw", help="The exact bytes, not the text."),
+        Option(
+            "--stream",
+            choices=("out", "err"),
+            help="Which stream, of a process started with --split. Default: out, which otherwise holds both.",
+        ),
+        JSON,
+    ],
+    exits=[("0", "Shown. How the process ended is told by wait.")],
+    examples=[
+        ("The last lines, and what comes", "holdfast logs -f -n 20 web"),
+        ("What was written since the last look, exactly", "holdfast logs --raw --from 52104 web"),
+    ],
+)
+
+#: After this long without output, an unfinished line is shown.
+_MOMENT = 0.1
+
+
+def run(given: Given) -> int:
+    (process_id,) = given.only("ID")
+    _check(given)
+    with connect() as client:
+        if given.json and not given.follow:
+            return _page(client, process_id, given)
+        return _stream(client, process_id, given)
+
+
+def _check(given: Given) -> None:
+    start = getattr(given, "from")
+    if start is not None and (given.lines is not None or given.line is not None):
+        raise BadValue("logs: either --from BYTE or lines, not both", next=given.usage)
+    if given.follow and given.line is not None:
+        raise BadValue("logs: pages of lines cannot be followed", next="use -f with --from BYTE or -n LINES")
+
+
+def _page(client: Client, process_id: str, given: Given) -> int:
+    page = client.logs(
+        process_id,
+        lines=given.lines,
+        line=given.line,
+        offset=getattr(given, "from"),
+        bytes=given.bytes,
+        raw=given.raw,
+        stream=given.stream or "out",
+    )
+    shown = page.to_json()
+    if given.raw:
+        del shown["text"]
+        shown["data"] = b2a_base64(page.data, newline=False).decode()
+    console.out_json(shown)
+    return 0
+
+
+def _stream(client: Client, process_id: str, given: Given) -> int:
+    stream = given.stream or "out"
+    start, limit, is_tail = getattr(given, "from"), given.bytes, False
+    if start is None and given.lines is None and given.line is None:
+        start = 0
+        if limit is not None:
+            start, is_tail = _tail(client, process_id, stream, limit, given.raw)
+            limit = None if given.follow else limit + is_tail
+    cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
+    pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else TextPieces()
+    with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
+        _show(reading, pieces, start, is_tail)
+    process = (reading.answer or {}).get("process") or {}
+    if process.get("split") and given.stream is None:
+        console.say(f"stderr is kept apart: holdfast logs --stream err {process['id']}")
+    return 0
+
+
+def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) -> tuple[int, bool]:
+    """Where the last `size` bytes begin. For text one byte earlier, to see if a line begins there, and True."""
+    extent = client.logs(process_id, offset=0, bytes=0, raw=True, stream=stream)
+    start = max(extent.dropped, extent.total - size)
+    is_earlier = not raw and start > extent.dropped
+    return start - is_earlier, is_earlier
+
+
+def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> None:
+    expected = start
+    while not reading.is_over:
+        heard = reading.hear(_MOMENT if pieces.has_more else None)
+        for piece in heard:
+            if expected is not None and piece.offset > expected:
+                _say_gap(expected, piece.offset)
+            expected = piece.end
+            if is_tail:
+                _cut_to_line(piece)
+                is_tail = False
+            pieces.show(piece)
+        if not heard:
+            pieces.rest()
+    pieces.close()
+
+
+def _cut_to_line(piece: Output) -> None:
+    cut = line_start(piece.data)
+    piece.data, piece.offset = piece.data[cut:], piece.offset + cut
+
+
+def _say_gap(start: int, end: int) -> None:
+    which = f"the first {end} bytes" if start == 0 else f"{end - start} bytes from {start} on"
+    console.say(f"{which} are no longer kept; what follows begins at byte {end}")

@@ -1,0 +1,61 @@
+"""`holdfast ps`."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.process import outcome
+from holdfast.client.sync import connect
+from holdfast.model.units import age_text, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.client.process import Process
+
+VERB = Verb(
+    "ps",
+    synopsis=["ps [-a] [--session S] [--task T] [--json]"],
+    summary="list processes",
+    about="""
+        Lists the processes that run, oldest first, of all sessions unless one is named. With -a also those that
+        ended and are still remembered.
+
+        For people a table: id, name, how it stands (or ended), the time since it was started, session, bytes of
+        output, command. With --json an array of process objects.
+    """,
+    options=[
+        Option("-a", "--all", help="Also ended processes."),
+        Option("--session", metavar="S", help="Only those of session S."),
+        Option("--task", metavar="T", help="Only those of task T."),
+        JSON,
+    ],
+    exits=[("0", "Listed, also when there is nothing to list.")],
+    examples=[
+        ("What runs", "holdfast ps"),
+        ("The ids of all that failed", "holdfast ps -a --json | jq -r '.[] | select(.exit_code > 0) | .id'"),
+    ],
+)
+
+_HEAD = ("ID", "NAME", "STATUS", "AGE", "SESSION", "OUTPUT", "COMMAND")
+
+
+def run(given: Given) -> int:
+    given.only()
+    with connect() as client:
+        processes = client.ps(all=given.all, session=given.session, task=given.task)
+    if given.json:
+        console.out_json([process.to_json() for process in processes])
+    else:
+        now = time.time()
+        console.out(console.table(_HEAD, [_row(process, now) for process in processes]))
+    return 0
+
+
+def _row(process: Process, now: float) -> tuple[str, ...]:
+    status = outcome(process) + (" (stale)" if process.stale else "") + (" (trouble)" if process.trouble else "")
+    age = age_text(now - process.started_at) if process.started_at is not None else "-"
+    size = size_text(process.output_bytes or 0)
+    return (process.id, process.name or "-", status, age, process.session, size, process.command)

@@ -1,0 +1,34 @@
+"""`holdfast resize`."""
+
+from __future__ import annotations
+
+from holdfast.cli.options import Verb
+from holdfast.client.sync import connect
+from holdfast.model.units import parse_window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "resize",
+    synopsis=["resize ID COLSxROWS"],
+    summary="change the size of a process's terminal",
+    about="""
+        Gives the terminal of a process that was started with -t another size; the process is told by SIGWINCH. While
+        somebody is attached, the size follows their window.
+    """,
+    exits=[("0", "Done.")],
+    examples=[
+        ("Room for long lines", "holdfast resize web 200x50"),
+        ("The classic size", "holdfast resize web 80x24"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    process_id, size = given.only("ID", "COLSxROWS")
+    cols, rows = parse_window(size)
+    with connect() as client:
+        client.resize(process_id, cols, rows)
+    return 0

@@ -1,0 +1,189 @@
+"""`holdfast run`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+from holdfast.model.units import parse_seconds, parse_size, parse_window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.cli.options import Given
+    from holdfast.client.process import Process
+    from holdfast.client.sync import Client
+    from holdfast.client.verbs import RunOptions
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """`K=V`, or `K` for the value that K has here."""
+    name, equals, value = text.partition("=")
+    if not name or (not equals and name not in os.environ):
+        raise BadValue(f"{text[:80]!r} is no variable", next="write it as NAME=VALUE")
+    return name, value if equals else os.environ[name]
+
+
+VERB = Verb(
+    "run",
+    synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
+    summary="start a command, in the foreground or with -d in the background",
+    about="""
+        Starts COMMAND as it is, without a shell; with -c, TEXT is run by the shell. The command gets this environment
+        on top of the login environment, this directory and this umask. Options end at the first word that is none.
+
+        In the foreground the output is shown as it comes, SIGINT (^C) and SIGTERM are passed on, a second ^C within
+        two seconds ends the command by all means, and holdfast ends with the command's own code. If holdfast itself
+        goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast attach.
+
+        With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
+        foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
+    """,
+    options=[
+        Option("-d", "--detach", help="Do not wait: print the id and return."),
+        Option("-c", metavar="TEXT", help="Run TEXT by the shell, instead of a COMMAND."),
+        Option("--name", metavar="NAME", help="A name that stands for the id. One running process can have it."),
+        Option("--session", metavar="S", help="The session it belongs to. Default: $HOLDFAST_SESSION, else default."),
+        Option("--task", metavar="T", help="A second key to group processes by."),
+        Option("--parent-session", metavar="S", help="The session that its own session was started by."),
+        Option("--cwd", metavar="DIR", help="Run in DIR. Default: the current directory."),
+        Option(
+            "--env",
+            metavar="K=V",
+            convert=parse_variable,
+            repeat=True,
+            help="Set variable K to V; K alone hands on the value it has here.",
+        ),
+        Option("-t", "--pty", help="Give it a terminal of its own."),
+        Option(
+            "--size",
+            metavar="COLSxROWS",
+            convert=parse_window,
+            help="The size of the terminal. Default: that of this one, else 120x30.",
+        ),
+        Option(
+            "--stdin",
+            help="Keep its input open for send; in the foreground, hand on what comes from stdin. Without, it reads "
+            "end of file at once. A terminal is always open.",
+        ),
+        Option("--split", help="Keep stderr apart from stdout. By default they are one log, in true order."),
+        Option(
+            "--lifetime",
+            choices=("session", "daemon", "detached"),
+            help="When it ends at the latest: with its session, when the daemon is stopped on purpose, or neither. "
+            "A crash ends none of them. Default: detached.",
+        ),
+        Option("--deadline", metavar="S", convert=parse_seconds, help="A limit on how long it may run (90, 10m, 2h)."),
+        Option(
+            "--deadline-action",
+            choices=("kill", "notify"),
+            help="What happens at the deadline. Default: kill.",
+        ),
+        Option(
+            "--if-running",
+            choices=("reuse", "replace", "error", "allow"),
+            help="When the session already runs this command in this directory: take that one, end it first, fail, or "
+            "start another. Default: allow, and say so.",
+        ),
+        Option(
+            "--log-cap",
+            metavar="SIZE",
+            convert=parse_size,
+            help="Keep the last SIZE bytes of output (10M, 2G). Default: 256M, or as configured.",
+        ),
+        Option("--shell", metavar="PATH", help="The shell for -c. Default: as configured, else bash, else sh."),
+        Option(
+            "--detach-key",
+            metavar="KEY",
+            help="With -t: the key that leaves the command running. Default: ctrl-].",
+        ),
+        JSON,
+    ],
+    exits=[
+        ("N", "The command's own exit code; with -d, 0 once it runs."),
+        ("120", "It ended, and nobody was left to see how."),
+        ("126", "The command cannot be executed."),
+        ("127", "The command was not found."),
+        ("128+N", "The command was ended by signal N."),
+    ],
+    examples=[
+        ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
+        ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
+    ],
+    greedy=True,
+)  # fmt: skip
+
+
+def run(given: Given) -> int:
+    command = _command(given)
+    _check(given)
+    attaches = _attaches(given)
+    if attaches:
+        from holdfast.cli import attached
+
+        key = attached.parse_key(given.detach_key)
+    with connect(given.session) as client:
+        process = client.run(command, **_options(given))
+        for note in process.notes:
+            console.say(note)
+        if given.detach:
+            console.out_json(process.to_json()) if given.json else console.out(process.id)
+            return 0
+        if attaches:
+            return attached.attach(client, process, key, offset=0, accepted=0)
+        return _foreground(client, process, given)
+
+
+def _foreground(client: Client, process: Process, given: Given) -> int:
+    from holdfast.cli import foreground
+
+    if not given.json:
+        return foreground.watch(client, process, given.stdin)
+    from holdfast.cli.pieces import JsonPieces
+
+    pieces = JsonPieces(raw=False)
+    code = foreground.watch(client, process, given.stdin, pieces.show)
+    pieces.close()
+    console.out_json(client.inspect(process.id).to_json())
+    return code
+
+
+def _command(given: Given) -> str | Sequence[str]:
+    text: str | None = given.c
+    if text is not None and given.words:
+        raise BadValue("run: either -c TEXT or a COMMAND, not both", next=given.usage)
+    if text is None and not given.words:
+        raise BadValue("run: the command is missing", next="holdfast run -- COMMAND, or holdfast run -c TEXT")
+    return given.words if text is None else text
+
+
+def _check(given: Given) -> None:
+    if given.size is not None and not given.pty:
+        raise BadValue("run: --size is for a terminal", next="add -t")
+    if given.shell is not None and given.c is None:
+        raise BadValue("run: --shell is for a command text", next="give it with -c TEXT")
+    if given.deadline_action is not None and given.deadline is None:
+        raise BadValue("run: --deadline-action without --deadline", next="add --deadline S")
+
+
+def _options(given: Given) -> RunOptions:
+    names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
+    options = {name: getattr(given, name) for name in (*names, "deadline_action", "if_running", "shell")}
+    size = given.size or (_terminal_size() if given.pty else None)
+    return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
+
+
+def _attaches(given: Given) -> bool:
+    return bool(given.pty) and not given.detach and not given.json and os.isatty(0) and os.isatty(1)
+
+
+def _terminal_size() -> tuple[int, int] | None:
+    try:
+        cols, rows = os.get_terminal_size(1)
+    except OSError:
+        return None
+    return (cols, rows) if cols and rows else None

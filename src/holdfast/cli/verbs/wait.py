@@ -1,0 +1,88 @@
+"""`holdfast wait`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.outcomes import TIMED_OUT, end_line, exit_status, title
+from holdfast.client.sync import connect
+from holdfast.model.units import parse_seconds, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.client.process import Process, Waited
+
+VERB = Verb(
+    "wait",
+    synopsis=["wait ID… [--any] [--timeout S] [--until exit|output] [--json]"],
+    summary="wait until processes end, or write something",
+    about="""
+        Waits until all of the processes (with --any: one of them) have ended, and ends with the code of the command
+        itself. Of several, it is the first code that is not 0, in the order of the arguments; with --any, that of the
+        first that ended. How each ended is said on stderr.
+
+        A wait that runs out is no error of the process: it goes on, and can be waited for again.
+
+        With --until output it waits for new output instead, and ends with 0 when there is some. A process that ends
+        first is not waited for any longer.
+
+        With --json the process object is printed; for several IDs an array of them, in the order of the arguments.
+    """,
+    options=[
+        Option("--any", help="Until one of them is done, not all."),
+        Option(
+            "--timeout",
+            metavar="S",
+            convert=parse_seconds,
+            help="At most S seconds (or 500ms, 10m, 2h). Default: for ever.",
+        ),
+        Option("--until", choices=("exit", "output"), help="What to wait for. Default: exit."),
+        JSON,
+    ],
+    exits=[
+        ("N", "The command's own exit code."),
+        ("128+N", "The command was ended by signal N."),
+        ("120", "It ended, and nobody was left to see how."),
+        ("124", "The time ran out; it still runs."),
+    ],
+    examples=[
+        ("Go on when the tests are through, if they pass", "holdfast wait tests && holdfast run -- make deploy"),
+        ("Whichever of two is done first, within a minute", "holdfast wait --any --timeout 60 build lint"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    names = given.some("ID")
+    until = given.until or "exit"
+    with connect() as client:
+        waited = client.wait_for(names, timeout=given.timeout, any=given.any, until=until)
+    if given.json:
+        objects = [process.to_json() for process in waited.processes]
+        console.out_json(objects[0] if len(names) == 1 and objects else objects)
+    _tell(waited)
+    return _code(waited, given.any, until)
+
+
+def _tell(waited: Waited) -> None:
+    for process in waited.processes:
+        if process.status == "ended":
+            console.say(end_line(process))
+        elif waited.timed_out and process.id not in waited.done:
+            clamped = f" (waits are limited to {waited.clamped_to:g} s)" if waited.clamped_to is not None else ""
+            console.say(f"{title(process)} {_still(process)}{clamped}; wait again, or: holdfast kill {process.id}")
+
+
+def _still(process: Process) -> str:
+    how = "still runs" if process.status == "running" else f"is {process.status}"
+    return f"{how} ({size_text(process.output_bytes)} bytes of output so far)"
+
+
+def _code(waited: Waited, any: bool, until: str) -> int:
+    if waited.timed_out:
+        return TIMED_OUT
+    if until == "output":
+        return 0
+    codes = [exit_status(process) for process in waited.processes if not any or process.id in waited.done[:1]]
+    return next((code for code in codes if code), 0)

@@ -1,0 +1,252 @@
+"""The async client: the same verbs as `sync`, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Self, Unpack, overload
+
+from holdfast.client import caller, verbs
+from holdfast.client.aio_link import AsyncReading, Connection, open_connection
+from holdfast.client.following import Cursor, Following
+from holdfast.client.link import PATIENCE, LinkCut
+from holdfast.errors import HoldfastError
+from holdfast.paths import find_paths
+
+if TYPE_CHECKING:
+    from holdfast.client.page import LogPage
+    from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.wire.frames import Message
+
+
+def aconnect(session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> Connecting:
+    """The async twin of `connect`: `async with aconnect() as hf`, or `hf = await aconnect()` and `await hf.close()`."""
+    return Connecting(AsyncClient(session, home=home))
+
+
+class Connecting:
+    """A client on its way: to be awaited, or entered."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    def __await__(self) -> Generator[object, None, AsyncClient]:
+        return self._client.__aenter__().__await__()
+
+    async def __aenter__(self) -> AsyncClient:
+        return await self._client.__aenter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+
+class AsyncClient:
+    """Speaks with the daemon over one connection that all tasks share.
+
+    A cut link is mended, and what can be asked twice is asked again. A cancelled call is given up at the daemon, too.
+    Every method raises a HoldfastError.
+    """
+
+    def __init__(self, session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> None:
+        self.session = caller.session_of(session)
+        self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        self._connection: Connection | None = None
+        self._opening = asyncio.Lock()
+        self._accepted: dict[str, int] = {}
+
+    async def __aenter__(self) -> Self:
+        await self._connected()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; calls under way end with an error. The processes go on."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def run(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Process:
+        """Start a command and return when it runs: a str goes through the shell, a list does not.
+
+        Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        """
+        options["session"] = options.get("session") or self.session
+        return await self._do(verbs.run(command, **options))
+
+    async def ps(self, *, all: bool = False, session: str | None = None, task: str | None = None) -> list[Process]:
+        """The running processes; with `all`, the ended ones that are remembered, too."""
+        return await self._do(verbs.ps(all=all, session=session, task=task))
+
+    async def inspect(self, process: Ref) -> Process:
+        return await self._do(verbs.inspect(process))
+
+    async def logs(
+        self,
+        process: Ref,
+        *,
+        lines: int | None = None,
+        line: int | None = None,
+        offset: int | None = None,
+        bytes: int | None = None,
+        raw: bool = False,
+        stream: str = "out",
+    ) -> LogPage:
+        """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
+
+        At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        """
+        return await self._do(
+            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream)
+        )
+
+    def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> AsyncReading:
+        """The output from `offset` on, piece by piece as it comes: `async for`.
+
+        Until the process has ended and all that it wrote was read; with `until="closed"`, until nobody can write any
+        more, which descendants may put off for ever.
+        """
+        return self._read(process, until, Cursor(verbs.ref(process), stream, True, from_=offset))
+
+    def read(
+        self,
+        process: Ref,
+        *,
+        offset: int | None = None,
+        lines: int | None = None,
+        line: int | None = None,
+        bytes: int | None = None,
+        stream: str = "out",
+    ) -> AsyncReading:
+        """The output that is there, piece by piece, in constant memory: as in `logs`, but from the beginning."""
+        cursor = Cursor(verbs.ref(process), stream, from_=offset, lines=lines, line=line, bytes=bytes)
+        return self._read(process, "closed", cursor)
+
+    def _read(self, process: Ref, until: str, cursor: Cursor) -> AsyncReading:
+        return AsyncReading(self.paths, self.session, Following(verbs.ref(process), [cursor], until == "exit"))
+
+    @overload
+    async def wait(
+        self,
+        processes: Ref,
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> Process: ...
+    @overload
+    async def wait(
+        self,
+        processes: Refs,
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> list[Process]: ...
+    async def wait(
+        self,
+        processes: Ref | Refs,
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> Process | list[Process]:
+        """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
+
+        A wait that runs out is no error: the processes come back with status `running`.
+        """
+        several = verbs.several(processes)
+        waited = await self.wait_for(several, timeout=timeout, any=any, until=until, after=after)
+        return waited.processes if several is processes else waited.processes[0]
+
+    async def wait_for(
+        self,
+        processes: Sequence[Ref],
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> Waited:
+        """As `wait`, and says which of them are done and whether the time ran out."""
+        return await self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+
+    async def kill(
+        self,
+        *processes: Ref,
+        session: str | None = None,
+        task: str | None = None,
+        all: bool = False,
+        signal: int | str | None = None,
+        grace: float | None = None,
+    ) -> list[KillResult]:
+        """End whole trees, politely and then by force after `grace` seconds; or send just a signal.
+
+        Returns when they are gone; what did not die is named in `survivors` and not called dead.
+        """
+        return await self._do(verbs.kill(processes, session=session, task=task, all=all, signal=signal, grace=grace))
+
+    async def send(self, process: Ref, data: str | bytes = b"", *, enter: bool = True, eof: bool = False) -> Message:
+        """Write to its input, with Enter after it; with `eof`, close the input afterwards."""
+        key = verbs.ref(process)
+        value = await self._do(verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key)))
+        if isinstance(accepted := value.get("accepted"), int):
+            self._accepted[key] = accepted
+        return value
+
+    async def resize(self, process: Ref, cols: int, rows: int) -> None:
+        await self._do(verbs.resize(process, cols, rows))
+
+    async def remove(self, *processes: Ref) -> list[str]:
+        """Forget ended processes with their logs; the ids that were."""
+        return await self._do(verbs.remove(processes))
+
+    async def end_session(self, session: str) -> Message:
+        """End what was to live as long as the session; the rest is named in `left`."""
+        return await self._do(verbs.end_session(session))
+
+    async def status(self) -> Message:
+        return await self._do(verbs.status())
+
+    async def doctor(self) -> list[Message]:
+        """What this machine offers, and what works less well for want of it."""
+        return await self._do(verbs.doctor())
+
+    async def stop_daemon(self) -> Message:
+        """Stop the daemon on purpose: processes with lifetime `daemon` end, detached ones go on."""
+        return await self._do(verbs.stop())
+
+    async def _do(self, verb: Verb[T]) -> T:
+        try:
+            ask = next(verb)
+            while True:
+                try:
+                    reply = await self._call(ask)
+                except HoldfastError as error:
+                    ask = verb.throw(error)
+                else:
+                    ask = verb.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def _call(self, ask: Ask) -> Reply:
+        for _ in range(PATIENCE if ask.may_repeat else 0):
+            try:
+                return await (await self._connected()).call(ask.op, ask.arguments, ask.limit)
+            except LinkCut:
+                continue
+        return await (await self._connected()).call(ask.op, ask.arguments, ask.limit)
+
+    async def _connected(self) -> Connection:
+        async with self._opening:
+            if self._connection is None or not self._connection.is_usable:
+                self._connection = await open_connection(self.paths, self.session)
+            return self._connection

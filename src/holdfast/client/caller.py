@@ -1,0 +1,42 @@
+"""What a command inherits from the one who starts it: environment, directory, umask, session."""
+
+from __future__ import annotations
+
+import os
+
+DEFAULT_SESSION = "default"
+
+
+def new_id() -> str:
+    """An id that nobody has. The client chooses it, so that asking twice starts once."""
+    return f"proc_{os.urandom(6).hex()}"
+
+
+def session_of(named: str | None) -> str:
+    return named or os.environ.get("HOLDFAST_SESSION") or DEFAULT_SESSION
+
+
+def environment() -> dict[str, str]:
+    return dict(os.environ)
+
+
+def directory() -> tuple[str, tuple[str, ...]]:
+    """The current directory; a fallback and a note about it when that was deleted."""
+    try:
+        return os.getcwd(), ()
+    except FileNotFoundError:
+        home = os.path.expanduser("~")
+        fallback = home if os.path.isdir(home) else "/"
+        return fallback, (f"the current directory is gone; running in {fallback}",)
+
+
+def umask() -> int:
+    """The umask, read without setting it: other threads may be making files."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            for line in status:
+                if line.startswith("Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    return 0o022

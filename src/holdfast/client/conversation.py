@@ -1,0 +1,104 @@
+"""One conversation with the daemon, without I/O: questions become bytes, bytes become answers."""
+
+from __future__ import annotations
+
+from holdfast.errors import BadValue, from_wire
+from holdfast.wire.frames import Decoder, FrameError, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from holdfast.errors import HoldfastError
+    from holdfast.wire.frames import Message
+
+    Answer: TypeAlias = "Done | Failed | Output"
+
+
+class Done:
+    """A question was answered; nothing more comes for it."""
+
+    __slots__ = ("rid", "value")
+
+    def __init__(self, rid: int, value: Message) -> None:
+        self.rid = rid
+        self.value = value
+
+
+class Failed:
+    """A question was answered with an error; nothing more comes for it."""
+
+    __slots__ = ("rid", "error")
+
+    def __init__(self, rid: int, error: HoldfastError) -> None:
+        self.rid = rid
+        self.error = error
+
+
+class Output:
+    """A piece of a process's output, as part of the answer to come. `offset` is where its first byte stands."""
+
+    __slots__ = ("rid", "stream", "offset", "data")
+
+    def __init__(self, rid: int, stream: str, offset: int, data: bytes) -> None:
+        self.rid = rid
+        self.stream = stream
+        self.offset = offset
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"<Output {self.stream} {self.offset}..{self.end}>"
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+class Conversation:
+    """Numbers the questions and puts the answers together. Several questions may be under way."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._last_rid = 0
+        self._announced: Message | None = None
+
+    def ask(self, op: str, arguments: Message) -> tuple[int, bytes]:
+        """The question's number, and the bytes to send. Raises BadValue for what cannot be sent."""
+        rid = self._last_rid + 1
+        try:
+            question = encode({"rid": rid, "op": op, **arguments})
+        except (TypeError, ValueError, RecursionError, FrameError) as unsayable:
+            raise BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments") from None
+        self._last_rid = rid
+        return rid, question
+
+    def cancel(self, rid: int) -> bytes:
+        """The bytes that give a question up. Answers to it may still come."""
+        return encode({"op": "cancel", "rid": rid})
+
+    def feed(self, data: bytes) -> list[Answer]:
+        """The answers that are complete now. Raises FrameError when the peer talks nonsense."""
+        return [answer for frame in self._decoder.feed(data) if (answer := self._understand(frame)) is not None]
+
+    def _understand(self, frame: Message | bytes) -> Answer | None:
+        if isinstance(frame, bytes):
+            return self._output(frame)
+        rid = frame.get("rid")
+        if not isinstance(rid, int):
+            return None  # a kind of message of a newer release
+        if isinstance(value := frame.get("ok"), dict):
+            return Done(rid, value)
+        if isinstance(error := frame.get("error"), dict):
+            return Failed(rid, from_wire(error))
+        if isinstance(announced := frame.get("data"), dict):
+            self._announced = {"rid": rid, **announced}
+        return None
+
+    def _output(self, data: bytes) -> Output:
+        head, self._announced = self._announced, None
+        if head is None:
+            raise FrameError("bytes that nothing announced")
+        try:
+            return Output(head["rid"], head["stream"], head["offset"], data)
+        except KeyError as missing:
+            raise FrameError(f"output announced without {missing}") from None

@@ -1,0 +1,149 @@
+"""One blocking connection to the daemon."""
+
+from __future__ import annotations
+
+import _socket
+import select
+import time
+
+from holdfast.client import launch
+from holdfast.client.conversation import Conversation, Done, Failed, Output
+from holdfast.errors import Unreachable, Unsupported
+from holdfast.version import VERSION as RELEASE
+from holdfast.wire import messages
+from holdfast.wire.frames import FrameError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.conversation import Answer
+    from holdfast.paths import Paths
+    from holdfast.wire.frames import Message
+
+#: A daemon that does not even greet within this time is stopped or hangs.
+GREET_LIMIT = 15.0
+#: This many cuts in a row without anything in between, and it is the question that brings the daemon down.
+PATIENCE = 10
+_GREETINGS = 5
+_PIECE = 1 << 18
+
+
+class LinkCut(Unreachable):
+    """The connection ended in the middle of a conversation. What was asked may or may not have been done."""
+
+
+class Link:
+    """A connection that has been greeted. Not for several threads at once."""
+
+    def __init__(self, sock: _socket.socket, session: str | None) -> None:
+        self._sock = sock
+        self._conversation = Conversation()
+        #: False once it was cut, or has answers under way that nobody waits for.
+        self.is_usable = True
+        self.daemon = self._greet(session)
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        self.is_usable = False
+        self._sock.close()
+
+    def is_idle(self) -> bool:
+        """Whether it can take the next question: still connected, with nothing left over from the last."""
+        return self.is_usable and not self._is_readable(0)
+
+    def ask(self, op: str, arguments: Message) -> int:
+        """Send a question; its number. Raises BadValue, LinkCut."""
+        rid, question = self._conversation.ask(op, arguments)
+        self._send(question)
+        return rid
+
+    def cancel(self, rid: int) -> None:
+        self._send(self._conversation.cancel(rid))
+
+    def hear(self, timeout: float | None = None) -> list[Answer]:
+        """What has come, after waiting for something; nothing when `timeout` ran out. Raises LinkCut."""
+        if timeout is not None and not self._is_readable(timeout):
+            return []
+        try:
+            data = self._sock.recv(_PIECE)
+            answers = self._conversation.feed(data)
+        except (OSError, FrameError) as cut:
+            raise self._cut(cut) from cut
+        if not data:
+            raise self._cut("the daemon went away")
+        return answers
+
+    def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:
+        """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
+        rid = self.ask(op, arguments)
+        until = None if limit is None else time.monotonic() + limit
+        output: list[Output] = []
+        while True:
+            for answer in self.hear(None if until is None else max(0.0, until - time.monotonic())):
+                if answer.rid != rid:
+                    continue
+                if isinstance(answer, Done):
+                    return answer.value, output
+                if isinstance(answer, Failed):
+                    raise answer.error
+                output.append(answer)
+            if until is not None and time.monotonic() >= until:
+                raise self._unanswered(op)
+
+    def _unanswered(self, op: str) -> Unreachable:
+        self.is_usable = False
+        return Unreachable(
+            f"the daemon (pid {launch.peer(self._sock)[0]}) does not answer {op!r}",
+            next="it may be stopped or overloaded: holdfast daemon status",
+        )
+
+    def _greet(self, session: str | None) -> Message:
+        greeting, _ = self.call("hello", hello(session), GREET_LIMIT)
+        check_version(greeting)
+        return greeting
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._sock.sendall(data)
+        except OSError as cut:
+            raise self._cut(cut) from cut
+
+    def _cut(self, why: object) -> LinkCut:
+        self.is_usable = False
+        return LinkCut(f"the link to the daemon was cut: {why}")
+
+    def _is_readable(self, timeout: float) -> bool:
+        poll = select.poll()
+        poll.register(self._sock.fileno(), select.POLLIN)
+        return bool(poll.poll(timeout * 1000))
+
+
+def open_link(paths: Paths, session: str | None) -> Link:
+    """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
+    for _ in range(_GREETINGS - 1):
+        try:
+            return greet(launch.connect(paths), session)
+        except LinkCut:  # it went away between the connect and the greeting: look again
+            continue
+    return greet(launch.connect(paths), session)
+
+
+def greet(sock: _socket.socket, session: str | None) -> Link:
+    try:
+        return Link(sock, session)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def hello(session: str | None) -> Message:
+    return {"version": messages.VERSION, "client": RELEASE, "session": session}
+
+
+def check_version(greeting: Message) -> None:
+    if greeting.get("version") != messages.VERSION:
+        raise Unsupported(
+            f"the daemon speaks version {greeting.get('version')}, this client speaks {messages.VERSION}",
+            next="holdfast daemon stop (detached processes go on), then try again",
+        )

@@ -1,0 +1,157 @@
+"""A process watched and steered at once: its output as it comes, and input, signals and sizes on their way to it."""
+
+from __future__ import annotations
+
+import time
+from binascii import b2a_base64
+
+from holdfast.client.conversation import Done, Failed
+from holdfast.client.following import Cursor, Following
+from holdfast.client.link import LinkCut
+from holdfast.client.reading import Reading
+from holdfast.errors import NotNow, StdinFull
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.client.conversation import Answer, Output
+    from holdfast.client.link import Link
+    from holdfast.client.process import Process
+    from holdfast.wire.frames import Message
+
+_PIECE = 64 << 10
+#: How long to wait for a process to read some of its input before writing more.
+_PAUSE = 0.05
+
+
+class Input:
+    """Bytes on their way to a process: one piece at a time, so that their order is theirs. No I/O.
+
+    `accepted` is how far the process's input is known to reach. Where it is known, a piece whose answer was lost with
+    the link is sent again, and arrives once.
+    """
+
+    def __init__(self, process: str, accepted: int | None) -> None:
+        self._process = process
+        self._accepted = accepted
+        self._waiting = bytearray()
+        self._eof_waits = False
+        self._under_way: tuple[bytes, bool] | None = None
+        self._is_repeat = False
+        self._rid: int | None = None
+        self._not_before = 0.0
+        #: Whether the process takes no more.
+        self.is_shut = False
+
+    def add(self, data: bytes) -> None:
+        self._waiting += data
+
+    def add_eof(self) -> None:
+        self._eof_waits = True
+
+    @property
+    def has_room(self) -> bool:
+        return not self.is_shut and len(self._waiting) < _PIECE
+
+    @property
+    def is_empty(self) -> bool:
+        return self.is_shut or not (self._waiting or self._eof_waits or self._under_way)
+
+    def due_in(self, now: float) -> float | None:
+        """When `question` will have something, where only time has to pass."""
+        return None if self._rid is not None or self.is_empty else max(0.0, self._not_before - now)
+
+    def question(self, now: float) -> Message | None:
+        """What to ask now; None while an answer is under way or nothing is left."""
+        if self._rid is not None or self.is_empty or now < self._not_before:
+            return None
+        if self._under_way is None:
+            piece = bytes(self._waiting[:_PIECE])
+            del self._waiting[:_PIECE]
+            self._under_way = piece, self._eof_waits and not self._waiting
+        data, eof = self._under_way
+        at = self._accepted if self._is_repeat else None  # others may write as well, so only where it must be exact
+        encoded = b2a_base64(data, newline=False).decode()
+        return {"process": self._process, "data": encoded, "enter": False, "eof": eof, "at": at}
+
+    def asked(self, rid: int) -> None:
+        self._rid = rid
+
+    def note_cut(self) -> None:
+        self._rid = None
+        self._is_repeat = self._under_way is not None and self._accepted is not None
+        if not self._is_repeat:  # it may have arrived: better lost than doubled
+            self._under_way = None
+
+    def take(self, answer: Answer, now: float) -> bool:
+        """Whether the answer was for us."""
+        if self._rid is None or answer.rid != self._rid:
+            return False
+        self._rid = None
+        if isinstance(answer, Failed) and isinstance(answer.error, StdinFull):
+            self._not_before = now + _PAUSE
+        elif isinstance(answer, Failed):
+            if not isinstance(answer.error, NotNow):
+                raise answer.error
+            self.is_shut = True
+        elif isinstance(answer, Done):
+            self._done(answer.value)
+        return True
+
+    def _done(self, value: Message) -> None:
+        assert self._under_way is not None
+        self._eof_waits = self._eof_waits and not self._under_way[1]
+        self._under_way = None
+        self._is_repeat = False
+        if isinstance(accepted := value.get("accepted"), int):
+            self._accepted = accepted
+        self.is_shut = value.get("status") == "already_exited"
+
+
+class Live(Reading):
+    """`hear` gives the output until the process has ended and all that it wrote was read.
+
+    What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again.
+    """
+
+    def __init__(
+        self, open_link: Callable[[], Link], process: Process, offsets: dict[str, int], accepted: int | None = None
+    ) -> None:
+        cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
+        super().__init__(open_link, Following(process.id, cursors, to_exit=True))
+        self.input = Input(process.id, accepted)
+        self._id = process.id
+
+    def signal(self, number: int) -> None:
+        self._post("kill", {"processes": [self._id], "signal": number})
+
+    def stop(self) -> None:
+        """Start the way from asking to forcing; its end is heard of."""
+        self._post("kill", {"processes": [self._id]})
+
+    def resize(self, cols: int, rows: int) -> None:
+        self._post("resize", {"process": self._id, "cols": cols, "rows": rows})
+
+    def push_input(self) -> None:
+        """Send what waits, as far as the process takes it."""
+        question = self.input.question(time.monotonic())
+        if question is not None and (rid := self._post("send", question)) is not None:
+            self.input.asked(rid)
+
+    def _post(self, op: str, arguments: Message) -> int | None:
+        """Ask without waiting; the number of the question, None when the link was cut and mended meanwhile."""
+        try:
+            return self._connected().ask(op, arguments)
+        except LinkCut as cut:
+            self._mend(cut)
+            return None
+
+    def _take(self, answer: Answer, link: Link) -> Output | None:
+        if self.input.take(answer, time.monotonic()):
+            return None
+        return super()._take(answer, link)
+
+    def _mend(self, cut: LinkCut) -> None:
+        self.input.note_cut()
+        super()._mend(cut)

@@ -1,0 +1,99 @@
+"""A page of a log: a part that fits in memory, with where it stands and how to read the rest."""
+
+from __future__ import annotations
+
+from holdfast.model.text import TextView
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.conversation import Output
+    from holdfast.wire.frames import Message
+
+
+class LogPage:
+    """Bytes `start` to `end` of a log: `data` as they are, `text` as a person would read them.
+
+    `total` counts all that was ever written, `dropped` what is no longer kept of it, `omitted` what is kept but not
+    on this page. `next_offset` is where the following page begins.
+    """
+
+    __slots__ = ("data", "text", "start", "end", "total", "dropped", "omitted", "closed", "process_id")
+
+    def __init__(self, data: bytes, text: str, start: int, end: int, answer: Message) -> None:
+        self.data = data
+        self.text = text
+        self.start = start
+        self.end = end
+        self.dropped: int = answer.get("first") or 0
+        self.total: int = max(answer.get("total") or 0, end)
+        self.omitted = max(0, self.total - self.dropped - len(data))
+        #: Whether nothing more can follow.
+        self.closed = bool(answer.get("closed"))
+        self.process_id: str = answer["process"]["id"]
+
+    @property
+    def next_offset(self) -> int:
+        return self.end
+
+    @property
+    def note(self) -> str:
+        """What is not on this page and how to read it; empty when it is the whole log."""
+        parts = []
+        if self.dropped:
+            parts.append(f"the first {self.dropped} bytes are no longer kept")
+        if self.start > self.dropped:
+            parts.append(f"{self.start - self.dropped} bytes before this page: read from offset {self.dropped}")
+        if self.end < self.total:
+            parts.append(f"{self.total - self.end} bytes after it: read from offset {self.end}")
+        return "; ".join(parts)
+
+    def to_json(self) -> Message:
+        fields = ("text", "start", "end", "total", "dropped", "omitted", "next_offset", "closed", "note")
+        return {"id": self.process_id, **{name: getattr(self, name) for name in fields}}
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<LogPage {self.process_id} {self.start}..{self.end} of {self.total}>"
+
+
+def make_page(answer: Message, output: list[Output], *, raw: bool, at_line_start: bool, at_line_end: bool) -> LogPage:
+    """The page in the answer to `logs`, cut to whole lines at the ends that may be moved.
+
+    A page that may begin later was asked for from one byte before, so that a line that begins with it is kept.
+    """
+    data = b"".join([piece.data for piece in output])
+    start = output[0].offset if output else answer.get("start") or 0
+    end = output[-1].end if output else start
+    if at_line_start:
+        cut = line_start(data)
+        data, start = data[cut:], start + cut
+    if at_line_end:
+        kept = line_end(data)
+        data, end = data[:kept], end - len(data) + kept
+    return LogPage(data, data.decode(errors="replace") if raw else text_of(data), start, end, answer)
+
+
+def text_of(data: bytes) -> str:
+    view = TextView()
+    return view.feed(data) + view.close()
+
+
+def line_start(data: bytes) -> int:
+    """Where the first line begins after the first byte; where none does, the second byte."""
+    cut = data.find(b"\n") + 1
+    return cut if 0 < cut < len(data) else min(1, len(data))
+
+
+def line_end(data: bytes) -> int:
+    """How much of `data` is whole lines; of a single longer line, how much is whole characters."""
+    lines = data.rfind(b"\n") + 1
+    if lines:
+        return lines
+    for back in range(1, min(4, len(data)) + 1):
+        if data[-back] >= 0xC0:
+            return len(data) - back
+        if data[-back] < 0x80:
+            break
+    return len(data)

@@ -1,0 +1,280 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from holdfast.client import caller, verbs
+from holdfast.client.link import PATIENCE, LinkCut, open_link
+from holdfast.errors import HoldfastError
+from holdfast.paths import find_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self, Unpack, overload
+
+    from holdfast.client.link import Link
+    from holdfast.client.page import LogPage
+    from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.reading import Reading
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.wire.frames import Message
+
+#: Connections kept open between calls.
+_KEPT_OPEN = 4
+
+
+def connect(session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> Client:
+    """A client of the instance that HOLDFAST_HOME (or `home`) names. Starts the daemon where there is none."""
+    return Client(session, home=home)
+
+
+class Client:
+    """Speaks with the daemon, for as many threads as like: each call under way has a connection of its own.
+
+    A cut link is mended, and what can be asked twice is asked again. Every method raises a HoldfastError.
+    """
+
+    def __init__(self, session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> None:
+        self.session = caller.session_of(session)
+        self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        self._idle: list[Link] = []
+        self._lock = allocate_lock()
+        self._pid = os.getpid()
+        self._is_open = True
+        #: How far the input of a process reached when we last wrote to it.
+        self._accepted: dict[str, int] = {}
+        self._give_back(self.open_link())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that are not in use. The processes go on."""
+        with self._lock:
+            links, self._idle = self._idle, []
+            self._is_open = False
+        for link in links:
+            link.close()
+
+    def run(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Process:
+        """Start a command and return when it runs: a str goes through the shell, a list does not.
+
+        Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        """
+        options["session"] = options.get("session") or self.session
+        return self._do(verbs.run(command, **options))
+
+    def ps(self, *, all: bool = False, session: str | None = None, task: str | None = None) -> list[Process]:
+        """The running processes; with `all`, the ended ones that are remembered, too."""
+        return self._do(verbs.ps(all=all, session=session, task=task))
+
+    def inspect(self, process: Ref) -> Process:
+        return self._do(verbs.inspect(process))
+
+    def logs(
+        self,
+        process: Ref,
+        *,
+        lines: int | None = None,
+        line: int | None = None,
+        offset: int | None = None,
+        bytes: int | None = None,
+        raw: bool = False,
+        stream: str = "out",
+    ) -> LogPage:
+        """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
+
+        At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        """
+        return self._do(verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream))
+
+    def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> Reading:
+        """The output from `offset` on, piece by piece as it comes.
+
+        Until the process has ended and all that it wrote was read; with `until="closed"`, until nobody can write any
+        more, which descendants may put off for ever.
+        """
+        return self._read(process, stream, follow=True, to_exit=until == "exit", from_=offset)
+
+    def read(
+        self,
+        process: Ref,
+        *,
+        offset: int | None = None,
+        lines: int | None = None,
+        line: int | None = None,
+        bytes: int | None = None,
+        stream: str = "out",
+    ) -> Reading:
+        """The output that is there, piece by piece, in constant memory: as in `logs`, but from the beginning."""
+        return self._read(process, stream, from_=offset, lines=lines, line=line, bytes=bytes)
+
+    def _read(
+        self, process: Ref, stream: str, follow: bool = False, to_exit: bool = False, **asked: int | None
+    ) -> Reading:
+        from holdfast.client.following import Cursor, Following
+        from holdfast.client.reading import Reading
+
+        cursor = Cursor(verbs.ref(process), stream, follow, **asked)
+        return Reading(self.open_link, Following(verbs.ref(process), [cursor], to_exit))
+
+    if TYPE_CHECKING:
+
+        @overload
+        def wait(
+            self,
+            processes: Ref,
+            *,
+            timeout: float | None = None,
+            any: bool = False,
+            until: str = "exit",
+            after: int | None = None,
+        ) -> Process: ...
+        @overload
+        def wait(
+            self,
+            processes: Refs,
+            *,
+            timeout: float | None = None,
+            any: bool = False,
+            until: str = "exit",
+            after: int | None = None,
+        ) -> list[Process]: ...
+
+    def wait(
+        self,
+        processes: Ref | Refs,
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> Process | list[Process]:
+        """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
+
+        A wait that runs out is no error: the processes come back with status `running`.
+        """
+        several = verbs.several(processes)
+        found = self.wait_for(several, timeout=timeout, any=any, until=until, after=after).processes
+        return found if several is processes else found[0]
+
+    def wait_for(
+        self,
+        processes: Sequence[Ref],
+        *,
+        timeout: float | None = None,
+        any: bool = False,
+        until: str = "exit",
+        after: int | None = None,
+    ) -> Waited:
+        """As `wait`, and says which of them are done and whether the time ran out."""
+        return self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+
+    def kill(
+        self,
+        *processes: Ref,
+        session: str | None = None,
+        task: str | None = None,
+        all: bool = False,
+        signal: int | str | None = None,
+        grace: float | None = None,
+    ) -> list[KillResult]:
+        """End whole trees, politely and then by force after `grace` seconds; or send just a signal.
+
+        Returns when they are gone; what did not die is named in `survivors` and not called dead.
+        """
+        return self._do(verbs.kill(processes, session=session, task=task, all=all, signal=signal, grace=grace))
+
+    def send(self, process: Ref, data: str | bytes = b"", *, enter: bool = True, eof: bool = False) -> Message:
+        """Write to its input, with Enter after it; with `eof`, close the input afterwards."""
+        key = verbs.ref(process)
+        value = self._do(verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key)))
+        if isinstance(accepted := value.get("accepted"), int):
+            self._accepted[key] = accepted
+        return value
+
+    def resize(self, process: Ref, cols: int, rows: int) -> None:
+        self._do(verbs.resize(process, cols, rows))
+
+    def remove(self, *processes: Ref) -> list[str]:
+        """Forget ended processes with their logs; the ids that were."""
+        return self._do(verbs.remove(processes))
+
+    def end_session(self, session: str) -> Message:
+        """End what was to live as long as the session; the rest is named in `left`."""
+        return self._do(verbs.end_session(session))
+
+    def status(self) -> Message:
+        return self._do(verbs.status())
+
+    def doctor(self) -> list[Message]:
+        """What this machine offers, and what works less well for want of it."""
+        return self._do(verbs.doctor())
+
+    def stop_daemon(self) -> Message:
+        """Stop the daemon on purpose: processes with lifetime `daemon` end, detached ones go on."""
+        return self._do(verbs.stop())
+
+    def open_link(self) -> Link:
+        """A connection of one's own, for a conversation that is not one call."""
+        return open_link(self.paths, self.session)
+
+    def _do(self, verb: Verb[T]) -> T:
+        try:
+            ask = next(verb)
+            while True:
+                try:
+                    reply = self._call(ask)
+                except HoldfastError as error:
+                    ask = verb.throw(error)
+                else:
+                    ask = verb.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def _call(self, ask: Ask) -> Reply:
+        for _ in range(PATIENCE if ask.may_repeat else 0):
+            try:
+                return self._call_once(ask)
+            except LinkCut:
+                continue
+        return self._call_once(ask)
+
+    def _call_once(self, ask: Ask) -> Reply:
+        link = self._take()
+        answered = False
+        try:
+            reply = link.call(ask.op, ask.arguments, ask.limit)
+            answered = True
+            return reply
+        except HoldfastError:
+            answered = link.is_usable
+            raise
+        finally:
+            self._give_back(link) if answered else link.close()
+
+    def _take(self) -> Link:
+        with self._lock:
+            if self._pid != os.getpid():  # a fork must not speak on its parent's connections
+                self._pid, self._idle = os.getpid(), []
+            while self._idle:
+                link = self._idle.pop()
+                if link.is_idle():
+                    return link
+                link.close()
+        return self.open_link()
+
+    def _give_back(self, link: Link) -> None:
+        with self._lock:
+            if self._is_open and len(self._idle) < _KEPT_OPEN:
+                self._idle.append(link)
+                return
+        link.close()

@@ -1,0 +1,291 @@
+"""What each verb asks of the daemon, and what it makes of the answer: no I/O, shared by both clients.
+
+A verb is a generator. It yields an `Ask`, is sent the reply, and returns its result; a client drives it. An `Ask`
+that may be repeated is asked again by the client when the link is cut. Errors are thrown into the verb.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from holdfast.client import caller
+from holdfast.client.link import PATIENCE, LinkCut
+from holdfast.client.process import KillResult, Process, Waited
+from holdfast.errors import BadValue, StdinClosed, Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from typing import Literal, TypeAlias, TypedDict, TypeVar, Unpack
+
+    from holdfast.client.conversation import Output
+    from holdfast.client.page import LogPage
+    from holdfast.wire.frames import Message
+
+    T = TypeVar("T")
+    Reply: TypeAlias = tuple[Message, list[Output]]
+    Verb: TypeAlias = Generator["Ask", Reply, T]
+    Ref: TypeAlias = str | Process
+    Refs: TypeAlias = list[str] | list[Process] | list[Ref] | tuple[Ref, ...]
+
+    class RunOptions(TypedDict, total=False):
+        """How a command is started. What is None or not given has the daemon's default."""
+
+        name: str | None
+        session: str | None
+        task: str | None
+        parent_session: str | None
+        cwd: str | os.PathLike[str] | None
+        env: Mapping[str, str] | None
+        pty: bool
+        size: tuple[int, int] | None
+        stdin: bool
+        split: bool
+        lifetime: Literal["session", "daemon", "detached"] | None
+        log_cap: int | str | None
+        deadline: float | None
+        deadline_action: Literal["kill", "notify"] | None
+        if_running: Literal["reuse", "replace", "error", "allow"] | None
+        shell: str | None
+
+
+_RUN_OPTIONS = (
+    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+)
+#: A question that needs no waiting is answered within this time, or the daemon hangs.
+QUICK = 60.0
+#: A start may have to wait for a login shell, or for another process to end.
+_START = 300.0
+#: As much of a log as one page holds unless more is asked for.
+PAGE_BYTES = 1 << 20
+#: The largest page that a number of lines can ask for without saying how many bytes.
+_LINES_BYTES = 16 * PAGE_BYTES
+
+
+class Ask:
+    """One question. `limit` bounds the time for an answer; `may_repeat` says that asking twice does it once."""
+
+    __slots__ = ("op", "arguments", "limit", "may_repeat")
+
+    def __init__(self, op: str, arguments: Message, *, limit: float | None = None, may_repeat: bool = True) -> None:
+        self.op = op
+        self.arguments = arguments
+        self.limit = limit
+        self.may_repeat = may_repeat
+
+
+def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Process]:
+    """Start a command: a str through the shell, a list without one."""
+    unknown = options.keys() - _RUN_OPTIONS
+    if unknown:
+        raise BadValue(f"run has no option {', '.join(sorted(unknown))}", next=f"known: {', '.join(_RUN_OPTIONS)}")
+    cwd, size, grant = options.pop("cwd", None), options.pop("size", None), options.pop("env", None)
+    directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else caller.directory()
+    cols, rows = size or (None, None)
+    arguments: Message = {
+        **options,
+        "id": caller.new_id(),
+        **_what(command),
+        "cwd": directory,
+        "env": caller.environment(),
+        "grant": dict(grant or {}),
+        "umask": caller.umask(),
+        "cols": cols,
+        "rows": rows,
+        "log_cap": _size(options.get("log_cap")),
+    }
+    given = {key: value for key, value in arguments.items() if value is not None}
+    value, _ = yield Ask("start", given, limit=_START)
+    return Process(value["process"], (*notes, *value.get("notes", ())))
+
+
+def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
+    """The running processes, with `all` the ended ones, too."""
+    value, _ = yield Ask("list", {"all": all, "session": session, "task": task}, limit=QUICK)
+    return [Process(fields) for fields in value["processes"]]
+
+
+def inspect(process: Ref) -> Verb[Process]:
+    value, _ = yield Ask("inspect", {"process": ref(process)}, limit=QUICK)
+    return Process(value["process"])
+
+
+def logs(
+    process: Ref,
+    *,
+    lines: int | None = None,
+    line: int | None = None,
+    offset: int | None = None,
+    bytes: int | None = None,
+    raw: bool = False,
+    stream: str = "out",
+) -> Verb[LogPage]:
+    """One page of a log: from byte `offset`, from `line`, the last `lines`, or its end."""
+    from holdfast.client.page import make_page
+
+    where: Message = {"process": ref(process), "stream": stream}
+    if offset is None and line is None and lines is None:
+        return (yield from _last_page(where, PAGE_BYTES if bytes is None else bytes, raw))
+    if bytes is None:
+        bytes = PAGE_BYTES if lines is None else _LINES_BYTES
+    asked = {"from": offset, "line": line, "lines": lines, "bytes": bytes}
+    answer, output = yield Ask("logs", {**where, **{key: value for key, value in asked.items() if value is not None}})
+    is_cut = sum(len(piece.data) for piece in output) >= bytes
+    return make_page(answer, output, raw=raw, at_line_start=False, at_line_end=is_cut and not raw)
+
+
+def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
+    from holdfast.client.page import make_page
+
+    answer, output = yield Ask("logs", {**where, "from": 0, "bytes": size})
+    at_line_start = False
+    if (total := answer["total"]) - answer["first"] > size:
+        at_line_start = not raw
+        start = total - size - at_line_start
+        answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
+    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False)
+
+
+def wait(
+    processes: Sequence[Ref],
+    *,
+    timeout: float | None = None,
+    any: bool = False,
+    until: str = "exit",
+    after: int | None = None,
+) -> Verb[Waited]:
+    """Until all (or any) of them ended, or wrote something. What is cut or clamped on the way goes on."""
+    asked: Message = {
+        "processes": [ref(process) for process in processes],
+        "mode": "any" if any else "all",
+        "until": until,
+    }
+    if until == "output" and after is None and len(processes) == 1:
+        # Known before the first question, so that a repeated one waits for the same.
+        after = (yield from inspect(processes[0])).output_bytes
+    if after is not None:
+        asked["after"] = after
+    if timeout == float("inf"):
+        timeout = None
+    began = time.monotonic()
+    cuts = 0
+    while True:
+        left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+        asked_at = time.monotonic()
+        try:
+            value, _ = yield Ask("wait", {**asked, "timeout": left}, may_repeat=False)
+        except LinkCut:
+            cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
+            if cuts > PATIENCE:
+                raise
+            continue
+        waited = Waited(value)
+        if waited.timed_out and waited.clamped_to is not None and left is None:
+            continue
+        return waited
+
+
+def kill(
+    processes: Sequence[Ref] = (),
+    *,
+    session: str | None = None,
+    task: str | None = None,
+    all: bool = False,
+    signal: int | str | None = None,
+    grace: float | None = None,
+) -> Verb[list[KillResult]]:
+    """End whole trees, or send them just a signal."""
+    from holdfast.client.signals import signal_number
+
+    asked: Message = {
+        "processes": [ref(process) for process in processes] or None,
+        "session": session,
+        "task": task,
+        "all": all or None,
+        "signal": None if signal is None else signal_number(signal),
+        "grace": grace,
+    }
+    value, _ = yield Ask("kill", {key: value for key, value in asked.items() if value is not None})
+    return [KillResult(result) for result in value["results"]]
+
+
+def send(process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: int | None) -> Verb[Message]:
+    """Write to a process's input. `accepted` is how far its input reached when it was last known."""
+    from binascii import b2a_base64
+
+    raw = data.encode(errors="surrogateescape") if isinstance(data, str) else bytes(data)
+    asked: Message = {
+        "process": ref(process),
+        "data": b2a_base64(raw, newline=False).decode(),
+        "enter": enter,
+        "eof": eof,
+    }
+    try:
+        value, _ = yield Ask("send", {**asked, "at": None}, may_repeat=False)
+    except LinkCut as cut:
+        if accepted is None:
+            what = "the link to the daemon was cut; whether the input arrived is unknown"
+            raise Unreachable(what, next=f"holdfast logs {ref(process)}") from cut
+        try:
+            value, _ = yield Ask("send", {**asked, "at": accepted})
+        except StdinClosed:
+            if not eof:
+                raise
+            return {"status": "sent", "accepted": None}  # closed by the first try, after what it wrote
+    return value
+
+
+def resize(process: Ref, cols: int, rows: int) -> Verb[None]:
+    yield Ask("resize", {"process": ref(process), "cols": cols, "rows": rows}, limit=QUICK)
+
+
+def remove(processes: Sequence[Ref]) -> Verb[list[str]]:
+    """Forget ended processes with their logs; the ids that were."""
+    value, _ = yield Ask("remove", {"processes": [ref(process) for process in processes]}, limit=QUICK)
+    return list(value["removed"])
+
+
+def end_session(session: str) -> Verb[Message]:
+    value, _ = yield Ask("end_session", {"session": session})
+    return value
+
+
+def status() -> Verb[Message]:
+    value, _ = yield Ask("status", {}, limit=QUICK)
+    return value
+
+
+def doctor() -> Verb[list[Message]]:
+    value, _ = yield Ask("doctor", {}, limit=QUICK)
+    return list(value["checks"])
+
+
+def stop() -> Verb[Message]:
+    value, _ = yield Ask("stop", {}, may_repeat=False)
+    return value
+
+
+def several(processes: Ref | Refs) -> Sequence[Ref]:
+    return [processes] if isinstance(processes, (str, Process)) else processes
+
+
+def ref(process: Ref) -> str:
+    return process.id if isinstance(process, Process) else process
+
+
+def _what(command: str | Sequence[str]) -> Message:
+    if isinstance(command, str):
+        return {"command": command}
+    if isinstance(command, (list, tuple)) and all(isinstance(word, (str, os.PathLike)) for word in command):
+        return {"argv": [os.fspath(word) for word in command]}
+    raise BadValue(f"a command is a str or a list of str, not {command!r:.80}", next="holdfast run --help")
+
+
+def _size(size: int | str | None) -> int | None:
+    if not isinstance(size, str):
+        return size
+    from holdfast.model.units import parse_size
+
+    return parse_size(size)

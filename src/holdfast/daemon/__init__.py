@@ -1,0 +1,1 @@
+"""The daemon: the only room where the other rooms meet."""

@@ -1,0 +1,84 @@
+"""`python -m holdfast.daemon [--ready-fd N]`: be the daemon of the instance that HOLDFAST_HOME names.
+
+With --ready-fd a line is written to that descriptor: `ready`, or the error as JSON. When another daemon already
+serves the instance, this one says ready and ends. --revived is for the keeper, which brings back a daemon that died.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+
+from holdfast.daemon import instance, logbook
+from holdfast.daemon.run import run
+from holdfast.errors import HoldfastError
+from holdfast.paths import find_paths, make_directories
+from holdfast.settings import read_settings
+
+
+def main() -> None:
+    options = _options()
+    try:
+        _be_daemon(options.ready_fd, options.revived)
+    except HoldfastError as error:
+        _fail(options.ready_fd, error)
+    except (OSError, sqlite3.Error) as error:
+        _fail(options.ready_fd, HoldfastError(f"the daemon cannot work here: {error}"))
+
+
+def _be_daemon(ready_fd: int | None, revived: bool) -> None:
+    paths = find_paths()
+    os.umask(0o077)
+    make_directories(paths)
+    if revived:
+        logbook.open_log(paths.log)
+    logbook.bound(paths.log)
+    settings = read_settings(paths.config)
+    lock = instance.take(paths, revived)
+    if lock is None:
+        _say(ready_fd, "ready")
+        return
+    os.chdir("/")
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run(paths, settings, lambda: _say(ready_fd, "ready")))
+    instance.give_back(lock)
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return factory
+
+
+def _say(fd: int | None, line: str) -> None:
+    if fd is not None:
+        try:
+            os.write(fd, f"{line}\n".encode())
+            os.close(fd)
+        except OSError:
+            return  # whoever started us no longer listens
+
+
+def _fail(ready_fd: int | None, error: HoldfastError) -> None:
+    logbook.note("daemon-failed", why=error.message)
+    _say(ready_fd, json.dumps(error.to_wire()))
+    sys.exit(1)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m holdfast.daemon", description=__doc__)
+    parser.add_argument("--ready-fd", type=int, metavar="N", help="tell this descriptor when it can be called")
+    parser.add_argument("--revived", action="store_true", help="come back after a crash, if still wanted")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""One client: its requests, several at once, and their answers. A slow or dead one stalls nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import traceback
+from collections.abc import Callable
+
+from holdfast.daemon import values
+from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.logbook import note
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue, HoldfastError, NotNow, Unsupported
+from holdfast.version import VERSION as RELEASE
+from holdfast.wire import frames, messages
+
+#: Bytes that may wait for a client to read them before it gets no more, and is asked nothing more of.
+_MOST_UNREAD = 1 << 20
+_MOST_REQUESTS = 4096
+
+
+class Conversation(asyncio.Protocol):
+    """Speaks the frames of `wire`. Everything it started ends with the connection."""
+
+    def __init__(self, room: Room, on_end: Callable[[Conversation], None]) -> None:
+        self._room = room
+        self._on_end = on_end
+        self._decoder = frames.Decoder()
+        self._transport: asyncio.Transport | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_greeted = False
+        self._session: str | None = None
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=_MOST_UNREAD)
+        self._transport = transport
+
+    def connection_lost(self, why: Exception | None) -> None:
+        self._transport = None
+        self._can_write.set()
+        for task in list(self._tasks.values()):
+            task.cancel()
+        self._on_end(self)
+
+    def pause_writing(self) -> None:
+        self._can_write.clear()
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._can_write.set()
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            received = self._decoder.feed(data)
+        except (frames.FrameError, RecursionError) as broken:
+            note("client-unintelligible", why=broken)
+            self.abort()
+            return
+        for message in received:
+            self._take(message)
+
+    def close(self) -> None:
+        """Say what is left to say and hang up."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Hang up, whatever is left to say."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Requests.
+
+    def _take(self, message: Message | bytes) -> None:
+        if isinstance(message, bytes):
+            self.abort()
+            return
+        rid, op = message.get("rid"), message.get("op")
+        if not isinstance(rid, int):
+            self.abort()
+        elif op == "cancel":
+            self._cancel(rid)
+        elif op == "hello":
+            self._greet(rid, message)
+        elif not self._is_greeted:
+            self._refuse(rid, BadValue("the first message of a connection is hello"))
+        elif rid in self._tasks:
+            self._refuse(rid, BadValue(f"request {rid} is still under way"))
+        elif len(self._tasks) >= _MOST_REQUESTS:
+            self._refuse(rid, NotNow(f"{_MOST_REQUESTS} requests of this connection are under way"))
+        else:
+            self._begin(rid, message)
+
+    def _begin(self, rid: int, message: Message) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(rid, message))
+        self._tasks[rid] = task
+        task.add_done_callback(lambda _: self._tasks.pop(rid, None))
+
+    def _cancel(self, rid: int) -> None:
+        task = self._tasks.get(rid)
+        if task is not None:
+            task.cancel()
+
+    async def _serve(self, rid: int, message: Message) -> None:
+        try:
+            handler = HANDLERS.get(str(message.get("op")))
+            if handler is None:
+                raise Unsupported(f"unknown operation {str(message.get('op'))[:60]!r}")
+            answer = await handler(self._room, self._call(rid), message)
+        except asyncio.CancelledError:
+            self._refuse(rid, Cancelled("given up"))
+            raise
+        except HoldfastError as error:
+            self._refuse(rid, error)
+        except Exception:  # noqa: BLE001 - whatever a request brings up, it ends with the request
+            note("request-failed", op=message.get("op"), why=traceback.format_exc())
+            self._refuse(rid, HoldfastError(f"the daemon failed on {message.get('op')}: see its log"))
+        else:
+            self._send({"rid": rid, "ok": answer})
+
+    def _call(self, rid: int) -> Call:
+        async def send_data(stream: str, offset: int, data: bytes) -> None:
+            head = {"rid": rid, "data": {"stream": stream, "offset": offset, "size": len(data)}}
+            if self._transport is not None:
+                self._transport.write(frames.encode(head) + frames.encode_bytes(data))
+            await self._can_write.wait()
+
+        return Call(self._session, send_data)
+
+    def _greet(self, rid: int, message: Message) -> None:
+        try:
+            if not isinstance(message.get("version"), int):
+                raise BadValue("hello names the version that the client speaks")
+            self._session = values.session(message)
+        except HoldfastError as error:
+            self._refuse(rid, error)
+            return
+        self._is_greeted = True
+        self._send({"rid": rid, "ok": {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid()}})
+
+    # Answers.
+
+    def _refuse(self, rid: int, error: HoldfastError) -> None:
+        self._send({"rid": rid, "error": error.to_wire()})
+
+    def _send(self, message: Message) -> None:
+        if self._transport is None:
+            return
+        try:
+            self._transport.write(frames.encode(message))
+        except frames.FrameError as too_long:
+            self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
+
+
+class Cancelled(HoldfastError):
+    """The client gave the request up."""
+
+    code = "cancelled"
+    next = ""

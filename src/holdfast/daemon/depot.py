@@ -1,0 +1,133 @@
+"""The third pair of hands: duplicates of the keeper's descriptors, held so that no two deaths take them away.
+
+Nothing is ever done with them but to give them back to a keeper that has lost them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from typing import Any
+
+from holdfast.backends.base import Backend
+from holdfast.daemon.logbook import note
+
+_HEADER_SIZE = 4096
+_MOST_AT_ONCE = 16
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 1.0
+
+Descriptors = dict[str, int]
+
+
+class Depot:
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.held: dict[str, Descriptors] = {}
+
+    async def run(self) -> None:
+        """Hold what the keeper deposits, for ever; over a new line whenever the last one was cut."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                sock = await self._backend.connect_depot()
+            except OSError:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            with sock:
+                pause = _FIRST_PAUSE if await self._converse(sock) else pause
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def close(self) -> None:
+        for process_id in list(self.held):
+            self.drop(process_id, None)
+
+    def hold(self, process_id: str, names: list[str], fds: list[int]) -> None:
+        mine = self.held.setdefault(process_id, {})
+        for name, fd in zip(names, fds, strict=False):
+            if name in mine:
+                os.close(fd)
+            else:
+                mine[name] = fd
+
+    def drop(self, process_id: str, names: list[str] | None) -> None:
+        """Let go of some of its descriptors, of all of them with None."""
+        mine = self.held.get(process_id, {})
+        for name in list(mine) if names is None else names:
+            fd = mine.pop(name, None)
+            if fd is not None:
+                os.close(fd)
+        if not mine:
+            self.held.pop(process_id, None)
+
+    async def _converse(self, sock: socket.socket) -> bool:
+        """Offer what is held, then listen until the line is cut; whether the offer was heard."""
+        try:
+            for process_id, fds in list(self.held.items()):
+                header = {"op": "offer", "id": process_id, "names": list(fds)}
+                await _send(sock, header, list(fds.values()))
+            await _send(sock, {"op": "offered"}, [])
+        except OSError:
+            return False
+        await self._listen(sock)
+        return True
+
+    async def _listen(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        cut: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(sock, self._readable, sock, cut)
+        try:
+            await cut
+        finally:
+            loop.remove_reader(sock)
+
+    def _readable(self, sock: socket.socket, cut: asyncio.Future[None]) -> None:
+        try:
+            data, fds, flags, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, fds, flags = b"", [], 0
+        for fd in fds:
+            os.set_inheritable(fd, False)  # recv_fds does not see to it
+        if flags & socket.MSG_CTRUNC:
+            note("descriptors-refused", why="no room for more open files")
+        if data:
+            self._take(json.loads(data), list(fds))
+        else:
+            _set(cut)
+
+    def _take(self, header: dict[str, Any], fds: list[int]) -> None:
+        if header["op"] == "hold":
+            self.hold(header["id"], header["names"], fds)
+        elif header["op"] == "drop":
+            self.drop(header["id"], header.get("names"))
+
+
+async def _send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
+    data = json.dumps(header).encode()
+    while True:
+        try:
+            socket.send_fds(sock, [data], fds)
+            return
+        except BlockingIOError:
+            await _writable(sock)
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(sock, _set, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_writer(sock)
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

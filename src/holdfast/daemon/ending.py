@@ -1,0 +1,58 @@
+"""Ending a process on somebody's behalf: the one way there is."""
+
+from __future__ import annotations
+
+import signal
+
+from holdfast.daemon import reports
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Message, Room
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
+from holdfast.model.process import Process
+
+
+async def end(room: Room, process: Process, by: str | None, why: StopReason, grace: float) -> Message:
+    """End the whole tree, politely and after the grace period by force; the result when it is gone, or will not go.
+
+    Of a process that has ended, what it left behind is ended.
+    """
+    room.supervisor.stop_asked(process.id, by, why)
+    try:
+        answer = await room.keeper.request(
+            "stop", id=process.id, by=reports.asker(by), reason=why, signal=int(signal.SIGTERM), grace=grace
+        )
+    except Refused as refused:
+        if refused.code != "not_found":
+            raise to_error(refused) from refused
+        await room.supervisor.lose(process.id)
+        return result(room, process.id)
+    if answer["report"] is not None:
+        await room.supervisor.take(answer["report"])
+    if answer["forced"]:
+        room.supervisor.force_used(process.id)
+    return result(room, process.id, answer["forced"], answer["survivors"])
+
+
+def result(
+    room: Room,
+    process_id: ProcessId,
+    forced: bool | None = None,
+    survivors: list[int] | None = None,
+    sent: int | None = None,
+) -> Message:
+    """How a process stands after something was done to it."""
+    process = room.registry.get(process_id)
+    state = process.state if process is not None else None
+    is_alive = bool(survivors) or (process is not None and process.is_running)
+    return {
+        "id": process_id,
+        "status": "running" if is_alive else "ended",
+        "reason": reason(state) if state is not None else None,
+        "forced": forced,
+        "survivors": survivors or [],
+        "exit_code": exit_code(state) if state is not None else None,
+        "signal": end_signal(state) if state is not None else None,
+        "sent": sent,
+    }

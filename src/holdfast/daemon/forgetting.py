@@ -1,0 +1,21 @@
+"""Forgetting an ended process: its bundle first, then its row, so that a crash in between brings nothing back."""
+
+from __future__ import annotations
+
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Room
+from holdfast.model.ids import ProcessId
+
+
+async def forget(room: Room, process_id: ProcessId) -> None:
+    """Raises NotNow while something still writes to its output."""
+    async with room.supervisor.turn(process_id):
+        try:
+            await room.keeper.request("forget", id=process_id)
+        except Refused as refused:
+            raise to_error(refused) from refused
+        await room.store.remove([process_id])
+        room.registry.drop(process_id)
+        room.sizes.forget(process_id)
+        room.inputs.forget(process_id)

@@ -1,0 +1,36 @@
+"""One file per operation; this is the table of contents."""
+
+from __future__ import annotations
+
+from holdfast.daemon.handlers import (
+    doctor,
+    end_session,
+    inspect,
+    kill,
+    list,
+    logs,
+    remove,
+    resize,
+    send,
+    start,
+    status,
+    stop,
+    wait,
+)
+from holdfast.daemon.room import Handler
+
+HANDLERS: dict[str, Handler] = {
+    "start": start.handle,
+    "list": list.handle,
+    "inspect": inspect.handle,
+    "logs": logs.handle,
+    "wait": wait.handle,
+    "kill": kill.handle,
+    "send": send.handle,
+    "resize": resize.handle,
+    "remove": remove.handle,
+    "end_session": end_session.handle,
+    "status": status.handle,
+    "doctor": doctor.handle,
+    "stop": stop.handle,
+}

@@ -1,0 +1,96 @@
+"""doctor: what this machine offers, and what works less well for want of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdfast.daemon.room import Call, Message, Room
+
+_ENOUGH_FILES = 4096
+_ENOUGH_DISK = 1 << 30
+_PIDFD_INFO = (6, 15)
+
+
+class _Finding(NamedTuple):
+    ok: bool
+    detail: str
+    degrades: str = ""
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    findings = await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
+    return {
+        "checks": [
+            {"name": name, "ok": found.ok, "detail": found.detail, "degrades": None if found.ok else found.degrades}
+            for name, found in findings.items()
+        ]
+    }
+
+
+def _keeper(room: Room) -> _Finding:
+    about = room.keeper.about
+    detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
+    return _Finding(room.keeper.is_reachable, detail, "nothing can be started, ended or written to")
+
+
+def _cgroup(room: Room) -> _Finding:
+    group = room.keeper.about.get("cgroup")
+    degrades = "trees are pieced together from /proc; a descendant that hides its origin may survive a kill"
+    return _Finding(group is not None, group or "no cgroup can be made here", degrades)
+
+
+def _exit_witness(room: Room) -> _Finding:
+    release = os.uname().release
+    known = tuple(int(part) for part in release.split("-")[0].split(".")[:2]) >= _PIDFD_INFO
+    degrades = "an exit code is unknown when keeper and anchor are killed at once and the command ends meanwhile"
+    return _Finding(known, f"Linux {release}", degrades)
+
+
+def _files(room: Room) -> _Finding:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return _Finding(limit >= _ENOUGH_FILES, f"{limit} open files", "fewer processes can be held at once")
+
+
+def _terminals(room: Room) -> _Finding:
+    try:
+        with open("/proc/sys/kernel/pty/max") as file:
+            most = int(file.read())
+        os.close(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except (OSError, ValueError) as failed:
+        return _Finding(False, str(failed), "no process can have a terminal")
+    return _Finding(True, f"{most} terminals")
+
+
+def _disk(room: Room) -> _Finding:
+    free = shutil.disk_usage(room.paths.home).free
+    return _Finding(free >= _ENOUGH_DISK, f"{free >> 20} MiB free in {room.paths.home}", "output waits when it is full")
+
+
+def _login(room: Room) -> _Finding:
+    detail = (
+        "told by the login shell" if room.login.is_fresh else "not told by the login shell since the daemon started"
+    )
+    return _Finding(room.login.is_fresh, detail, "PATH and other variables of the profile may be missing or old")
+
+
+def _event_loop(room: Room) -> _Finding:
+    fast = "uvloop" in sys.modules
+    return _Finding(fast, "uvloop" if fast else "asyncio", "answers take some microseconds longer: pip install uvloop")
+
+
+CHECKS: dict[str, Callable[[Room], _Finding]] = {
+    "keeper": _keeper,
+    "cgroup": _cgroup,
+    "exit witness": _exit_witness,
+    "open files": _files,
+    "terminals": _terminals,
+    "disk": _disk,
+    "login environment": _login,
+    "event loop": _event_loop,
+}

@@ -1,0 +1,69 @@
+"""kill: end trees, or send them a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from holdfast.daemon import ending, values
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+
+_MOST = 10_000
+_LONGEST_GRACE = 86400.0
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """Answers when the trees are gone, or after naming what will not go. Several are ended at the same time."""
+    number = values.integer(ask, "signal", 1, signal.NSIG - 1)
+    grace = values.seconds(ask, "grace")
+    patience = room.settings.grace if grace is None else min(grace, _LONGEST_GRACE)
+    targets = await _targets(room, ask)
+    if number is not None:
+        works = [_signal(room, process, number) for process in targets]
+    else:
+        works = [ending.end(room, process, call.session, "killed", patience) for process in targets]
+    return {"results": await asyncio.gather(*works)}
+
+
+async def _targets(room: Room, ask: Message) -> list[Process]:
+    """The processes that are meant: named ones, or all living ones of a session, a task, or the instance."""
+    names, session, task = values.texts(ask, "processes", _MOST), values.session(ask), values.session(ask, "task")
+    everyone = values.flag(ask, "all")
+    if sum((names is not None, session is not None, task is not None, everyone)) != 1:
+        raise BadValue("name processes, a session, a task or all of them: one of these")
+    if names is not None:
+        found = [room.registry.identify(name) for name in names]
+        return list({process.id: process for process in found}.values())
+    fitting = [
+        process_id
+        for process_id, process in room.registry.living.items()
+        if everyone or process.meta.session == session or (task is not None and process.meta.task == task)
+    ]
+    return [process for process_id in fitting if (process := await _started(room, process_id)) is not None]
+
+
+async def _started(room: Room, process_id: ProcessId) -> Process | None:
+    """One that is just being started is waited for; None when that came to nothing or is over."""
+    process = room.registry.get(process_id)
+    if process is not None and not process.is_running:
+        async with room.supervisor.turn(process_id):
+            process = room.registry.get(process_id)
+    return process if process is not None and process.is_running else None
+
+
+async def _signal(room: Room, process: Process, number: int) -> Message:
+    if process.has_ended:
+        return ending.result(room, process.id)
+    try:
+        answer = await room.keeper.request("signal", id=process.id, signal=number)
+    except Refused as refused:
+        if refused.code != "ended":
+            raise to_error(refused) from refused
+        await room.registry.wait_ended(process.id)
+        return ending.result(room, process.id)
+    return ending.result(room, process.id, sent=answer["sent"])

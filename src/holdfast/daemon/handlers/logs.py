@@ -1,0 +1,90 @@
+"""logs: output, by byte, by line, from the end, or as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from holdfast.daemon import output, values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.logs import lines
+from holdfast.logs.reader import Extent, Log
+from holdfast.model.process import Process
+
+
+class _Wanted(NamedTuple):
+    stream: str
+    offset: int | None
+    line: int | None
+    lines: int | None
+    most: int | None
+    follow: bool
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """Streams the output, then tells where it began and ended, how much there is, and what was dropped."""
+    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    wanted = _read(ask, process)
+    log = await room.read(Log, room.paths.place, process.id, wanted.stream)
+    try:
+        return await _stream(room, call, log, process, wanted)
+    finally:
+        log.close()
+
+
+async def _stream(room: Room, call: Call, log: Log, process: Process, wanted: _Wanted) -> Message:
+    start, upto = await room.read(_range, log, wanted)
+    if wanted.most is not None:
+        upto = min(start + wanted.most, upto) if upto is not None else start + wanted.most
+    at, skipped = start, 0
+    async for chunk in output.pieces(room, log, process.id, wanted.stream, start, upto, wanted.follow):
+        skipped += chunk.offset - at
+        at = chunk.end
+        await call.send(wanted.stream, chunk.offset, chunk.data)
+        await asyncio.sleep(0)  # a fast reader of a long log must not keep the others waiting
+    extent = await room.read(log.extent)
+    return _answer(room, process, wanted.stream, start, at, skipped, extent)
+
+
+def _answer(room: Room, process: Process, stream: str, start: int, end: int, skipped: int, extent: Extent) -> Message:
+    now = room.registry.get(process.id) or process
+    return {
+        "start": start,
+        "end": end,
+        "first": extent.first,
+        "total": max(extent.end, end),
+        "skipped": skipped,
+        "closed": stream not in now.streams or now.streams[stream].closed,
+        "process": room.show(now),
+    }
+
+
+def _range(log: Log, wanted: _Wanted) -> tuple[int, int | None]:
+    """Where to begin, and where to stop (None: at the end). What was dropped or is not there yet is clamped."""
+    extent = log.extent()
+    if wanted.offset is not None:
+        return (wanted.offset if wanted.follow else min(wanted.offset, extent.end)), None
+    if wanted.line is not None:
+        start = lines.skip_lines(log, extent.first, wanted.line)
+        return start, None if wanted.lines is None else lines.skip_lines(log, start, wanted.lines)
+    return (extent.first if wanted.lines is None else lines.tail_start(log, wanted.lines)), None
+
+
+def _read(ask: Message, process: Process) -> _Wanted:
+    stream = values.choice(ask, "stream", ("out", "err"), "out")
+    if stream not in process.meta.streams:
+        raise BadValue("its streams are kept as one: stderr is part of `out`", next="start it with --split")
+    wanted = _Wanted(
+        stream,
+        offset=values.integer(ask, "from", 0),
+        line=values.integer(ask, "line", 0),
+        lines=values.integer(ask, "lines", 0),
+        most=values.integer(ask, "bytes", 0),
+        follow=values.flag(ask, "follow"),
+    )
+    if wanted.offset is not None and (wanted.line is not None or wanted.lines is not None):
+        raise BadValue("either a byte to begin with or lines, not both")
+    if wanted.follow and wanted.line is not None:
+        raise BadValue("pages of lines cannot be followed", next="follow from a byte, or the last lines")
+    return wanted

@@ -1,0 +1,35 @@
+"""resize: give a terminal another size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.daemon import values
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue, NoTerminal
+from holdfast.model.ids import ProcessId
+
+_MOST = 1000
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    cols, rows = values.integer(ask, "cols", 1, _MOST), values.integer(ask, "rows", 1, _MOST)
+    if cols is None or rows is None:
+        raise BadValue("a size has cols and rows")
+    if not process.meta.pty:
+        raise NoTerminal(f"{process.id} has no terminal")
+    try:
+        await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
+    except Refused as refused:
+        raise to_error(refused) from refused
+    _remember(room, process.id, cols, rows)
+    return {}
+
+
+def _remember(room: Room, process_id: ProcessId, cols: int, rows: int) -> None:
+    process = room.registry.get(process_id)
+    if process is not None:
+        room.supervisor.show(replace(process, cols=cols, rows=rows))

@@ -1,0 +1,57 @@
+"""send: write to a process's input, press Enter, close it."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from dataclasses import replace
+
+from holdfast.daemon import values
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.process import Process
+
+_LONGEST = 16 << 20
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """To a process that has ended nothing is written, and that is no error."""
+    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    data = _data(ask, process)
+    at, eof = values.integer(ask, "at", 0), values.flag(ask, "eof")
+    if process.has_ended:
+        return _answer(room, process, 0, None, "already_exited")
+    try:
+        accepted = await room.inputs.write(process.id, data, at) if data or not eof else None
+        if eof:
+            await _close(room, process)
+    except Refused as refused:
+        if refused.code != "ended":
+            raise to_error(refused) from refused
+        ended = await room.registry.wait_ended(process.id)
+        return _answer(room, ended or process, 0, None, "already_exited")
+    return _answer(room, room.registry.get(process.id) or process, len(data), accepted, "sent")
+
+
+async def _close(room: Room, process: Process) -> None:
+    await room.keeper.request("close_stdin", id=process.id)
+    now = room.registry.get(process.id)
+    if now is not None and now.stdin_open:
+        room.registry.put(replace(now, stdin_open=False))
+
+
+def _data(ask: Message, process: Process) -> bytes:
+    encoded = values.text(ask, "data", _LONGEST) or ""
+    try:
+        data = b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadValue("data is not base64") from None
+    if values.flag(ask, "enter"):
+        data += b"\r" if process.meta.pty else b"\n"  # the key of a terminal, the line end of a pipe
+    return data
+
+
+def _answer(room: Room, process: Process, written: int, accepted: int | None, status: str) -> Message:
+    return {"written": written, "accepted": accepted, "status": status, "process": room.show(process)}

@@ -1,0 +1,131 @@
+"""start: run a command and hold it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from holdfast.daemon import environment, wanted
+from holdfast.daemon.ending import end
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.logbook import note
+from holdfast.daemon.refusals import to_error
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.wanted import Wanted
+from holdfast.errors import HoldfastError, NotNow
+from holdfast.model import duplicates
+from holdfast.model.lifecycle import Requested
+from holdfast.model.limits import check_room
+from holdfast.model.process import Meta, Process
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """The process and notes on it. It runs and is recorded when this returns; otherwise nothing is registered."""
+    want = wanted.read(ask, room.settings, call.session)
+    # Apart from the client: if it goes away now, the same start is still the same start when it comes back.
+    return await asyncio.shield(room.chores.start(_start_once(room, want), "start"))
+
+
+async def _start_once(room: Room, want: Wanted) -> Message:
+    async with room.supervisor.turn(want.meta.id):
+        known = room.registry.get(want.meta.id)
+        if known is not None:
+            return {"process": room.show(known), "notes": []}
+        want = await _complete(room, want)
+        twins = await _twins(room, want)
+        if twins and want.if_running == "reuse":
+            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
+        process = await _start(room, want)
+        return {"process": room.show(process), "notes": [duplicates.note(twins)] if twins else []}
+
+
+async def _complete(room: Room, want: Wanted) -> Wanted:
+    """With the environment that the command gets, and the shell found in it."""
+    meta = want.meta
+    own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": room.paths.home}
+    env = environment.merge(await room.login.get(), want.env, want.grant, own, meta.pty)
+    if want.text is not None:
+        meta = replace(meta, argv=wanted.through_shell(want.text, want.shell, room.settings, env))
+    return want._replace(meta=meta, env=env)
+
+
+async def _twins(room: Room, want: Wanted) -> list[Process]:
+    """Running processes like the one that is wanted, after what was chosen for this case has been done to them."""
+    while found := duplicates.twins(want.meta, room.registry.living.values()):
+        starting = next((twin for twin in found if isinstance(twin.state, Requested)), None)
+        if want.if_running == "allow":
+            return found
+        if want.if_running == "error":
+            duplicates.refuse(found)
+        if starting is not None:
+            async with room.supervisor.turn(starting.id):
+                continue  # it runs now, or came to nothing
+        if want.if_running == "reuse":
+            return found
+        await _replace(room, found, want.meta)
+    return []
+
+
+async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
+    results = await asyncio.gather(*(end(room, twin, meta.session, "killed", room.settings.grace) for twin in twins))
+    alive = [result["id"] for result in results if result["status"] == "running" or result["survivors"]]
+    if alive:
+        raise NotNow(f"what was to be replaced does not die: {', '.join(alive)}")
+
+
+async def _start(room: Room, want: Wanted) -> Process:
+    """Record and launch at the same time: it takes as long as the slower one. Neither counts without the other."""
+    meta = want.meta
+    check_room(room.registry.living.keys(), room.settings.max_processes)
+    _check_name(room, meta)
+    process = Process(meta, cols=meta.cols, rows=meta.rows)
+    room.registry.put(process)
+    recorded = room.store.begin_save(process)
+    try:
+        report = await room.keeper.request("start", id=meta.id, spec=_spec(want))
+        await _recorded(room, process, recorded)
+    except (Refused, HoldfastError) as failed:
+        await asyncio.wait({recorded})
+        room.registry.drop(meta.id)
+        room.store.remove_soon([meta.id])
+        raise (to_error(failed) if isinstance(failed, Refused) else failed) from failed
+    process = await room.supervisor.apply(process, report)
+    if meta.deadline is not None:
+        room.deadlines_changed.set()
+    note("started", process=meta.id, pid=process.pid, session=meta.session)
+    return process
+
+
+async def _recorded(room: Room, process: Process, recorded: asyncio.Future[None]) -> None:
+    """Wait for the record. Where it cannot be made, the command that was just let go is ended and forgotten."""
+    try:
+        await recorded
+    except HoldfastError:
+        await room.keeper.request("stop", id=process.id, by="", reason="killed", signal=9, grace=0)
+        await room.keeper.request("forget", id=process.id)
+        raise
+
+
+def _check_name(room: Room, meta: Meta) -> None:
+    if meta.name is not None:
+        for other in room.registry.living.values():
+            if other.meta.name == meta.name:
+                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
+
+
+def _spec(want: Wanted) -> dict[str, Any]:
+    meta = want.meta
+    return {
+        "argv": list(meta.argv),
+        "cwd": meta.cwd,
+        "env": want.env,
+        "umask": want.umask,
+        "pty": meta.pty,
+        "cols": meta.cols,
+        "rows": meta.rows,
+        "stdin": meta.stdin,
+        "split": meta.split,
+        "log_cap": meta.log_cap,
+        "meta": meta.to_json(),
+    }

@@ -1,0 +1,40 @@
+"""status: the daemon about itself."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import Unreachable
+from holdfast.version import VERSION
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    ids = {process.id for process in room.registry.running()}
+    running = len(ids)
+    usage = await _usage(room)
+    return {
+        "pid": os.getpid(),
+        "keeper_pid": room.keeper.about.get("pid"),
+        "anchor_pid": room.keeper.about.get("anchor_pid"),
+        "version": VERSION,
+        "home": room.paths.home,
+        "socket": room.paths.socket,
+        "started_at": room.started_at,
+        "processes": running,
+        "held": len(ids & set(room.depot.held)),
+        "ended": len(room.registry.shown()) - running,
+        "log_bytes": usage.get("log_bytes"),
+        "log_total": usage.get("log_total"),
+        "cgroup": room.keeper.about.get("cgroup"),
+    }
+
+
+async def _usage(room: Room) -> Message:
+    if not room.keeper.is_reachable:
+        return {}
+    try:
+        return await room.keeper.request("usage")
+    except (Refused, Unreachable):
+        return {}

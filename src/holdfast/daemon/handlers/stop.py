@@ -1,0 +1,22 @@
+"""stop: end the daemon on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.daemon.ending import end
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.model.lifetimes import end_with_daemon
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """Answers when everything that ends with the daemon has ended; the daemon itself goes after that."""
+    answer = await end_of_daemon(room)
+    room.stop_asked.set()
+    return answer
+
+
+async def end_of_daemon(room: Room) -> Message:
+    ending, left = end_with_daemon(room.registry.running())
+    await asyncio.gather(*(end(room, process, None, "daemon_stop", room.settings.grace) for process in ending))
+    return {"ended": [process.id for process in ending], "left": [process.id for process in left]}

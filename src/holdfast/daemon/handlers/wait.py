@@ -1,0 +1,93 @@
+"""wait: until processes end or write, or until the time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Literal
+
+from holdfast.daemon import output, values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Ended
+
+_MOST = 10_000
+_MODES: tuple[Literal["all", "any"], ...] = ("all", "any")
+_UNTIL: tuple[Literal["exit", "output"], ...] = ("exit", "output")
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """A wait that runs out is no error: it says so, and how things stand."""
+    names = values.texts(ask, "processes", _MOST)
+    if not names:
+        raise BadValue("wait for which process?", next="holdfast ps")
+    ids = list(dict.fromkeys(room.registry.identify(name).id for name in names))
+    need = 1 if values.choice(ask, "mode", _MODES, "all") == "any" else len(ids)
+    timeout, clamped = _timeout(values.seconds(ask, "timeout"), room.settings.wait_limit)
+    until = values.choice(ask, "until", _UNTIL, "exit")
+    after = values.integer(ask, "after", 0)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(timeout):
+            if until == "exit":
+                done = await _ended(room, ids, need)
+            else:
+                done = await _written(room, ids, need, after)
+    except TimeoutError:
+        done = _over(room, ids)
+    return {
+        "processes": await _shown(room, ids),
+        "done": done,
+        "timed_out": len(done) < need,
+        "waited": time.monotonic() - began,
+        "clamped_to": clamped,
+    }
+
+
+def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | None]:
+    """How long to wait (None for ever), and the limit if it made that less than was asked for."""
+    if limit > 0 and (asked is None or asked > limit):
+        return limit, limit
+    return asked, None
+
+
+async def _ended(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
+    with room.registry.watching(ids) as changed:
+        while True:
+            done = _over(room, ids)
+            if len(done) >= need:
+                return done
+            await changed.wait()
+            changed.clear()
+
+
+async def _written(room: Room, ids: list[ProcessId], need: int, after: int | None) -> list[ProcessId]:
+    """Those with output beyond `after`, or beyond what they have now; one that ended counts, too."""
+    done: list[ProcessId] = []
+    works = {asyncio.ensure_future(output.more_than(room, process_id, after)): process_id for process_id in ids}
+    try:
+        while len(done) < need:
+            finished, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            for work in finished:
+                work.result()
+                done.append(works.pop(work))
+    finally:
+        for work in works:
+            work.cancel()
+    return done
+
+
+def _over(room: Room, ids: list[ProcessId]) -> list[ProcessId]:
+    """Those that have ended or are forgotten, in the order of their ends."""
+    states = {process_id: process.state if (process := room.registry.get(process_id)) else None for process_id in ids}
+    ends = {process_id: state.known_at if isinstance(state, Ended) else 0.0 for process_id, state in states.items()}
+    over = [process_id for process_id in ids if states[process_id] is None or isinstance(states[process_id], Ended)]
+    return sorted(over, key=ends.__getitem__)
+
+
+async def _shown(room: Room, ids: list[ProcessId]) -> list[Message]:
+    processes = [process for process_id in ids if (process := room.registry.get(process_id)) is not None]
+    if all(process.has_ended for process in processes):
+        return [room.show(process) for process in processes]  # whoever waited for the end waits no longer
+    return await room.show_fresh(processes)

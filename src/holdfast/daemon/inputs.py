@@ -1,0 +1,43 @@
+"""Writing to processes, so that a cut line to the keeper neither loses nor doubles a byte."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from weakref import WeakValueDictionary
+
+from holdfast.daemon.keeper_link import KeeperLink
+from holdfast.model.ids import ProcessId
+
+
+class Inputs:
+    """Writers of one process take turns; each write says where it begins, and so can be repeated."""
+
+    def __init__(self, keeper: KeeperLink) -> None:
+        self._keeper = keeper
+        self._accepted: dict[ProcessId, int] = {}
+        self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+
+    async def write(self, process_id: ProcessId, data: bytes, at: int | None) -> int:
+        """How many bytes were written to it in all, with these. Raises Refused."""
+        lock = self._turns.get(process_id)
+        if lock is None:
+            lock = self._turns[process_id] = asyncio.Lock()
+        async with lock:
+            begin = await self._reach(process_id) if at is None else at
+            encoded = b64encode(data).decode()
+            answer = await self._keeper.request("write", id=process_id, data=encoded, at=begin)
+            self._accepted[process_id] = int(answer["accepted"])
+            return self._accepted[process_id]
+
+    def forget(self, process_id: ProcessId) -> None:
+        self._accepted.pop(process_id, None)
+
+    async def _reach(self, process_id: ProcessId) -> int | None:
+        """Where its input stands; None when it takes none, which the keeper says best itself."""
+        if process_id not in self._accepted:
+            stdin = (await self._keeper.request("report", id=process_id))["stdin"]
+            if stdin is None:
+                return None
+            self._accepted[process_id] = int(stdin["accepted"])
+        return self._accepted[process_id]

@@ -1,0 +1,67 @@
+"""Exactly one daemon per home: a lock, held for life."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+
+from holdfast.errors import Unreachable
+from holdfast.paths import Paths
+
+#: How long a daemon that is starting or stopping may keep another one waiting.
+_PATIENCE = 20.0
+_PAUSE = 0.01
+
+
+_RUNNING = b"running\n"
+_STOPPED = b"stopped\n"
+
+
+def take(paths: Paths, revived: bool) -> int | None:
+    """The lock of the instance, to be held for life; None when another daemon has it and answers.
+
+    Also None for a daemon that was to be revived, if somebody was quicker and has stopped on purpose since. Raises
+    Unreachable when another one has the lock and does not answer.
+    """
+    fd = os.open(paths.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if _lock(fd, paths) and not (revived and os.pread(fd, len(_STOPPED), 0) == _STOPPED):
+        os.pwrite(fd, _RUNNING, 0)
+        return fd
+    os.close(fd)
+    return None
+
+
+def give_back(fd: int) -> None:
+    """The daemon has stopped on purpose."""
+    os.pwrite(fd, _STOPPED, 0)
+    os.close(fd)
+
+
+def _lock(fd: int, paths: Paths) -> bool:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            pass
+        if _answers(paths):
+            return False
+        if time.monotonic() > until:
+            raise Unreachable(f"another daemon has {paths.home} and does not answer")
+        time.sleep(_PAUSE)
+
+
+def _answers(paths: Paths) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(1.0)
+        directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{directory}/{os.path.basename(paths.socket)}")
+        except OSError:
+            return False
+        finally:
+            os.close(directory)
+        return True

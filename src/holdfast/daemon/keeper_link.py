@@ -1,0 +1,214 @@
+"""The daemon's line to the keeper: questions and answers, facts in order, and a new line when the old one is cut.
+
+A keeper that dies is replaced within milliseconds and knows everything from disk, so a question that can be asked
+twice is simply asked again; whoever asked it notices nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.backends.base import Backend
+from holdfast.daemon.logbook import note
+from holdfast.errors import Unreachable
+from holdfast_keeper import protocol
+from holdfast_keeper.protocol import Message
+
+#: Without a keeper for that long, questions are no longer held back but refused.
+_PATIENCE = 15.0
+_HELLO_BUDGET = 10.0
+#: The rid of every hello; other questions count from 1.
+_HELLO = 0
+_FIRST_PAUSE = 0.002
+_LONGEST_PAUSE = 1.0
+
+
+class Refused(Exception):
+    """The keeper's answer is no."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class _Question:
+    __slots__ = ("message", "answer", "was_sent")
+
+    def __init__(self, message: Message, answer: asyncio.Future[Message]) -> None:
+        self.message = message
+        self.answer = answer
+        self.was_sent = False
+
+    @property
+    def can_be_repeated(self) -> bool:
+        """Whether asking it twice does no more than asking it once."""
+        op = self.message["op"]
+        return bool(op != "signal" and not (op == "write" and self.message["at"] is None))
+
+
+class KeeperLink:
+    """One keeper, over as many connections as it takes. `hello` is what we tell it of ourselves."""
+
+    def __init__(self, backend: Backend, hello: Message) -> None:
+        self._backend = backend
+        self._hello = hello
+        self._on_hello: Callable[[Message], None] = _ignore
+        self._on_fact: Callable[[Message], None] = _ignore
+        self._rids = itertools.count(1)
+        self._open: dict[int, _Question] = {}
+        self._line: _Line | None = None
+        self._has_given_up = False
+        self._giving_up: asyncio.TimerHandle | None = None
+        #: What the keeper said of itself last: pid, anchor_pid, cgroup, version.
+        self.about: Message = {}
+
+    @property
+    def is_reachable(self) -> bool:
+        """False when there has been no keeper for longer than a restart of it takes."""
+        return not self._has_given_up
+
+    async def request(self, op: str, **arguments: Any) -> Message:
+        """The keeper's answer. Raises Refused when it says no, Unreachable when there is no keeper to be had."""
+        if self._has_given_up:
+            raise Unreachable("the keeper does not answer")
+        rid = next(self._rids)
+        question = _Question({"rid": rid, "op": op, **arguments}, asyncio.get_running_loop().create_future())
+        self._open[rid] = question
+        self._send(question)
+        try:
+            return await question.answer
+        finally:
+            self._open.pop(rid, None)
+
+    async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
+        """Keep a line to the keeper, for ever. Cancel it to hang up. The callbacks must not wait."""
+        self._on_hello, self._on_fact = on_hello, on_fact
+        pause = _FIRST_PAUSE
+        self._lost()
+        while True:
+            try:
+                line = await self._connect()
+                pause = _FIRST_PAUSE
+                await line.cut
+                note("keeper-lost")
+            except (OSError, TimeoutError, Refused) as failed:
+                note("keeper-unreachable", why=repr(failed))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            finally:
+                self._lost()
+
+    async def _connect(self) -> _Line:
+        """A line on which the keeper has said hello, and on which everything open was asked again."""
+        sock = await self._backend.connect()
+        loop = asyncio.get_running_loop()
+        transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message), sock=sock)
+        try:
+            async with asyncio.timeout(_HELLO_BUDGET):
+                line.send({"rid": _HELLO, "op": "hello", **self._hello})
+                await line.greeted
+        except BaseException:
+            transport.abort()
+            raise
+        return line
+
+    def _on_message(self, line: _Line, message: Message) -> None:
+        rid = message.get("rid")
+        if rid is None:
+            self._on_fact(message)
+        elif rid == _HELLO:
+            self._greeted(line, message)
+        elif (question := self._open.get(rid)) is not None and not question.answer.done():
+            _settle(question.answer, message)
+
+    def _greeted(self, line: _Line, message: Message) -> None:
+        """The hello comes first: what it tells is known before any fact or answer that follows it."""
+        if "error" in message:
+            line.greeted.set_exception(_refusal(message))
+            return
+        self.about = {key: value for key, value in message["ok"].items() if key != "live"}
+        self._line = line
+        self._has_given_up = False
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+        line.greeted.set_result(None)
+        self._on_hello(message["ok"])
+        for question in list(self._open.values()):
+            self._send(question)
+
+    def _send(self, question: _Question) -> None:
+        if self._line is not None:
+            question.was_sent = True
+            self._line.send(question.message)
+
+    def _lost(self) -> None:
+        """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
+        self._line = None
+        for question in self._open.values():
+            if question.was_sent and not question.can_be_repeated and not question.answer.done():
+                question.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
+        if self._giving_up is None or self._giving_up.cancelled():
+            self._giving_up = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up)
+
+    def _give_up(self) -> None:
+        self._has_given_up = True
+        for question in self._open.values():
+            if not question.answer.done():
+                question.answer.set_exception(Unreachable("the keeper does not answer"))
+
+
+class _Line(asyncio.Protocol):
+    """One connection. `greeted` when the keeper has said hello, `cut` when it is over."""
+
+    def __init__(self, on_message: Callable[[_Line, Message], None]) -> None:
+        loop = asyncio.get_running_loop()
+        self._on_message = on_message
+        self._decoder = protocol.Decoder()
+        self._transport: asyncio.Transport | None = None
+        self.greeted: asyncio.Future[None] = loop.create_future()
+        self.cut: asyncio.Future[None] = loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def send(self, message: Message) -> None:
+        assert self._transport is not None
+        self._transport.write(protocol.encode(message))
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            messages = self._decoder.feed(data)
+        except protocol.ProtocolError as broken:
+            note("keeper-unintelligible", why=str(broken))
+            assert self._transport is not None
+            self._transport.abort()
+            return
+        for message in messages:
+            self._on_message(self, message)
+
+    def connection_lost(self, why: Exception | None) -> None:
+        if not self.greeted.done():
+            self.greeted.set_exception(ConnectionResetError("cut before the keeper said hello"))
+        if not self.cut.done():
+            self.cut.set_result(None)
+
+
+def _ignore(message: Message) -> None:
+    return
+
+
+def _settle(answer: asyncio.Future[Message], message: Message) -> None:
+    if "error" in message:
+        answer.set_exception(_refusal(message))
+    else:
+        answer.set_result(message["ok"])
+
+
+def _refusal(message: Message) -> Refused:
+    error = message["error"]
+    return Refused(error.get("code", "failed"), error.get("message", "the keeper refused"))

@@ -1,0 +1,72 @@
+"""Output as it grows: waiting for more of it, and reading it as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from holdfast.daemon.room import Room
+from holdfast.logs.reader import CHUNK, Chunk, Log
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+
+
+async def more_than(room: Room, process_id: ProcessId, after: int | None) -> None:
+    """Until a process has written more than `after` bytes in all (None: more than now), or has ended."""
+    process = room.registry.get(process_id)
+    if process is None or process.has_ended:
+        return
+    ends = await _ends(room, process)
+    target = sum(ends.values()) if after is None else after
+    if sum(ends.values()) > target:
+        return
+    waits: set[asyncio.Future[Any]] = {
+        asyncio.ensure_future(room.registry.wait_ended(process_id)),
+        *(asyncio.ensure_future(_grow(room, process_id, stream, ends, target)) for stream in ends),
+    }
+    try:
+        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in finished:
+            wait.result()
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+async def _grow(room: Room, process_id: ProcessId, stream: str, ends: dict[str, int], target: int) -> None:
+    """Until this stream brings all of them together beyond the target; a closed one never does."""
+    while sum(ends.values()) <= target:
+        reach = await room.outputs.beyond(process_id, stream, ends[stream])
+        ends[stream] = max(ends[stream], reach.end)
+        if reach.closed and sum(ends.values()) <= target:
+            await room.registry.wait_ended(process_id)
+            return
+
+
+async def _ends(room: Room, process: Process) -> dict[str, int]:
+    measured = await room.sizes.measure([process])
+    streams = measured[process.id].streams if process.id in measured else process.streams
+    return {name: streams[name].end if name in streams else 0 for name in process.meta.streams}
+
+
+async def pieces(
+    room: Room, log: Log, process_id: ProcessId, stream: str, start: int, upto: int | None, follow: bool
+) -> AsyncIterator[Chunk]:
+    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come."""
+    at = start
+    closed = not follow
+    while upto is None or at < upto:
+        limit = CHUNK if upto is None else min(CHUNK, upto - at)
+        chunk = log.read_nowait(at, limit)
+        if chunk is None:
+            chunk = await room.read(log.read, at, limit)
+        if chunk.data:
+            if upto is not None and chunk.offset >= upto:
+                return
+            yield chunk
+            at = chunk.end
+        elif closed:
+            return
+        else:
+            closed = (await room.outputs.beyond(process_id, stream, at)).closed

@@ -1,0 +1,90 @@
+"""Every process the daemon knows, in memory. Questions are answered from here, so no caller waits for a disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from holdfast.model.identify import identify
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Requested
+from holdfast.model.process import Process
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._processes: dict[ProcessId, Process] = {}
+        self._living: dict[ProcessId, Process] = {}
+        self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
+
+    @property
+    def all(self) -> Mapping[ProcessId, Process]:
+        """Also those that are being started and may come to nothing."""
+        return self._processes
+
+    @property
+    def living(self) -> Mapping[ProcessId, Process]:
+        """Those that run or are being started."""
+        return self._living
+
+    def running(self) -> list[Process]:
+        return [process for process in self._living.values() if process.is_running]
+
+    def shown(self) -> list[Process]:
+        """Those that a caller may hear of."""
+        return [process for process in self._processes.values() if not isinstance(process.state, Requested)]
+
+    def get(self, process_id: ProcessId) -> Process | None:
+        return self._processes.get(process_id)
+
+    def identify(self, text: str) -> Process:
+        """The process meant by an id, the start of one, or a name. Raises NotFound, Ambiguous or BadValue."""
+        exact = self._processes.get(ProcessId(text))
+        if exact is not None and not isinstance(exact.state, Requested):
+            return exact
+        return identify(text, {process.id: process for process in self.shown()})
+
+    def put(self, process: Process) -> None:
+        """This is how it stands now; whoever watches it is woken."""
+        process_id = process.id
+        self._processes[process_id] = process
+        if process.has_ended:
+            self._living.pop(process_id, None)
+        else:
+            self._living[process_id] = process
+        for woken in self._watchers.get(process_id, ()):
+            woken.set()
+
+    def drop(self, process_id: ProcessId) -> None:
+        self._processes.pop(process_id, None)
+        self._living.pop(process_id, None)
+        for woken in self._watchers.get(process_id, ()):
+            woken.set()
+
+    @contextmanager
+    def watching(self, ids: Collection[ProcessId]) -> Iterator[asyncio.Event]:
+        """An event that is set at every change of one of them."""
+        changed = asyncio.Event()
+        for process_id in ids:
+            self._watchers.setdefault(process_id, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            self._unwatch(ids, changed)
+
+    async def wait_ended(self, process_id: ProcessId) -> Process | None:
+        """The process once it has ended; None when it is forgotten meanwhile."""
+        with self.watching([process_id]) as changed:
+            while (process := self._processes.get(process_id)) is not None and not process.has_ended:
+                await changed.wait()
+                changed.clear()
+            return process
+
+    def _unwatch(self, ids: Iterable[ProcessId], changed: asyncio.Event) -> None:
+        for process_id in ids:
+            watchers = self._watchers.get(process_id)
+            if watchers is not None:
+                watchers.discard(changed)
+                if not watchers:
+                    del self._watchers[process_id]

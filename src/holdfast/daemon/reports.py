@@ -1,0 +1,80 @@
+"""A keeper's report, read: which facts it tells, and the process that follows from them. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from holdfast.model.lifecycle import (
+    ChildEnded,
+    ChildStarted,
+    Exited,
+    Fact,
+    ForceUsed,
+    Requested,
+    Signaled,
+    State,
+    Status,
+    StopAsked,
+    Unseen,
+    advance,
+)
+from holdfast.model.process import Leftover, Process, Stream
+
+Report = dict[str, Any]
+
+#: Bytes that the record of a stop has for a session's name, which is longer only where it is not in ASCII.
+_ROOM_FOR_ASKER = 700
+_LONGEST_ESCAPE = 12
+
+
+def facts(report: Report) -> Iterator[Fact]:
+    """What happened to the process, in order. The keeper records a stop only before the end."""
+    born, stop, end = report["born"], report["stop"], report["exit"]
+    yield ChildStarted(born["pid"], born["at"])
+    if stop is not None:
+        yield StopAsked(stop["by"] or None, stop["reason"], stop["at"])
+        if stop["forced"]:
+            yield ForceUsed()
+    if end is not None:
+        yield ChildEnded(_status(end), end["at"])
+
+
+def told(process: Process, report: Report) -> Process:
+    """The process as the report has it. The report is the whole story, so what was known before does not matter."""
+    state: State = Requested()
+    for fact in facts(report):
+        state = advance(state, fact)
+    end = report["exit"] or {}
+    stdin = report["stdin"]
+    return replace(
+        process,
+        state=state,
+        streams=streams(report),
+        exit_offset=end.get("ends", {}).get("out"),
+        leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),
+        stdin_open=not end and stdin is not None and stdin["open"],
+        trouble=report.get("trouble"),
+    )
+
+
+def streams(report: Report) -> dict[str, Stream]:
+    return {
+        name: Stream(extent["first"], extent["end"], extent["closed"]) for name, extent in report["streams"].items()
+    }
+
+
+def asker(session: str | None) -> str:
+    """How a session is named in the record of a stop, which has little room."""
+    name = session or ""
+    return name if len(json.dumps(name)) <= _ROOM_FOR_ASKER else name[: _ROOM_FOR_ASKER // _LONGEST_ESCAPE]
+
+
+def _status(end: dict[str, Any]) -> Status:
+    if end["code"] is not None:
+        return Exited(end["code"])
+    if end["signal"] is not None:
+        return Signaled(end["signal"])
+    return Unseen()

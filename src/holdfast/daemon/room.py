@@ -1,0 +1,91 @@
+"""What handlers find when they are called: the parts of the running daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from holdfast.daemon.chores import Chores
+from holdfast.daemon.depot import Depot
+from holdfast.daemon.inputs import Inputs
+from holdfast.daemon.keeper_link import KeeperLink
+from holdfast.daemon.login_env import LoginEnvironment
+from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.registry import Registry
+from holdfast.daemon.sizes import Measures, Sizes
+from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.view import ProcessObject, process_object
+from holdfast.model.process import Process
+from holdfast.paths import Paths
+from holdfast.settings import Settings
+from holdfast.store.store import Store
+
+T = TypeVar("T")
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    paths: Paths
+    settings: Settings
+    registry: Registry
+    store: Store
+    keeper: KeeperLink
+    depot: Depot
+    supervisor: Supervisor
+    outputs: Outputs
+    inputs: Inputs
+    sizes: Sizes
+    login: LoginEnvironment
+    chores: Chores
+    readers: ThreadPoolExecutor
+    """Threads for log files, apart from those of anything else that may have to wait."""
+    started_at: float = field(default_factory=time.time)
+    stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def show(self, process: Process) -> ProcessObject:
+        """The process object with the figures that are known."""
+        return self._object(process, None)
+
+    async def show_fresh(self, processes: list[Process]) -> list[ProcessObject]:
+        """Process objects with figures measured now, for those whose figures may have changed."""
+        changing = [process for process in processes if not process.output_closed]
+        measured = await self.sizes.measure(changing)
+        return [self._object(process, measured.get(process.id)) for process in processes]
+
+    async def read(self, work: Callable[..., T], *arguments: object) -> T:
+        """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""
+        job = asyncio.get_running_loop().run_in_executor(self.readers, work, *arguments)
+        try:
+            return await asyncio.shield(job)
+        except asyncio.CancelledError:
+            await asyncio.wait({job})
+            raise
+
+    def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
+        now = time.time()
+        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures)
+
+
+class Call:
+    """One request of one client, while it is under way."""
+
+    __slots__ = ("session", "_send_data")
+
+    def __init__(self, session: str | None, send_data: Callable[[str, int, bytes], Awaitable[None]]) -> None:
+        #: The session that the client said it speaks for.
+        self.session = session
+        self._send_data = send_data
+
+    async def send(self, stream: str, offset: int, data: bytes) -> None:
+        """Stream some output to the client; returns when it has taken most of what was sent before."""
+        await self._send_data(stream, offset, data)
+
+
+Handler = Callable[[Room, Call, Message], Awaitable[Message]]

@@ -1,0 +1,146 @@
+"""The daemon from start to stop, read from top to bottom."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from holdfast.backends.local import LocalBackend
+from holdfast.daemon import environment, timers
+from holdfast.daemon.chores import Chores
+from holdfast.daemon.depot import Depot
+from holdfast.daemon.handlers.stop import end_of_daemon
+from holdfast.daemon.inputs import Inputs
+from holdfast.daemon.keeper_link import KeeperLink, Refused
+from holdfast.daemon.logbook import note
+from holdfast.daemon.login_env import LoginEnvironment
+from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.recover import Recovery
+from holdfast.daemon.registry import Registry
+from holdfast.daemon.room import Message, Room
+from holdfast.daemon.server import Server
+from holdfast.daemon.sizes import Sizes
+from holdfast.daemon.supervise import Supervisor
+from holdfast.errors import Unreachable
+from holdfast.paths import Paths
+from holdfast.settings import Settings
+from holdfast.store.store import open_store
+from holdfast.version import VERSION
+from holdfast_keeper import protocol
+
+_READERS = 4
+#: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
+_KEEPER_BUDGET = 15.0
+_LEAVE_BUDGET = 2.0
+
+
+async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
+    """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
+    note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
+    room, recovery = await _furnish(paths, settings)
+    server = Server(room)
+    _stop_on_signals(room)
+    try:
+        room.chores.start(room.login.refresh(), "login environment")
+        room.chores.start(room.keeper.run(recovery.on_hello, room.supervisor.on_fact), "keeper")
+        room.chores.start(room.depot.run(), "depot")
+        # Nobody is served before the true state of the processes is known.
+        await recovery.complete(_KEEPER_BUDGET)
+        room.chores.start(timers.watch_deadlines(room), "deadlines")
+        room.chores.start(timers.forget_old(room), "retention")
+        await server.open()
+        gc.freeze()  # what is there now stays: no need to look through it again and again
+        ready()
+        await room.stop_asked.wait()
+    finally:
+        await _stop(room, server)
+        note("daemon-end")
+
+
+async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
+    """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
+    file_limit = _raise_file_limit()
+    environ = environment.minimal(os.environ)
+    opened = await open_store(paths.store, lambda message: note("store-trouble", why=message))
+    if opened.set_aside is not None:
+        note("store-set-aside", to=opened.set_aside)
+    registry, chores = Registry(), Chores()
+    for process in opened.found:
+        registry.put(process)
+    backend = LocalBackend(paths.place, environ, file_limit)
+    keeper = KeeperLink(backend, _hello(settings))
+    supervisor = Supervisor(registry, opened.store, chores)
+    room = Room(
+        paths=paths,
+        settings=settings,
+        registry=registry,
+        store=opened.store,
+        keeper=keeper,
+        depot=Depot(backend),
+        supervisor=supervisor,
+        outputs=Outputs(keeper, chores),
+        inputs=Inputs(keeper),
+        sizes=Sizes(paths.place),
+        login=LoginEnvironment(paths.login_env, environ),
+        chores=chores,
+        readers=ThreadPoolExecutor(_READERS, "logs"),
+    )
+    return room, Recovery(paths.place, registry, keeper, supervisor, chores)
+
+
+def _hello(settings: Settings) -> Message:
+    revive = [sys.executable, "-P", "-m", "holdfast.daemon", "--revived"]
+    return {"version": protocol.VERSION, "log_total": settings.log_total or None, "revive": revive}
+
+
+def _raise_file_limit() -> int:
+    """Hold as many descriptors as the system allows; the limit that we were started with, for those we start."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft
+
+
+def _stop_on_signals(room: Room) -> None:
+    """SIGTERM and SIGINT ask for what the `stop` operation does; a second one does not wait for it."""
+
+    async def stop() -> None:
+        try:
+            await end_of_daemon(room)
+        finally:
+            room.stop_asked.set()
+
+    def on_signal(number: int) -> None:
+        note("signal", number=number)
+        if is_stopping.is_set():
+            room.stop_asked.set()
+        else:
+            is_stopping.set()
+            room.chores.start(stop(), "stop")
+
+    is_stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+async def _stop(room: Room, server: Server) -> None:
+    # Clients first: no new work comes in.
+    await server.close()
+    # Then the keeper is told that we go on purpose, or it would start us again.
+    with contextlib.suppress(Unreachable, Refused, TimeoutError):
+        async with asyncio.timeout(_LEAVE_BUDGET):
+            await room.keeper.request("leave")
+    # Then whatever is still under way, and with it the lines to the keeper.
+    await room.chores.close()
+    # The store last: all of the others write to it.
+    await room.store.close()
+    room.sizes.close()
+    room.readers.shutdown(wait=False, cancel_futures=True)

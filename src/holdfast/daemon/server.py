@@ -1,0 +1,112 @@
+"""The daemon's door: a Unix socket for its owner alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from holdfast.daemon.conversation import Conversation
+from holdfast.daemon.logbook import note
+from holdfast.daemon.room import Room
+from holdfast.paths import Paths
+
+_BACKLOG = 1024
+#: Answers that are already written get this long to reach their clients when the daemon stops.
+_FAREWELL = 1.0
+
+
+class Server:
+    """Accepts clients until it is closed."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._conversations: set[Conversation] = set()
+        self._nobody_there = asyncio.Event()
+        self._nobody_there.set()
+        self._listener: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        sock = _listen(self._room.paths)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_unix_server(lambda: Doorman(self._choose), sock=sock, backlog=_BACKLOG)
+
+    async def close(self) -> None:
+        """Take no more requests, and let the answers that were given go out."""
+        if self._listener is not None:
+            self._listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._room.paths.socket)
+        for conversation in list(self._conversations):
+            conversation.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                await self._nobody_there.wait()
+        for conversation in list(self._conversations):
+            conversation.abort()
+
+    def _choose(self, first: bytes) -> asyncio.Protocol | None:
+        """Who talks with a client that begins like this: frames begin with 0. HTTP never does; its place is here."""
+        if first[:1] != b"\0":
+            return None
+        conversation = Conversation(self._room, self._ended)
+        self._conversations.add(conversation)
+        self._nobody_there.clear()
+        return conversation
+
+    def _ended(self, conversation: Conversation) -> None:
+        self._conversations.discard(conversation)
+        if not self._conversations:
+            self._nobody_there.set()
+
+
+class Doorman(asyncio.Protocol):
+    """Lets the owner in, listens to the first byte, and hands the connection to whoever speaks that language."""
+
+    def __init__(self, choose: Callable[[bytes], asyncio.Protocol | None]) -> None:
+        self._choose = choose
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        uid = _peer_uid(transport)
+        if uid not in (os.geteuid(), 0):
+            note("client-refused", uid=uid)
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        chosen = self._choose(data)
+        if chosen is None:
+            self._transport.abort()
+            return
+        self._transport.set_protocol(chosen)
+        chosen.connection_made(self._transport)
+        chosen.data_received(data)
+
+
+def _listen(paths: Paths) -> socket.socket:
+    """The socket, for its owner alone from the first moment on. We hold the daemon's lock, so an old one may go."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(paths.socket)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Through a descriptor, because the path of a socket has 107 bytes at most.
+    directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        sock.bind(f"/proc/self/fd/{directory}/{os.path.basename(paths.socket)}")
+    finally:
+        os.umask(before)
+        os.close(directory)
+    sock.setblocking(False)
+    return sock
+
+
+def _peer_uid(transport: asyncio.Transport) -> int:
+    sock = transport.get_extra_info("socket")
+    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)

@@ -1,0 +1,133 @@
+"""What the keeper tells becomes what the daemon knows: written first, then shown, then told to whoever waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from holdfast.daemon import reports
+from holdfast.daemon.chores import Chores
+from holdfast.daemon.logbook import note
+from holdfast.daemon.registry import Registry
+from holdfast.daemon.reports import Report
+from holdfast.errors import HoldfastError
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import (
+    ForceUsed,
+    StopAsked,
+    StopReason,
+    WitnessesGone,
+    advance,
+    end_signal,
+    exit_code,
+    reason,
+    stop_of,
+)
+from holdfast.model.process import Process
+from holdfast.store.store import Store
+
+
+class Supervisor:
+    """Moves processes from state to state. What concerns one process happens one after the other."""
+
+    def __init__(self, registry: Registry, store: Store, chores: Chores) -> None:
+        self._registry = registry
+        self._store = store
+        self._chores = chores
+        self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, process_id: ProcessId) -> asyncio.Lock:
+        """To be held while the state of this process is being changed. First come, first served."""
+        lock = self._turns.get(process_id)
+        if lock is None:
+            lock = self._turns[process_id] = asyncio.Lock()
+        return lock
+
+    def on_fact(self, fact: dict[str, Any]) -> None:
+        """Take in what the keeper tells. Does not wait; facts of one process keep their order."""
+        match fact["fact"]:
+            case "ended" | "closed":
+                self._chores.start(self.take(fact["report"]), fact["fact"])
+            case "disk_full":
+                self._trouble(fact["id"], "disk_full")
+            case "disk_free":
+                self._trouble(fact["id"], None)
+            case "quarantined":
+                self._trouble(fact["id"], f"quarantined: {fact['message']}")
+
+    async def take(self, report: Report) -> None:
+        """Let the report of a known process count."""
+        process_id = ProcessId(report["id"])
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is not None:
+                await self.apply(process, report)
+
+    async def apply(self, process: Process, report: Report) -> Process:
+        """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
+        if process.has_ended:
+            return self._rest(process, report)
+        process = reports.told(process, report)
+        if process.has_ended:
+            await self._end(process)
+        else:
+            self.show(process)
+        return process
+
+    async def lose(self, process_id: ProcessId) -> None:
+        """Nobody knows this process any more."""
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is None or process.has_ended:
+                return
+            if process.is_running:
+                await self._end(replace(process, state=advance(process.state, WitnessesGone(time.time()))))
+            else:
+                self._registry.drop(process_id)
+                self._store.remove_soon([process_id])
+                note("start-came-to-nothing", process=process_id)
+
+    def stop_asked(self, process_id: ProcessId, by: str | None, why: StopReason) -> None:
+        """Show that its end was asked for. What counts in the end is what the keeper recorded."""
+        process = self._registry.get(process_id)
+        if process is not None and process.is_running:
+            self._registry.put(replace(process, state=advance(process.state, StopAsked(by, why, time.time()))))
+
+    def force_used(self, process_id: ProcessId) -> None:
+        """The tree had to be forced, maybe after its first process had ended."""
+        process = self._registry.get(process_id)
+        if process is not None and (stop := stop_of(process.state)) is not None and not stop.forced:
+            self.show(replace(process, state=advance(process.state, ForceUsed())))
+
+    def show(self, process: Process) -> None:
+        """For changes that the bundle knows as well: the row may follow later."""
+        self._registry.put(process)
+        self._store.save_soon(process)
+
+    async def _end(self, process: Process) -> None:
+        try:
+            await self._store.save(process)
+        except HoldfastError as failed:
+            # The bundle holds the truth, so it is told all the same, and the row follows when there is room.
+            note("row-late", process=process.id, why=failed.message)
+            self._store.save_soon(process)
+        self._registry.put(process)
+        state = process.state
+        note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
+
+    def _rest(self, process: Process, report: Report) -> Process:
+        """What an ended process's descendants still wrote, and that nobody can write any more."""
+        streams = reports.streams(report)
+        if streams != process.streams:
+            process = replace(process, streams=streams)
+            self.show(process)
+        return process
+
+    def _trouble(self, process_id: str, trouble: str | None) -> None:
+        process = self._registry.get(ProcessId(process_id))
+        if process is not None and process.trouble != trouble:
+            self._registry.put(replace(process, trouble=trouble))
+            note("trouble", process=process_id, what=trouble or "over")

@@ -1,0 +1,57 @@
+"""What happens by the clock: deadlines, and forgetting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+
+from holdfast.daemon import logbook
+from holdfast.daemon.ending import end
+from holdfast.daemon.forgetting import forget
+from holdfast.daemon.logbook import note
+from holdfast.daemon.room import Room
+from holdfast.errors import HoldfastError
+from holdfast.model import deadlines, retention
+from holdfast.model.process import Process
+from holdfast.settings import KEEP_ENDED_FLOOR
+
+#: The wall clock may be set while we sleep: never for longer than this.
+_LONGEST_SLEEP = 30.0
+_RETENTION_PAUSE = 60.0
+
+
+async def watch_deadlines(room: Room) -> None:
+    """Act on every deadline when it passes, for ever."""
+    while True:
+        room.deadlines_changed.clear()
+        for process in deadlines.due(room.registry.living.values(), time.time()):
+            _act(room, process)
+        due = deadlines.next_due(room.registry.living.values())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))):
+                await room.deadlines_changed.wait()
+
+
+def _act(room: Room, process: Process) -> None:
+    """Once for each: after this the deadline counts as told."""
+    note("deadline", process=process.id, action=process.meta.deadline_action)
+    process = replace(process, deadline_told=True)
+    room.supervisor.show(process)
+    if process.meta.deadline_action == "kill":
+        room.chores.start(end(room, process, None, "deadline", room.settings.grace), "deadline")
+
+
+async def forget_old(room: Room) -> None:
+    """Forget ended processes that nobody needs to be reminded of, for ever."""
+    keep = max(room.settings.keep_ended, KEEP_ENDED_FLOOR)
+    while True:
+        logbook.bound(room.paths.log)
+        ended = [process for process in room.registry.all.values() if process.has_ended]
+        for process_id in retention.may_go(ended, time.time(), keep, room.settings.max_ended, KEEP_ENDED_FLOOR):
+            try:
+                await forget(room, process_id)
+            except HoldfastError as failed:
+                note("not-forgotten", process=process_id, why=failed.message)
+        await asyncio.sleep(_RETENTION_PAUSE)

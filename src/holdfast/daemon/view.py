@@ -1,0 +1,67 @@
+"""A process as it is told to clients: exactly PROCESS_FIELDS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.daemon.sizes import Measures, living
+from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
+from holdfast.model.process import Process
+
+ProcessObject = dict[str, Any]
+
+
+def process_object(
+    process: Process, now: float, stale_after: float, reachable: bool = True, measures: Measures | None = None
+) -> ProcessObject:
+    """The process object. Fields that belong to abilities of later releases are null or empty."""
+    meta, state = process.meta, process.state
+    streams = (measures.streams if measures is not None else process.streams).values()
+    stop = stop_of(state)
+    started_at = process.started_at
+    return {
+        "id": meta.id,
+        "name": meta.name,
+        "command": meta.command,
+        "argv": list(meta.argv),
+        "cwd": meta.cwd,
+        "session": meta.session,
+        "task": meta.task,
+        "backend": meta.backend,
+        "pid": process.pid,
+        "status": _status(process, reachable),
+        "reason": reason(state),
+        "exit_code": exit_code(state),
+        "signal": end_signal(state),
+        "started_at": started_at,
+        "ended_at": process.ended_at,
+        "ready": None,
+        "output_bytes": sum(stream.end for stream in streams),
+        "dropped_bytes": sum(stream.first for stream in streams),
+        "log_cap": meta.log_cap,
+        "lifetime": meta.lifetime,
+        "notify": None,
+        "watch": [],
+        "pty": meta.pty,
+        "stdin_open": process.stdin_open and not process.has_ended,
+        "deadline_at": process.deadline_at,
+        "leftover_pids": measures.leftover_pids if measures is not None else living(process.leftovers),
+        "restarts": 0,
+        "ports": [],
+        "cpu_seconds": None,
+        "rss_bytes": None,
+        "killed_by": stop.by if stop is not None else None,
+        "forced": stop.forced if stop is not None else None,
+        "exit_offset": process.exit_offset,
+        "stale": process.is_running and started_at is not None and now - started_at > stale_after,
+        "trouble": process.trouble,
+        "split": meta.split,
+        "cols": process.cols,
+        "rows": process.rows,
+    }
+
+
+def _status(process: Process, reachable: bool) -> str:
+    if process.has_ended:
+        return "ended"
+    return "running" if reachable else "unreachable"

@@ -1,0 +1,78 @@
+"""Where lines begin. A line ends with a newline; what follows the last newline is a line, too.
+
+Lines are counted from the first retained byte: it begins line 0, even if the start of that line was dropped.
+"""
+
+from __future__ import annotations
+
+from holdfast.logs.reader import CHUNK, Log
+
+_BLOCK = 64 << 10
+
+
+def tail_start(log: Log, lines: int) -> int:
+    """Where the last `lines` lines begin. Never inside a line, unless the only one there is has lost its head."""
+    first, end = log.extent()
+    wanted = lines + 1 if _ends_with_newline(log, end) else lines
+    if lines <= 0:
+        return end
+    at = end
+    while at > first:
+        block_start = max(first, at - _BLOCK)
+        block = _read_all(log, block_start, at)
+        newlines = block.count(b"\n")
+        if newlines >= wanted:
+            return block_start + _nth_last(block, wanted) + 1
+        wanted -= newlines
+        at = block_start
+    return _whole_line(log, first, end) if first else 0
+
+
+def skip_lines(log: Log, offset: int, lines: int) -> int:
+    """Where the line that is `lines` further on begins; the end of the log when there are not so many."""
+    while lines > 0:
+        chunk = log.read(offset)
+        if not chunk.data:
+            return chunk.offset
+        newlines = chunk.data.count(b"\n")
+        if newlines >= lines:
+            return chunk.offset + _nth(chunk.data, lines) + 1
+        lines -= newlines
+        offset = chunk.end
+    return offset
+
+
+def _ends_with_newline(log: Log, end: int) -> bool:
+    return end > 0 and log.read(end - 1, 1).data == b"\n"
+
+
+def _whole_line(log: Log, first: int, end: int) -> int:
+    """The first line that is whole; the head of the log where there is none."""
+    start = skip_lines(log, first, 1)
+    return start if start < end else first
+
+
+def _read_all(log: Log, start: int, end: int) -> bytes:
+    """The bytes from `start` to `end`; fewer, but still up to `end`, when some were dropped meanwhile."""
+    parts = []
+    while start < end:
+        chunk = log.read(start, min(CHUNK, end - start))
+        if not chunk.data or chunk.offset >= end:
+            break
+        parts.append(chunk.data[: end - chunk.offset])
+        start = chunk.end
+    return b"".join(parts)
+
+
+def _nth(data: bytes, count: int) -> int:
+    at = -1
+    for _ in range(count):
+        at = data.index(b"\n", at + 1)
+    return at
+
+
+def _nth_last(data: bytes, count: int) -> int:
+    at = len(data)
+    for _ in range(count):
+        at = data.rindex(b"\n", 0, at)
+    return at

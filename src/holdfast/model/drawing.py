@@ -1,0 +1,87 @@
+"""Draws docs/lifecycle.md from the table in `lifecycle`: `python -m holdfast.model.drawing > docs/lifecycle.md`."""
+
+from __future__ import annotations
+
+import sys
+from inspect import getdoc
+from typing import get_args
+
+from holdfast.model import lifecycle
+from holdfast.model.lifecycle import NEXT, Ended, EndReason, Fact, Outcome, Requested, State, StopReason
+
+_HEAD = """\
+# The life of a process
+
+Drawn from the table in `src/holdfast/model/lifecycle.py` by `python -m holdfast.model.drawing`; a test holds it
+against the table. A fact that is not in the table for a state cannot happen in it: the step is refused and nothing
+changes.
+"""
+
+_REASONS: dict[EndReason, str] = {
+    "exited": "it ended by itself; `exit_code` is the kernel's",
+    "signaled": "a signal ended it and holdfast was not asked to; `signal` is the kernel's",
+    "killed": "holdfast was asked to end it, by `killed_by`; `exit_code` or `signal` are still the kernel's",
+    "deadline": "it ran for as long as it was allowed to and was ended; likewise",
+    "lost": "nobody can know how it ended; `exit_code` and `signal` are null",
+    "failed_start": "it could not be started; such a process is told to the caller and not kept",
+}
+
+_TAIL = """\
+Who asked for the end is never overwritten: `Stopping` holds the first who did, and only `advance` makes `Ended`.
+A process that ends with code 42 when it is asked to end is told as `killed` with `exit_code` 42 and no signal.
+A process that was asked to end and did not is still running, and told so.
+"""
+
+
+def draw() -> str:
+    """The whole page."""
+    return "\n".join((_HEAD, *_diagram(), *_table(), *_meanings(), *_reasons(), _TAIL))
+
+
+def _diagram() -> list[str]:
+    arrows = [f"    [*] --> {Requested.__name__}"]
+    for state, facts in NEXT.items():
+        for following in dict.fromkeys(facts.values()):
+            labels = ", ".join(fact.__name__ for fact, leads_to in facts.items() if leads_to is following)
+            arrows.append(f"    {state.__name__} --> {following.__name__}: {labels}")
+    return ["```mermaid", "stateDiagram-v2", *arrows, f"    {Ended.__name__} --> [*]", "```", ""]
+
+
+def _table() -> list[str]:
+    states = list(NEXT)
+    names = " | ".join(state.__name__ for state in states)
+    lines = [f"| fact \\ state | {names} |", "|---" * (len(states) + 1) + "|"]
+    for fact in get_args(Fact):
+        cells = " | ".join(_cell(state, fact) for state in states)
+        lines.append(f"| {fact.__name__} | {cells} |")
+    return [*lines, ""]
+
+
+def _cell(state: type[State], fact: type[Fact]) -> str:
+    following = NEXT[state].get(fact)
+    return following.__name__ if following is not None else "—"
+
+
+def _meanings() -> list[str]:
+    lines: list[str] = []
+    for title, union in (("States", State), ("Facts", Fact), ("Outcomes", Outcome)):
+        lines += [f"## {title}", ""]
+        lines += [f"- **{kind.__name__}**: {getdoc(kind)}" for kind in get_args(union)]
+        lines.append("")
+    return lines
+
+
+def _reasons() -> list[str]:
+    lines = ["## Reasons", "", f"An end can be asked for as {_listed(get_args(StopReason))}. It is then told as:", ""]
+    lines += [f"- `{reason}`: {_REASONS[reason]}" for reason in get_args(EndReason)]
+    return [*lines, ""]
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    quoted = [f"`{word}`" for word in words]
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+if __name__ == "__main__":
+    assert lifecycle.ALLOWED.keys() == NEXT.keys()
+    sys.stdout.write(draw())

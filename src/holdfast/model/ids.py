@@ -1,0 +1,36 @@
+"""What processes, names and sessions are called."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+ProcessId = NewType("ProcessId", str)
+
+PREFIX = "proc_"
+#: Hex digits of an id that are enough to ask for it, where they are unique.
+SHORTEST_PREFIX = 4
+
+_ID = re.compile(r"proc_[0-9a-f]{12}\Z")
+_ID_PREFIX = re.compile(r"(?:proc_)?([0-9a-f]{4,12})\Z")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_SESSION_LONGEST = 256
+
+
+def is_id(text: str) -> bool:
+    return _ID.match(text) is not None
+
+
+def id_prefix(text: str) -> str | None:
+    """The start of the ids that `text` may stand for; None when it cannot stand for an id."""
+    found = _ID_PREFIX.match(text)
+    return PREFIX + found[1] if found else None
+
+
+def is_name(text: str) -> bool:
+    """Whether a process may be called so. What begins like an id would be taken for one."""
+    return _NAME.match(text) is not None and not text.startswith(PREFIX)
+
+
+def is_session(text: str) -> bool:
+    return 0 < len(text) <= _SESSION_LONGEST and text.isprintable()

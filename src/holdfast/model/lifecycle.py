@@ -1,0 +1,247 @@
+"""The life of a process: states, the facts that move it, and the one table that says which fact may come when.
+
+`advance` is the only way from one state to the next. `docs/lifecycle.md` is drawn from ALLOWED and NEXT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, assert_never
+
+StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop"]
+EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "lost", "failed_start"]
+
+
+# How it ended, by the kernel's word.
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """It ended by itself with this code, for whatever reason."""
+
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signaled:
+    """A signal ended it; the kernel does not say whose."""
+
+    signal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """It is gone, and nobody saw with which status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Nobody can know what became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverRan:
+    """It could not be started."""
+
+
+Status: TypeAlias = Exited | Signaled | Unseen
+Outcome: TypeAlias = Status | Lost | NeverRan
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Who asked for the end first, why and when, and whether it had to be forced."""
+
+    by: str | None
+    reason: StopReason
+    at: float
+    forced: bool = False
+
+
+# States.
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """Asked for; whether it runs is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The command was let go."""
+
+    pid: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """It runs, and its end has been asked for."""
+
+    pid: int
+    at: float
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """It is over. What the kernel said and who had asked for it stand side by side."""
+
+    outcome: Outcome
+    known_at: float
+    """When we learned of it; an end that nobody saw has no time of its own."""
+    pid: int | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    stop: Stop | None = None
+
+
+State: TypeAlias = Requested | Running | Stopping | Ended
+
+
+# Facts.
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted:
+    """The command was let go as this process."""
+
+    pid: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
+    """The command could not be started."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """Somebody wants it to end. The first one is remembered, whoever asks later."""
+
+    by: str | None
+    reason: StopReason
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForceUsed:
+    """Asking was not enough: SIGKILL was sent to some of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """The command's own process is gone."""
+
+    status: Status
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessesGone:
+    """Whoever could have seen the end is gone with it."""
+
+    at: float
+
+
+Fact: TypeAlias = ChildStarted | LaunchFailed | StopAsked | ForceUsed | ChildEnded | WitnessesGone
+
+#: Which fact leads where. A fact that is not listed under a state cannot happen in it.
+NEXT: dict[type[State], dict[type[Fact], type[State]]] = {
+    Requested: {ChildStarted: Running, LaunchFailed: Ended, WitnessesGone: Ended},
+    Running: {StopAsked: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
+    Stopping: {StopAsked: Stopping, ForceUsed: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
+    # The tree may have to be forced after its first process went willingly.
+    Ended: {ForceUsed: Ended},
+}
+
+ALLOWED: dict[type[State], frozenset[type[Fact]]] = {state: frozenset(facts) for state, facts in NEXT.items()}
+
+
+class WrongStep(Exception):
+    """A fact that cannot happen in this state."""
+
+    def __init__(self, state: State, fact: Fact) -> None:
+        super().__init__(f"{type(fact).__name__} cannot happen to a process that is {type(state).__name__}")
+        self.state = state
+        self.fact = fact
+
+
+def advance(state: State, fact: Fact) -> State:
+    """The state after a fact. Raises WrongStep where the table does not allow it."""
+    if type(fact) not in ALLOWED[type(state)]:
+        raise WrongStep(state, fact)
+    match fact:
+        case ChildStarted(pid=pid, at=at):
+            return Running(pid, at)
+        case StopAsked():
+            return _stopping(state, fact)
+        case ForceUsed():
+            return _forced(state)
+        case LaunchFailed(at=at):
+            return _ended(state, NeverRan(), at)
+        case ChildEnded(status=status, at=at):
+            return _ended(state, status, at)
+        case WitnessesGone(at=at):
+            return _ended(state, Lost(), at)
+        case _:
+            assert_never(fact)
+
+
+def _stopping(state: State, asked: StopAsked) -> State:
+    if isinstance(state, Running):
+        return Stopping(state.pid, state.at, Stop(asked.by, asked.reason, asked.at))
+    return state
+
+
+def _forced(state: State) -> State:
+    if isinstance(state, (Stopping, Ended)) and state.stop is not None:
+        return replace(state, stop=replace(state.stop, forced=True))
+    return state
+
+
+def _ended(state: State, outcome: Outcome, at: float) -> State:
+    ended_at = None if isinstance(outcome, (Unseen, Lost)) else at
+    if isinstance(state, (Running, Stopping)):
+        return Ended(outcome, at, state.pid, state.at, ended_at, stop_of(state))
+    return Ended(outcome, at, ended_at=ended_at)
+
+
+# What is told about it.
+
+
+def reason(state: State) -> EndReason | None:
+    """Why it ended; None while it has not. An end that was asked for is told so, whatever status came of it."""
+    if not isinstance(state, Ended):
+        return None
+    match state.outcome:
+        case NeverRan():
+            return "failed_start"
+        case Lost():
+            return "lost"
+        case _ if state.stop is not None:
+            return "deadline" if state.stop.reason == "deadline" else "killed"
+        case Exited():
+            return "exited"
+        case Signaled():
+            return "signaled"
+        case Unseen():
+            return "lost"
+        case _:
+            assert_never(state.outcome)
+
+
+def exit_code(state: State) -> int | None:
+    """The kernel's exit code; None where there is none or nobody knows."""
+    return state.outcome.code if isinstance(state, Ended) and isinstance(state.outcome, Exited) else None
+
+
+def end_signal(state: State) -> int | None:
+    """The signal that ended it by the kernel's word, else None."""
+    return state.outcome.signal if isinstance(state, Ended) and isinstance(state.outcome, Signaled) else None
+
+
+def stop_of(state: State) -> Stop | None:
+    return state.stop if isinstance(state, (Stopping, Ended)) else None

@@ -1,0 +1,130 @@
+"""One process as the daemon knows it: what was asked for, where its life stands, what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping
+
+Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
+DeadlineAction: TypeAlias = Literal["kill", "notify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is fixed when a process is asked for. Kept in its bundle, so that a row can be made of it again."""
+
+    id: ProcessId
+    command: str
+    argv: tuple[str, ...]
+    cwd: str
+    session: str
+    requested_at: float
+    name: str | None = None
+    task: str | None = None
+    parent_session: str | None = None
+    backend: str = "local"
+    lifetime: Lifetime = "detached"
+    pty: bool = False
+    stdin: bool = False
+    split: bool = False
+    cols: int | None = None
+    rows: int | None = None
+    log_cap: int = 0
+    deadline: float | None = None
+    deadline_action: DeadlineAction = "kill"
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Meta:
+        """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
+        known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
+        return cls(**{**known, "argv": tuple(value.get("argv") or ())})
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return ("out", "err") if self.split else ("out",)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How far a log reaches: what lies before `first` was dropped."""
+
+    first: int = 0
+    end: int = 0
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A descendant that outlived the command. The start time tells it from a later user of its number."""
+
+    pid: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A held process. A change makes a new one."""
+
+    meta: Meta
+    state: State = Requested()  # noqa: RUF009 - frozen and without fields
+    streams: dict[str, Stream] = field(default_factory=dict)
+    exit_offset: int | None = None
+    leftovers: tuple[Leftover, ...] = ()
+    stdin_open: bool = False
+    cols: int | None = None
+    rows: int | None = None
+    trouble: str | None = None
+    deadline_told: bool = False
+
+    @property
+    def id(self) -> ProcessId:
+        return self.meta.id
+
+    @property
+    def is_running(self) -> bool:
+        """Also while its end has been asked for: what has not died is not called dead."""
+        return isinstance(self.state, (Running, Stopping))
+
+    @property
+    def has_ended(self) -> bool:
+        return isinstance(self.state, Ended)
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether it counts among the living, or soon will."""
+        return not self.has_ended
+
+    @property
+    def output_closed(self) -> bool:
+        """Nothing can be appended to its log any more."""
+        return self.has_ended and all(stream.closed for stream in self.streams.values())
+
+    @property
+    def started_at(self) -> float | None:
+        match self.state:
+            case Running(at=at) | Stopping(at=at):
+                return at
+            case Ended(started_at=at):
+                return at
+            case _:
+                return None
+
+    @property
+    def ended_at(self) -> float | None:
+        return self.state.ended_at if isinstance(self.state, Ended) else None
+
+    @property
+    def pid(self) -> int | None:
+        return None if isinstance(self.state, Requested) else self.state.pid
+
+    @property
+    def deadline_at(self) -> float | None:
+        if self.meta.deadline is None:
+            return None
+        return (self.started_at or self.meta.requested_at) + self.meta.deadline

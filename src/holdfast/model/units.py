@@ -1,0 +1,82 @@
+"""Sizes, times and terminal sizes as people write them."""
+
+from __future__ import annotations
+
+from holdfast.errors import BadValue
+
+#: Longer than anybody waits; still fits every clock that it is handed to.
+LONGEST = 100 * 365 * 86400.0
+
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LARGEST = (1 << 63) - 1
+
+
+def parse_size(text: str) -> int:
+    """`10M` -> bytes; binary units, with or without B or iB."""
+    stripped = text.strip().upper()
+    for suffix in ("IB", "B"):
+        stripped = stripped.removesuffix(suffix)
+    unit = stripped[-1:] if stripped[-1:] in _SIZES else ""
+    try:
+        size = int(float(stripped.removesuffix(unit)) * _SIZES[unit])
+    except (ValueError, OverflowError):
+        size = -1
+    if not 0 <= size <= _LARGEST:
+        raise BadValue(f"{text[:80]!r} is no size", next="write it as 500K, 10M or 2G")
+    return size
+
+
+def parse_seconds(text: str) -> float:
+    """`90`, `1.5s`, `500ms`, `10m`, `2h` or `1d` -> seconds."""
+    stripped = text.strip()
+    unit = next((unit for unit in _TIMES if stripped.endswith(unit)), "s")
+    try:
+        seconds = float(stripped.removesuffix(unit)) * _TIMES[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST:  # also refuses nan
+        raise BadValue(f"{text[:80]!r} is no time", next="write seconds, or 500ms, 90s, 10m, 2h, 1d")
+    return seconds
+
+
+def parse_window(text: str) -> tuple[int, int]:
+    """`COLSxROWS` -> (cols, rows)."""
+    cols, x, rows = text.lower().partition("x")
+    if not (x and cols.isascii() and cols.isdigit() and rows.isascii() and rows.isdigit()):
+        raise BadValue(f"{text[:80]!r} is no terminal size", next="write it as COLSxROWS, for example 120x30")
+    size = (int(cols[:6]), int(rows[:6]))
+    if not all(1 <= n <= 65535 for n in size):
+        raise BadValue(f"a terminal cannot be {text[:80]}", next="both numbers are between 1 and 65535")
+    return size
+
+
+def size_text(size: int) -> str:
+    """`1536` -> `1.5K`: at most five characters up to 9999T."""
+    if size < 1024:
+        return str(size)
+    value = float(size)
+    for unit in "KMGT":
+        value /= 1024
+        if value < 9.95:
+            return f"{value:.1f}{unit}"
+        if value < 1023.5 or unit == "T":
+            break
+    return f"{value:.0f}{unit}"
+
+
+def duration_text(seconds: float) -> str:
+    """`0.25` -> `0.2s`; from ten seconds on as `age_text`."""
+    return f"{max(0.0, seconds):.1f}s" if seconds < 9.95 else age_text(seconds)
+
+
+def age_text(seconds: float) -> str:
+    """`3700.5` -> `1h01m`: the two units that matter."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    for size, unit, part, sub in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size}{unit}{rest:02d}{sub}" if rest else f"{whole // size}{unit}"
+    return f"{whole}s"

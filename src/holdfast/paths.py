@@ -1,0 +1,90 @@
+"""Where an instance lives."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.errors import Denied, HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Paths:
+    """The files of one instance."""
+
+    __slots__ = ("home", "runtime")
+
+    def __init__(self, home: str, runtime: str) -> None:
+        self.home = home
+        #: Where the socket is: the home itself, or a directory of the session where the system offers one.
+        self.runtime = runtime
+
+    def __repr__(self) -> str:
+        return f"Paths(home={self.home!r}, runtime={self.runtime!r})"
+
+    @property
+    def socket(self) -> str:
+        return f"{self.runtime}/daemon.sock"
+
+    @property
+    def store(self) -> str:
+        return f"{self.home}/store.db"
+
+    @property
+    def place(self) -> str:
+        """The directory of the keeper of this machine."""
+        return f"{self.home}/place"
+
+    @property
+    def log(self) -> str:
+        return f"{self.home}/daemon.log"
+
+    @property
+    def daemon_lock(self) -> str:
+        """Locked by the daemon for as long as it lives."""
+        return f"{self.home}/daemon.lock"
+
+    @property
+    def start_lock(self) -> str:
+        """Locked by the client that is starting a daemon."""
+        return f"{self.home}/start.lock"
+
+    @property
+    def login_env(self) -> str:
+        return f"{self.home}/login-env.json"
+
+    @property
+    def config(self) -> str:
+        return f"{self.home}/config.toml"
+
+
+def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
+    """The instance that the environment names; its directories are not made yet."""
+    env = os.environ if environ is None else environ
+    named = env.get("HOLDFAST_HOME")
+    if named:
+        home = os.path.abspath(os.path.expanduser(named))
+        return Paths(home, home)
+    state = env.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    home = os.path.join(state, "holdfast")
+    session_dir = env.get("XDG_RUNTIME_DIR")
+    return Paths(home, os.path.join(session_dir, "holdfast") if session_dir else home)
+
+
+def make_directories(paths: Paths) -> None:
+    """Make the instance's directories, for its owner alone."""
+    for directory in {paths.home, paths.runtime}:
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            found = os.stat(directory)
+        except OSError as refused:
+            raise HoldfastError(
+                f"cannot use {directory}: {refused.strerror}", next="set HOLDFAST_HOME to a directory of your own"
+            ) from refused
+        if found.st_uid != os.geteuid():
+            raise Denied(f"{directory} belongs to another user")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.chmod(directory, 0o700)

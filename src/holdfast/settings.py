@@ -1,0 +1,73 @@
+"""What the owner of an instance set, and where it lives (`paths`). Read once, at the door.
+
+`config.toml` in the instance's home holds the owner's settings; every key has a default and a unit in its name.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.errors import BadValue
+from holdfast.model.units import parse_size
+from holdfast.paths import Paths, find_paths, make_directories
+
+__all__ = ["Paths", "Settings", "find_paths", "make_directories", "parse_size", "read_settings"]
+
+MIB = 1 << 20
+
+
+class Settings(NamedTuple):
+    """What the owner of the instance may set in config.toml. Times are seconds, sizes are bytes."""
+
+    max_processes: int = 4096
+    log_cap: int = 256 * MIB
+    """Bytes of output kept per process, unless it says otherwise."""
+    log_total: int = 4096 * MIB
+    """Bytes of output kept for the whole instance."""
+    keep_ended: float = 7 * 86400.0
+    """How long an ended process is remembered; never less than 30 minutes."""
+    max_ended: int = 10_000
+    """How many ended processes are remembered at most."""
+    wait_limit: float = 0.0
+    """The longest single wait that is granted; 0 for no limit."""
+    grace: float = 10.0
+    """Between the polite signal and the forced end."""
+    stale_after: float = 86400.0
+    """A process that has run for longer is marked stale."""
+    shell: str = ""
+    """The shell that runs command texts; empty for bash, or sh where there is no bash."""
+
+
+#: Finished processes are kept for half an hour whatever the configuration says.
+KEEP_ENDED_FLOOR = 1800.0
+
+
+def read_settings(path: str) -> Settings:
+    """The settings in a config file, the defaults where there is none."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, tomllib.TOMLDecodeError) as broken:
+        raise BadValue(f"cannot read {path}: {broken}", next=f"mend or remove {path}") from broken
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        default = Settings._field_defaults.get(key)
+        if default is None:
+            raise BadValue(f"unknown setting {key!r} in {path}", next=f"known: {', '.join(Settings._fields)}")
+        values[key] = _checked(key, value, default, path)
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def _checked(key: str, value: object, default: object, path: str) -> object:
+    if isinstance(default, str):
+        if isinstance(value, str):
+            return value
+    elif isinstance(value, str) and isinstance(default, int):
+        return parse_size(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        return type(default)(value)
+    raise BadValue(f"setting {key!r} in {path} cannot be {value!r}", next=f"the default is {default!r}")

@@ -1,0 +1,112 @@
+"""Rows <-> processes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from holdfast.model import lifecycle
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Ended, Outcome, State, Stop
+from holdfast.model.process import Leftover, Meta, Process, Stream
+
+Row = tuple[str, str, str, str, str]
+
+_PUT = "INSERT OR REPLACE INTO processes (id, session, meta, state, marks) VALUES (?, ?, ?, ?, ?)"
+
+_STATES: dict[str, type[State]] = {
+    "requested": lifecycle.Requested,
+    "running": lifecycle.Running,
+    "stopping": lifecycle.Stopping,
+    "ended": lifecycle.Ended,
+}
+_OUTCOMES: dict[str, type[Outcome]] = {
+    "exited": lifecycle.Exited,
+    "signaled": lifecycle.Signaled,
+    "unseen": lifecycle.Unseen,
+    "lost": lifecycle.Lost,
+    "never_ran": lifecycle.NeverRan,
+}
+_STATE_NAMES = {kind: name for name, kind in _STATES.items()}
+_OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
+
+
+def apply(connection: sqlite3.Connection, process_id: ProcessId, row: Row | None) -> None:
+    """Write a row over whatever was there; None takes it away."""
+    if row is None:
+        connection.execute("DELETE FROM processes WHERE id = ?", (process_id,))
+    else:
+        connection.execute(_PUT, row)
+
+
+def load(connection: sqlite3.Connection) -> list[Process]:
+    """All processes. A row that makes no sense counts as missing: its bundle tells the same."""
+    rows = connection.execute("SELECT id, session, meta, state, marks FROM processes").fetchall()
+    return [process for process in map(_read, rows) if process is not None]
+
+
+def to_row(process: Process) -> Row:
+    meta = process.meta
+    return (meta.id, meta.session, _dump(meta.to_json()), _dump(_state_to_json(process.state)), _dump(_marks(process)))
+
+
+def from_row(row: Row) -> Process:
+    meta = Meta.from_json({**json.loads(row[2]), "session": row[1]})
+    marks = json.loads(row[4])
+    return Process(
+        meta,
+        _state_from_json(json.loads(row[3])),
+        streams={name: Stream(*extent) for name, extent in marks.get("streams", {}).items()},
+        exit_offset=marks.get("exit_offset"),
+        leftovers=tuple(Leftover(*leftover) for leftover in marks.get("leftovers", ())),
+        cols=marks.get("cols", meta.cols),
+        rows=marks.get("rows", meta.rows),
+        deadline_told=marks.get("deadline_told", False),
+    )
+
+
+def _read(row: Row) -> Process | None:
+    try:
+        return from_row(row)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _marks(process: Process) -> dict[str, Any]:
+    return {
+        "streams": {name: (stream.first, stream.end, stream.closed) for name, stream in process.streams.items()},
+        "exit_offset": process.exit_offset,
+        "leftovers": [(leftover.pid, leftover.start) for leftover in process.leftovers],
+        "cols": process.cols,
+        "rows": process.rows,
+        "deadline_told": process.deadline_told,
+    }
+
+
+def _state_to_json(state: State) -> dict[str, Any]:
+    fields = {"is": _STATE_NAMES[type(state)], **_fields(state)}
+    if isinstance(state, Ended):
+        fields["outcome"] = {"is": _OUTCOME_NAMES[type(state.outcome)], **_fields(state.outcome)}
+    if fields.get("stop") is not None:
+        fields["stop"] = _fields(fields["stop"])
+    return fields
+
+
+def _fields(record: State | Outcome | Stop) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _state_from_json(value: dict[str, Any]) -> State:
+    fields = dict(value)
+    kind = _STATES[fields.pop("is")]
+    if "outcome" in fields:
+        outcome = dict(fields["outcome"])
+        fields["outcome"] = _OUTCOMES[outcome.pop("is")](**outcome)
+    if fields.get("stop") is not None:
+        fields["stop"] = Stop(**fields["stop"])
+    return kind(**fields)
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,89 @@
+"""The store as the daemon uses it. Nothing here blocks the event loop: a thread writes, calls await its commit."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from holdfast.errors import HoldfastError
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.store import db, processes
+from holdfast.store.writer import Change, Writer
+
+
+class Opened(NamedTuple):
+    store: Store
+    found: list[Process]
+    """What was in it."""
+    set_aside: str | None
+    """Where a broken store was moved to before a new one was made."""
+
+
+async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
+    """Raises StoreTooNew, and sqlite3.Error or OSError when the file cannot be used at all."""
+    connection, found, set_aside = await asyncio.to_thread(_open, path)
+    return Opened(Store(connection, on_trouble), found, set_aside)
+
+
+def _open(path: str) -> tuple[sqlite3.Connection, list[Process], str | None]:
+    connection, set_aside = db.open_db(path)
+    return connection, processes.load(connection), set_aside
+
+
+class Store:
+    """Open for the life of the daemon. `on_trouble` is told, in the loop, of rows that could not be written yet."""
+
+    def __init__(self, connection: sqlite3.Connection, on_trouble: Callable[[str], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_trouble = on_trouble
+        self._writer = Writer(connection, self._trouble)
+
+    async def save(self, process: Process) -> None:
+        """On disk when it returns. Raises DiskFull, and then nothing was changed."""
+        await self.begin_save(process)
+
+    def begin_save(self, process: Process) -> asyncio.Future[None]:
+        """As save, for a caller who has something else to do meanwhile."""
+        return self._commit([Change(process.id, processes.to_row(process))])
+
+    async def remove(self, ids: Iterable[ProcessId]) -> None:
+        """Gone from disk when it returns. Raises DiskFull."""
+        await self._commit([Change(process_id, None) for process_id in ids])
+
+    def save_soon(self, process: Process) -> None:
+        """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
+        self._writer.put_later([Change(process.id, processes.to_row(process))])
+
+    def remove_soon(self, ids: Iterable[ProcessId]) -> None:
+        """As save_soon."""
+        self._writer.put_later([Change(process_id, None) for process_id in ids])
+
+    async def close(self) -> None:
+        """Writes what is left, once, and closes the file."""
+        await asyncio.to_thread(self._writer.close)
+
+    def _commit(self, changes: list[Change]) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._writer.put_now(changes, lambda error: self._call(_resolve, done, error))
+        return done
+
+    def _trouble(self, message: str) -> None:
+        self._call(self._on_trouble, message)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            return  # the loop is closed: nobody is left to be told
+
+
+def _resolve(done: asyncio.Future[None], error: HoldfastError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,153 @@
+"""The one thread that writes: whatever waits when it is free goes into one commit."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from holdfast.errors import DiskFull, HoldfastError
+from holdfast.model.ids import ProcessId
+from holdfast.store import db, processes
+from holdfast.store.processes import Row
+
+#: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
+_LINGER = 0.25
+#: Between two attempts at what could not be written.
+_RETRY = 2.0
+#: Without commits for that long, the log is folded into the file.
+_IDLE = 5.0
+
+_NEVER = float("inf")
+
+Told = Callable[[HoldfastError | None], None]
+Failures = dict[ProcessId, HoldfastError]
+
+
+class Change(NamedTuple):
+    process_id: ProcessId
+    row: Row | None
+    """None: the row goes."""
+
+
+class _Wanted(NamedTuple):
+    change: Change
+    again: bool
+    """Tried again when it fails; otherwise whoever asked decides."""
+
+
+class _Waiter(NamedTuple):
+    ids: list[ProcessId]
+    told: Told
+
+
+class Writer:
+    """Of several changes to one process only the newest is written. Callbacks run in the writer's thread."""
+
+    def __init__(self, connection: sqlite3.Connection, on_trouble: Callable[[str], None]) -> None:
+        self._connection = connection
+        self._on_trouble = on_trouble
+        self._wake = threading.Condition()
+        self._wanted: dict[ProcessId, _Wanted] = {}
+        self._waiters: list[_Waiter] = []
+        self._due = _NEVER
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="store", daemon=True)
+        self._thread.start()
+
+    def put_now(self, changes: list[Change], told: Told) -> None:
+        """`told` hears None once the changes are on disk, or why they are not."""
+        with self._wake:
+            if self._closing:
+                return told(HoldfastError("the daemon is stopping"))
+            self._want(changes, again=False)
+            self._waiters.append(_Waiter([change.process_id for change in changes], told))
+            self._due = 0.0
+            return self._wake.notify()
+
+    def put_later(self, changes: list[Change]) -> None:
+        with self._wake:
+            self._want(changes, again=True)
+            if self._due == _NEVER:
+                self._due = time.monotonic() + _LINGER
+                self._wake.notify()
+
+    def close(self) -> None:
+        """Writes what is left, once, and ends the thread."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _want(self, changes: Iterable[Change], again: bool) -> None:
+        for change in changes:
+            self._wanted[change.process_id] = _Wanted(change, again)
+
+    def _work(self) -> None:
+        unfolded = False
+        while not self._closing or self._wanted:
+            wanted, waiters = self._next_batch(_IDLE if unfolded else None)
+            if wanted:
+                self._write(wanted, waiters)
+                unfolded = True
+            elif unfolded:
+                self._fold()
+                unfolded = False
+        self._connection.close()
+
+    def _next_batch(self, patience: float | None) -> tuple[dict[ProcessId, _Wanted], list[_Waiter]]:
+        """What is to be committed together; nothing when nothing came up for so long."""
+        with self._wake:
+            while not self._closing and time.monotonic() < self._due:
+                pause = patience if self._due == _NEVER else max(0.0, self._due - time.monotonic())
+                if not self._wake.wait(pause) and self._due == _NEVER:
+                    return {}, []
+            wanted, self._wanted = self._wanted, {}
+            waiters, self._waiters = self._waiters, []
+            self._due = _NEVER
+            return wanted, waiters
+
+    def _write(self, wanted: dict[ProcessId, _Wanted], waiters: list[_Waiter]) -> None:
+        failures = self._commit([one.change for one in wanted.values()])
+        self._try_again_later({key: one for key, one in wanted.items() if one.again and key in failures})
+        for waiter in waiters:
+            waiter.told(next((failures[key] for key in waiter.ids if key in failures), None))
+
+    def _commit(self, changes: list[Change]) -> Failures:
+        error = self._try(changes)
+        if error is None:
+            return {}
+        if isinstance(error, DiskFull) or len(changes) == 1:
+            return {change.process_id: error for change in changes}
+        failures: Failures = {}
+        for change in changes:  # one of them cannot be written: the others need not suffer for it
+            failures |= self._commit([change])
+        return failures
+
+    def _try(self, changes: list[Change]) -> HoldfastError | None:
+        try:
+            with db.transaction(self._connection):
+                for change in changes:
+                    processes.apply(self._connection, change.process_id, change.row)
+        except (sqlite3.Error, ValueError, OverflowError) as failed:
+            if isinstance(failed, sqlite3.Error) and db.is_full(failed):
+                return DiskFull("no room to record the process")
+            return HoldfastError(f"the store cannot be written: {failed}")
+        return None
+
+    def _try_again_later(self, failed: dict[ProcessId, _Wanted]) -> None:
+        if not failed:
+            return
+        with self._wake:
+            if not self._closing:
+                self._wanted = failed | self._wanted
+                self._due = min(self._due, time.monotonic() + _RETRY)
+        self._on_trouble(f"{len(failed)} rows could not be written yet")
+
+    def _fold(self) -> None:
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error:
+            return  # the rows are in the log; the next fold or the next opening takes them over

@@ -1,0 +1,116 @@
+"""Calling the command line: with a result, with JSON, and on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support import run_cli
+
+
+def out(*arguments: str, input: bytes | None = None) -> str:
+    """What a call that must succeed prints."""
+    done = run_cli(*arguments, input=input)
+    assert done.returncode == 0, done
+    return done.stdout.decode()
+
+
+def as_json(*arguments: str, code: int = 0) -> Any:
+    """The document that a call prints."""
+    done = run_cli(*arguments)
+    assert done.returncode == code, done
+    return json.loads(done.stdout)
+
+
+def start(*arguments: str) -> str:
+    """The id of a process started in the background."""
+    return out("run", "-d", *arguments).strip()
+
+
+def refusal(*arguments: str, code: int = 125) -> str:
+    """The line that a call which must fail says; nothing else, and no traceback."""
+    done = run_cli(*arguments)
+    said = done.stderr.decode()
+    assert done.returncode == code, done
+    assert said.startswith("holdfast: "), said
+    assert said.count("\n") == 1, said
+    assert "Traceback" not in said
+    assert ". Next: " in said
+    return said
+
+
+def until_output(process_id: str) -> None:
+    """Until a process has written something."""
+    while not as_json("inspect", "--json", process_id)["output_bytes"]:
+        time.sleep(0.01)
+
+
+class Terminal:
+    """`holdfast ARGUMENTS…` on a terminal of its own, with someone to type and to read."""
+
+    def __init__(self, *arguments: str, cols: int = 100, rows: int = 30) -> None:
+        self._ours, self._theirs = pty.openpty()
+        self._set_size(cols, rows)
+        self._before = termios.tcgetattr(self._theirs)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *arguments],
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            start_new_session=True,
+        )
+        self._seen = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether the settings of the terminal are those it was given with."""
+        return termios.tcgetattr(self._theirs) == self._before
+
+    @property
+    def is_raw(self) -> bool:
+        return not termios.tcgetattr(self._theirs)[3] & termios.ICANON
+
+    def see(self, text: str, timeout: float = 15.0) -> bytes:
+        """Wait until `text` is on the screen; all up to it."""
+        wanted = text.encode()
+        until = time.monotonic() + timeout
+        while wanted not in self._seen:
+            left = max(0.0, until - time.monotonic())
+            assert select.select([self._ours], [], [], left)[0], f"no {text!r} in {self._seen[-500:]!r}"
+            self._seen += os.read(self._ours, 65536)
+        upto, self._seen = self._seen.split(wanted, 1)
+        return upto + wanted
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._ours, keys)
+
+    def resize(self, cols: int, rows: int) -> None:
+        self._set_size(cols, rows)
+        self.process.send_signal(signal.SIGWINCH)
+
+    def end(self, timeout: float = 15.0) -> int:
+        return self.process.wait(timeout)
+
+    def _set_size(self, cols: int, rows: int) -> None:
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))

@@ -1,0 +1,131 @@
+"""`holdfast rm`, `session`, `daemon`, `doctor`, `version`, and what is no verb."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from tests.cli.calling import as_json, out, refusal, start
+from tests.support import eventually, run_cli
+
+
+def test_rm_forgets_what_ended() -> None:
+    a, b = start("true"), start("--name", "named", "true")
+    run_cli("wait", a, b)
+    assert out("rm", a) == f"{a}\n"
+    assert as_json("rm", "--json", "named") == {"removed": [b]}
+    refusal("inspect", a)
+    assert a not in out("ps", "-a")
+
+
+def test_rm_refuses_what_runs_and_then_forgets_none() -> None:
+    running, ended = start("sleep", "60"), start("true")
+    run_cli("wait", ended)
+    assert "still runs" in refusal("rm", ended, running)
+    assert as_json("inspect", "--json", ended)["status"] == "ended"
+    refusal("rm")
+    refusal("rm", "nobody")
+    refusal("rm", "-f", ended)
+
+
+def test_session_end() -> None:
+    mortal = start("--session", "over", "--lifetime", "session", "sleep", "60")
+    immortal = start("--session", "over", "sleep", "60")
+    shown = as_json("session", "end", "over", "--json")
+    assert [result["id"] for result in shown["results"]] == [mortal]
+    assert shown["left"] == [immortal]
+    assert out("session", "end", "nobody-here") == ""
+    for words in ([], ["end"], ["start", "x"], ["end", ""], ["end", "a\nb"], ["end", "x" * 300], ["end", "a", "b"]):
+        refusal("session", *words)
+
+
+def test_status_tells_of_the_daemon() -> None:
+    start("sleep", "60")
+    shown = as_json("daemon", "status", "--json")
+    assert {"pid", "keeper_pid", "anchor_pid", "version", "home", "processes"} <= set(shown)
+    assert shown["running"] is True
+    assert shown["processes"] == 1
+    assert shown["version"] == holdfast.__version__
+    assert f"pid          {shown['pid']}\n" in out("daemon", "status")
+    assert as_json("daemon", "start", "--json")["pid"] == shown["pid"]
+
+
+def test_status_starts_no_daemon(home: Path) -> None:
+    shown = as_json("daemon", "status", "--json", code=125)
+    assert (shown["running"], shown["home"]) == (False, str(home))
+    assert run_cli("daemon", "status").returncode == 125
+    assert run_cli("daemon", "stop").returncode == 0
+    assert not home.exists()
+
+
+def test_stop_leaves_detached_processes_and_they_are_found_again(home: Path) -> None:
+    detached, mortal = start("-c", "sleep 0.5; exit 5"), start("--lifetime", "daemon", "sleep", "60")
+    before = as_json("daemon", "status", "--json")["pid"]
+    shown = as_json("daemon", "stop", "--json")
+    assert (shown["ended"], shown["left"]) == ([mortal], [detached])
+    assert not os.path.exists(f"/proc/{before}")
+    assert run_cli("wait", detached).returncode == 5
+    assert as_json("inspect", "--json", mortal)["status"] == "ended"
+
+
+def test_the_daemon_in_the_foreground(home: Path) -> None:
+    with subprocess.Popen([sys.executable, "-m", "holdfast", "daemon", "run"], stderr=subprocess.DEVNULL) as daemon:
+        eventually(lambda: run_cli("daemon", "status").returncode == 0)
+        assert as_json("daemon", "start", "--json")["pid"] == daemon.pid
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(20) == 0
+
+
+@pytest.mark.parametrize("words", [[], ["restart"], ["start", "x"], ["stop", "--force"], ["\x1b"]])
+def test_what_daemon_cannot(words: list[str]) -> None:
+    refusal("daemon", *words)
+
+
+def test_doctor() -> None:
+    checks = as_json("doctor", "--json")["checks"]
+    assert all({"name", "ok", "detail", "degrades"} <= set(check) for check in checks)
+    assert all(check["name"] in out("doctor") for check in checks)
+    refusal("doctor", "x")
+
+
+def test_version() -> None:
+    assert out("version") == f"holdfast {holdfast.__version__}\n" == out("--version")
+    assert as_json("version", "--json")["version"] == holdfast.__version__
+
+
+def test_what_is_no_verb() -> None:
+    assert "did you mean kill" in refusal("kil")
+    assert "\\x1b" in refusal("\x1b[31m")
+    refusal()
+    refusal("--json")
+    refusal("x" * 5000)
+    error = as_json("nonsense", "--json", code=125)["error"]
+    assert (error["code"], error["next"]) == ("bad_value", "holdfast --help")
+
+
+def test_the_alias_is_the_same() -> None:
+    beside = Path(sys.executable).parent
+    for name in ("hold", "holdfast"):
+        done = subprocess.run([beside / name, "version"], capture_output=True, check=True)
+        assert done.stdout.decode() == f"holdfast {holdfast.__version__}\n"
+
+
+def test_closed_outputs_are_no_traceback() -> None:
+    for redirect in (">&-", "2>&-", ">&- 2>&-", "> /dev/full", "2> /dev/full", "< /dev/null"):
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m holdfast ps {redirect}"], capture_output=True, check=False
+        )
+        assert b"Traceback" not in done.stderr + done.stdout, redirect
+
+
+def test_an_encoding_that_cannot_say_it(instance: Path) -> None:
+    start("-c", "# größe 日本\nsleep 60")
+    done = run_cli("ps", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert b"gr\\xf6\\xdfe" in done.stdout

@@ -1,0 +1,109 @@
+"""`holdfast wait`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.calling import as_json, refusal, start
+from tests.support import run_cli
+
+
+def test_the_code_of_the_command() -> None:
+    process_id = start("--name", "three", "-c", "sleep 0.1; exit 3")
+    done = run_cli("wait", process_id)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.decode().startswith(f"holdfast: {process_id} (three): exit 3 after 0.")
+    assert run_cli("wait", start("-c", "kill -9 $$")).returncode == 137
+    assert run_cli("wait", start("true")).returncode == 0
+
+
+def test_one_object_or_several() -> None:
+    a, b = start("-c", "exit 0"), start("-c", "exit 2")
+    assert as_json("wait", "--json", b, code=2)["exit_code"] == 2
+    assert [process["id"] for process in as_json("wait", "--json", a, b, code=2)] == [a, b]
+
+
+def test_of_several_the_first_code_that_is_not_zero() -> None:
+    ids = [start("-c", f"exit {code}") for code in (0, 5, 4)]
+    assert run_cli("wait", *ids).returncode == 5
+    assert run_cli("wait", ids[2], ids[0], ids[1]).returncode == 4
+
+
+def test_any() -> None:
+    slow, quick = start("sleep", "60"), start("-c", "exit 6")
+    done = run_cli("wait", "--any", slow, quick)
+    assert done.returncode == 6
+    assert slow.encode() not in done.stderr
+
+
+def test_a_wait_that_runs_out() -> None:
+    process_id = start("sleep", "60")
+    began = time.monotonic()
+    done = run_cli("wait", "--timeout", "0.2", process_id)
+    assert done.returncode == 124
+    assert time.monotonic() - began < 5
+    assert b"still runs" in done.stderr
+    assert f"holdfast kill {process_id}".encode() in done.stderr
+    shown = as_json("wait", "--json", "--timeout", "100ms", process_id, code=124)
+    assert shown["status"] == "running"
+    assert run_cli("wait", "--timeout", "0", process_id).returncode == 124
+
+
+def test_until_output() -> None:
+    process_id = start("--stdin", "-c", "read x; echo $x; sleep 60")
+    assert run_cli("wait", "--until", "output", "--timeout", "0.2", process_id).returncode == 124
+    call = [sys.executable, "-m", "holdfast", "wait", "--until", "output", process_id]
+    with subprocess.Popen(call) as waiting:
+        while waiting.poll() is None:
+            run_cli("send", process_id, "x")
+            time.sleep(0.05)
+        assert waiting.returncode == 0
+
+
+def test_it_wakes_at_once() -> None:
+    process_id = start("--stdin", "-c", "read x; exit 9")
+    with subprocess.Popen([sys.executable, "-m", "holdfast", "wait", process_id], stderr=subprocess.DEVNULL) as waiting:
+        time.sleep(0.3)
+        began = time.monotonic()
+        run_cli("send", process_id, "go")
+        assert waiting.wait(10) == 9
+        assert time.monotonic() - began < 2
+
+
+def test_an_interrupt_is_no_traceback_and_leaves_the_process() -> None:
+    process_id = start("sleep", "60")
+    call = [sys.executable, "-m", "holdfast", "wait", process_id]
+    with subprocess.Popen(call, stderr=subprocess.PIPE) as waiting:
+        time.sleep(0.5)
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(10) == 130
+        assert waiting.stderr is not None
+        assert waiting.stderr.read() == b""
+    assert as_json("inspect", "--json", process_id)["status"] == "running"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nobody"],
+        ["--timeout", "-1", "ID"],
+        ["--timeout", "nan", "ID"],
+        ["--timeout", "1e999", "ID"],
+        ["--timeout", "later", "ID"],
+        ["--until", "ready", "ID"],
+        ["--until", "", "ID"],
+        ["ID", "nobody"],
+        ["--any", "nobody"],
+        ["--match", "x", "ID"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_refused(words: list[str]) -> None:
+    process_id = start("sleep", "60")
+    refusal("wait", *(process_id if word == "ID" else word for word in words))

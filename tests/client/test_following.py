@@ -1,0 +1,108 @@
+"""Reading on over cut links, without I/O."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.client.conversation import Done, Failed, Output
+from holdfast.client.following import Cursor, Following
+from holdfast.client.link import PATIENCE
+from holdfast.errors import NotFound, Unreachable
+from holdfast.wire.frames import Message
+
+
+class Wire:
+    """What was asked and given up."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Message]] = []
+        self.cancelled: list[int] = []
+
+    def ask(self, op: str, arguments: Message) -> int:
+        self.asked.append((op, arguments))
+        return len(self.asked)
+
+
+def following(wire: Wire, cursor: Cursor, to_exit: bool = True) -> Following:
+    found = Following("p", [cursor], to_exit)
+    found.begin(wire.ask)
+    return found
+
+
+def take(found: Following, wire: Wire, answer: Output | Done | Failed) -> bytes | None:
+    piece = found.take(answer, wire.ask, wire.cancelled.append)
+    return None if piece is None else piece.data
+
+
+def test_after_a_cut_it_goes_on_with_the_next_byte() -> None:
+    wire, cursor = Wire(), Cursor("p", follow=True, from_=0)
+    found = following(wire, cursor, to_exit=False)
+    assert take(found, wire, Output(1, "out", 0, b"abc")) == b"abc"
+    found.note_cut(Unreachable("cut"))
+    found.begin(wire.ask)
+    assert wire.asked[-1] == ("logs", {"process": "p", "stream": "out", "follow": True, "from": 3})
+
+
+def test_what_was_read_before_is_not_read_again() -> None:
+    wire, cursor = Wire(), Cursor("p", line=0, lines=5)
+    found = following(wire, cursor, to_exit=False)
+    take(found, wire, Output(1, "out", 0, b"one\ntw"))
+    found.note_cut(Unreachable("cut"))
+    found.begin(wire.ask)
+    assert wire.asked[-1][1] == {"process": "p", "stream": "out", "follow": False, "line": 0, "lines": 5}
+    assert take(found, wire, Output(2, "out", 0, b"one\ntwo\n")) == b"o\n"
+    assert take(found, wire, Output(1, "out", 0, b"late answer of the old link")) is None
+
+
+def test_a_limit_in_bytes_holds_over_cuts() -> None:
+    wire, cursor = Wire(), Cursor("p", from_=10, bytes=100)
+    found = following(wire, cursor, to_exit=False)
+    take(found, wire, Output(1, "out", 10, b"x" * 30))
+    found.note_cut(Unreachable("cut"))
+    found.begin(wire.ask)
+    assert wire.asked[-1][1]["from"] == 40
+    assert wire.asked[-1][1]["bytes"] == 70
+
+
+def test_it_ends_with_the_process_though_others_hold_its_output_open() -> None:
+    wire, cursor = Wire(), Cursor("p", follow=True, from_=0)
+    found = following(wire, cursor)
+    assert [op for op, _ in wire.asked] == ["logs", "wait"]
+    take(found, wire, Output(1, "out", 0, b"hi"))
+    ended = {"id": "p", "status": "ended", "output_bytes": 5, "exit_offset": 5, "split": False}
+    take(found, wire, Done(2, {"processes": [ended], "done": ["p"], "timed_out": False}))
+    assert wire.cancelled == [1]
+    assert wire.asked[-1] == ("logs", {"process": "p", "stream": "out", "follow": False, "from": 2, "bytes": 3})
+    before = found.is_over
+    assert take(found, wire, Output(3, "out", 2, b"!!\n")) == b"!!\n"
+    take(found, wire, Done(3, {"start": 2, "end": 5}))
+    assert (before, found.is_over) == (False, True)
+    assert found.ended is not None
+
+
+def test_a_wait_that_the_daemon_cuts_short_is_asked_again() -> None:
+    wire = Wire()
+    found = following(wire, Cursor("p", follow=True, from_=0))
+    take(found, wire, Done(2, {"processes": [{"id": "p", "status": "running"}], "done": [], "timed_out": True}))
+    assert wire.asked[-1][0] == "wait"
+    assert not found.is_over
+
+
+def test_errors_are_raised() -> None:
+    wire = Wire()
+    found = following(wire, Cursor("p", from_=0))
+    with pytest.raises(NotFound):
+        take(found, wire, Failed(1, NotFound("gone")))
+
+
+def test_patience_ends_but_not_while_something_comes() -> None:
+    wire, cut = Wire(), Unreachable("cut")
+    found = following(wire, Cursor("p", follow=True, from_=0), to_exit=False)
+    for n in range(3 * PATIENCE):
+        found.note_cut(cut)
+        found.begin(wire.ask)
+        take(found, wire, Output(len(wire.asked), "out", n, b"x"))
+    for _ in range(PATIENCE):
+        found.note_cut(cut)
+    with pytest.raises(Unreachable):
+        found.note_cut(cut)

@@ -1,0 +1,47 @@
+"""Shared by all tests: an instance of one's own, and no skips where everything must run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import end_instance
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A HOLDFAST_HOME of the test's own, in its environment. Whatever runs there is ended with the test."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.delenv("HOLDFAST_SESSION", raising=False)
+    yield home
+    end_instance(str(home))
+
+
+_skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skipped.append(report.nodeid)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.skipped:
+        _skipped.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a skipped test is a failure: a part that is not there must not look like one that works."""
+    if _skipped and os.environ.get("CI") == "true" and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _skipped and os.environ.get("CI") == "true":
+        terminalreporter.section("skipped tests are failures here", red=True)
+        for name in _skipped:
+            terminalreporter.write_line(name)

@@ -1,0 +1,172 @@
+"""Hostile values to every operation: a typed error, nothing registered, and the daemon goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.client.link import Link
+from holdfast.client.sync import Client
+from holdfast.daemon.handlers import HANDLERS
+from tests.daemon.acting import ask, log_text
+from tests.support import eventually
+
+GOOD: dict[str, Any] = {"id": "proc_0123456789ab", "command": "true", "cwd": "/", "session": "s"}
+
+
+def each(key: str, *values: Any, **also: Any) -> list[dict[str, Any]]:
+    return [{key: value, **also} for value in values]
+
+
+STARTS: list[dict[str, Any]] = [
+    *each("id", None, "", 7, "proc_", "proc_0123456789AB", "../../x", "proc_0123456789ab\n", []),
+    *each("command", "", "  \n", 7, "a\0b", "\ud800", "x" * (129 << 10), ["true"], {"a": 1}),
+    *each("argv", None, [], [""], "true", [7], ["a\0"], [None], ["\udcff"], command=None),
+    {"argv": ["true"]},
+    *each("cwd", None, "", "relative", 7, "/a\0b", "/\ud800", "/" + "x" * 5000),
+    *each("session", "", "x" * 257, "a\nb", 7, "\ud800"),
+    *each("task", "", 7, "a\0"),
+    *each("name", "", "a b", "x" * 65, "proc_x", 7, "ä", "a\n"),
+    *each("pty", "yes", 1, []),
+    *each("cols", 0, -1, 1001, 70000, "80", 1.5, True, pty=True),
+    {"pty": True, "split": True},
+    *each("log_cap", 0, -1, 1, 65535, 1 << 60, "10M", float("inf")),
+    *each("deadline", 0, -1, float("nan"), float("inf"), "5", 1e300, True),
+    *each("deadline_action", "explode", 7),
+    *each("lifetime", "for ever", 7),
+    *each("if_running", "dance", 7),
+    *each("umask", -1, 0o1000, "022"),
+    *each("env", [], {"": "x"}, {"a=b": "x"}, {"a": 7}, {"a": "b\0"}, {"a\0": "b"}, {"a": None}, {"a": "\ud800"}),
+    *each("grant", "x", {"a": ["b"]}),
+    *each("shell", 7, "a\0"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    return tmp_path_factory.mktemp("hostile") / "home"
+
+
+@pytest.fixture(scope="module")
+def hf(home: Path) -> Any:
+    from tests.support import end_instance
+
+    with holdfast.connect("tests", home=home) as client:
+        yield client
+    end_instance(str(home))
+
+
+@pytest.mark.parametrize("bad", STARTS, ids=lambda bad: json.dumps(bad)[:40])
+def test_a_start_that_cannot_be_meant_is_refused(hf: Client, bad: dict[str, Any]) -> None:
+    with pytest.raises(holdfast.BadValue):
+        ask(hf, "start", **{**GOOD, **bad})
+    assert hf.ps(all=True) == []
+
+
+ANYTHING: list[Any] = [None, "", "x", "\0", "\ud800", -1, 0, 1 << 80, 1.5, True, [], [[]], {}, {"a": []}, ["x"], [None]]
+WORDS = ["process", "processes", "session", "task", "all", "signal", "grace", "timeout", "mode", "until", "after"]
+WORDS += ["from", "line", "lines", "bytes", "follow", "stream", "data", "enter", "eof", "at", "cols", "rows"]
+
+
+def code_of(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
+    try:
+        link.call(op, arguments)
+    except holdfast.HoldfastError as refused:
+        return refused.code
+    return None
+
+
+@pytest.mark.parametrize("op", sorted(set(HANDLERS) - {"stop"}))
+def test_no_arguments_make_an_operation_fail_otherwise_than_with_a_typed_error(hf: Client, op: str) -> None:
+    link = hf.open_link()
+    for word in WORDS:
+        for value in ANYTHING:
+            code = code_of(link, op, {word: value, "timeout": 0.0} if op == "wait" else {word: value})
+            assert code in (None, "bad_value", "not_found", "not_now"), (word, value)
+    link.close()
+
+
+def test_an_unknown_operation_is_refused(hf: Client) -> None:
+    with pytest.raises(holdfast.Unsupported):
+        ask(hf, "dance")
+
+
+def raw(home: Path) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(str(home / "daemon.sock"))
+    sock.settimeout(10)
+    return sock
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff" * 100,
+        struct.pack("!IB", 1 << 31, ord("J")),
+        struct.pack("!IB", 2, ord("Z")) + b"{}",
+        struct.pack("!IB", 2, ord("J")) + b"{]",
+        struct.pack("!IB", 2, ord("J")) + b"[]",
+        struct.pack("!IB", 2, ord("B")) + b"ab",
+        struct.pack("!IB", 12, ord("J")) + b'{"op": "ps"}',
+        struct.pack("!IB", 100_000, ord("J")) + b"[" * 100_000,
+    ],
+    ids=lambda sent: repr(sent[:12]),
+)
+def test_whoever_talks_nonsense_is_hung_up_on(hf: Client, home: Path, sent: bytes) -> None:
+    with raw(home) as sock:
+        sock.sendall(sent)
+        assert sock.recv(1) == b""
+    assert hf.ps() == []
+
+
+def test_nothing_is_answered_before_a_hello(hf: Client, home: Path) -> None:
+    body = b'{"rid": 1, "op": "list"}'
+    with raw(home) as sock:
+        sock.sendall(struct.pack("!IB", len(body), ord("J")) + body)
+        assert b"hello" in sock.recv(4096)
+
+
+def test_half_a_message_and_a_goodbye_harm_nobody(hf: Client, home: Path) -> None:
+    for _ in range(200):
+        with raw(home) as sock:
+            sock.sendall(struct.pack("!IB", 1000, ord("J")) + b"{")
+    assert hf.ps() == []
+
+
+def test_many_requests_at_once_are_all_answered(hf: Client) -> None:
+    link = hf.open_link()
+    rids = [link.ask("list", {}) for _ in range(500)]
+    answered: list[int] = []
+    while len(answered) < len(rids):
+        answered += [answer.rid for answer in link.hear(20)]
+    assert sorted(answered) == rids
+    link.close()
+
+
+def ask_for_ever(link: Link) -> None:
+    for _ in range(1_000_000):
+        link.ask("doctor", {})
+
+
+def test_who_asks_and_never_listens_holds_up_nobody(hf: Client) -> None:
+    deaf = hf.open_link()
+    os.set_blocking(deaf.fileno(), False)
+    with pytest.raises(holdfast.Unreachable):
+        ask_for_ever(deaf)
+    assert hf.ps() == []
+    deaf.close()
+
+
+def test_the_daemon_took_none_of_it_amiss(hf: Client, home: Path) -> None:
+    eventually(lambda: hf.status()["processes"] == 0)
+    assert "Traceback" not in log_text(home)
+    assert (home / "daemon.sock").stat().st_mode & 0o777 == 0o600
+    assert home.stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,128 @@
+"""One daemon per home, wherever that is, and a store that is not ours to touch."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.client.sync import Client, connect
+from tests.daemon.acting import is_alive
+from tests.support import end_instance, eventually
+
+
+def test_a_race_of_first_calls_ends_in_one_daemon(home: Path) -> None:
+    pids: list[int] = []
+
+    def call() -> None:
+        with connect() as hf:
+            pids.append(hf.status()["pid"])
+
+    threads = [threading.Thread(target=call) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(pids) == 30
+    assert len(set(pids)) == 1
+
+
+def test_a_second_daemon_says_ready_and_ends(hf: Client, home: Path) -> None:
+    read, write = os.pipe()
+    second = subprocess.run(
+        [sys.executable, "-m", "holdfast.daemon", "--ready-fd", str(write)], pass_fds=[write], timeout=30, check=False
+    )
+    os.close(write)
+    assert (second.returncode, os.read(read, 100)) == (0, b"ready\n")
+    os.close(read)
+    assert is_alive(hf.status()["pid"])
+
+
+def test_two_homes_know_nothing_of_each_other(hf: Client, tmp_path: Path) -> None:
+    hf.run("sleep 60")
+    other_home = tmp_path / "other"
+    with connect(home=other_home) as other:
+        assert other.ps() == []
+        assert other.status()["keeper_pid"] != hf.status()["keeper_pid"]
+    end_instance(str(other_home))
+
+
+def test_a_very_long_path_will_do(tmp_path: Path) -> None:
+    home = tmp_path / ("x" * 120) / ("y" * 120)
+    with connect(home=home) as hf:
+        assert hf.wait(hf.run("exit 3").id).exit_code == 3
+    end_instance(str(home))
+
+
+def test_a_store_of_a_newer_release_is_refused_and_untouched(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    newer = sqlite3.connect(home / "store.db")
+    newer.execute("CREATE TABLE other (x)")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    before = (home / "store.db").read_bytes()
+    with pytest.raises(holdfast.HoldfastError, match="version 99"):
+        connect()
+    assert (home / "store.db").read_bytes() == before
+
+
+def test_a_configuration_that_makes_no_sense_is_said(config: Path, home: Path) -> None:
+    config.write_text("max_proceses = 3\n")
+    with pytest.raises(holdfast.HoldfastError, match="max_proceses"):
+        connect()
+
+
+def test_a_log_that_has_become_long_is_begun_anew(config: Path, home: Path) -> None:
+    (home / "daemon.log").write_text("old\n" * 500_000)
+    with connect() as hf:
+        hf.status()
+        assert (home / "daemon.log").stat().st_size < 100_000
+        assert (home / "daemon.log.1").stat().st_size <= 1 << 20
+
+
+class TestWithAFullDisk:
+    """Full for the daemon, by a limit on the size of its files."""
+
+    @pytest.fixture
+    def full(self, hf: Client, home: Path) -> Client:
+        hf.wait(hf.run("true").id)
+        eventually(lambda: (home / "store.db-wal").stat().st_size > 0)
+        resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        return hf
+
+    def free(self, hf: Client) -> None:
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, unlimited)
+
+    def test_a_start_is_refused_and_leaves_nothing(self, full: Client, home: Path) -> None:
+        before = {process.id for process in full.ps(all=True)}
+        with pytest.raises(holdfast.DiskFull):
+            full.run("sleep 60")
+        assert {process.id for process in full.ps(all=True)} == before
+        assert list((home / "place" / "live").iterdir()) == []
+        self.free(full)
+        assert full.run("sleep 60").status == "running"
+
+    def test_an_end_is_told_all_the_same_and_written_later(self, hf: Client, home: Path) -> None:
+        process = hf.run("sleep 0.5; exit 3")
+        hf.run("true")
+        resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        assert hf.wait(process.id, timeout=20).exit_code == 3
+        self.free(hf)
+
+        def row() -> bool:
+            store = sqlite3.connect(home / "store.db")
+            try:
+                (state,) = store.execute("SELECT state FROM processes WHERE id = ?", (process.id,)).fetchone()
+            finally:
+                store.close()
+            return '"ended"' in state
+
+        assert eventually(row, timeout=20)

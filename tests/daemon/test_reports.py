@@ -1,0 +1,65 @@
+"""What a keeper's report says of a process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.daemon.reports import asker, told
+from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
+from holdfast.model.process import Leftover, Stream
+from holdfast_keeper.bundle import encode_slot
+from tests.model.made import process
+
+
+def report(**parts: Any) -> dict[str, Any]:
+    return {
+        "id": process(1).id,
+        "born": {"pid": 7, "start": 1, "boot": "b", "at": 10.0},
+        "stop": None,
+        "exit": None,
+        "streams": {"out": {"first": 5, "end": 9, "closed": False}},
+        "stdin": {"open": True, "accepted": 0, "consumed": 0},
+        "trouble": None,
+        **parts,
+    }
+
+
+STOP = {"by": "me", "reason": "killed", "at": 11.0, "signal": 15, "grace": 10.0, "forced": False}
+EXIT = {"code": 42, "signal": None, "at": 12.0, "ends": {"out": 8}, "leftovers": [[99, 1234]], "leftover_count": 1}
+
+
+def test_a_running_one_runs() -> None:
+    one = told(process(1, Requested()), report())
+    assert one.state == Running(7, 10.0)
+    assert (one.streams, one.stdin_open) == ({"out": Stream(5, 9, False)}, True)
+
+
+def test_one_that_was_asked_to_end_is_stopping() -> None:
+    assert isinstance(told(process(1), report(stop=STOP)).state, Stopping)
+
+
+def test_an_ended_one_has_the_kernels_code_and_who_had_asked() -> None:
+    one = told(process(1), report(stop={**STOP, "forced": True}, exit=EXIT))
+    assert (reason(one.state), exit_code(one.state), end_signal(one.state)) == ("killed", 42, None)
+    assert (stop := stop_of(one.state)) is not None
+    assert (stop.by, stop.forced) == ("me", True)
+    assert (one.exit_offset, one.leftovers, one.stdin_open) == (8, (Leftover(99, 1234),), False)
+
+
+def test_nobody_is_said_to_have_asked_when_the_clock_did() -> None:
+    one = told(process(1), report(stop={**STOP, "by": "", "reason": "deadline"}, exit=EXIT))
+    assert (stop := stop_of(one.state)) is not None
+    assert (stop.by, reason(one.state)) == (None, "deadline")
+
+
+def test_what_we_believed_before_does_not_colour_it() -> None:
+    believed = told(process(1), report(stop=STOP))
+    assert stop_of(told(believed, report(exit=EXIT)).state) is None
+
+
+def test_the_name_of_any_session_has_room_in_the_record_of_a_stop() -> None:
+    for session in ("a" * 256, "ü" * 256, "😀" * 256, '"' * 256):
+        encode_slot({**STOP, "by": asker(session)})
+    assert asker("a" * 256) == "a" * 256
+    assert json.loads(json.dumps(asker("😀" * 256))).startswith("😀")

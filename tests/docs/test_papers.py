@@ -1,0 +1,58 @@
+"""What the papers promise about the package is true of the package."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_every_dependency_has_a_line_in_the_docs() -> None:
+    told = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    table = project()["project"]
+    named = [*table["dependencies"], *(name for extra in table["optional-dependencies"].values() for name in extra)]
+    missing = [name for name in named if f"`{re.split('[<>=~!;[ ]', name)[0]}`" not in told]
+    assert not missing
+
+
+def test_nothing_is_required_at_run_time() -> None:
+    assert project()["project"]["dependencies"] == []
+
+
+def test_the_changelog_tells_of_the_version() -> None:
+    version = (ROOT / "src/holdfast/version.py").read_text(encoding="utf-8").split('"')[-2]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_no_page_points_to_a_file_that_is_not_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    broken = [f"{page.name}: {link}" for page in pages for link in _links(page) if not (page.parent / link).exists()]
+    assert not broken
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_both_packages_with_their_types(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("holdfast-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"holdfast/py.typed", "holdfast_keeper/py.typed", "holdfast/version.py"} <= names
+    assert not [name for name in names if name.split(os.sep)[0] in ("tests", "bench")]
+
+
+def _links(page: Path) -> list[str]:
+    found = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")) if page.exists() else []
+    return [link for link in found if "://" not in link]

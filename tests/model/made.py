@@ -1,0 +1,28 @@
+"""Processes as tests need them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Ended, Exited, Running, State
+from holdfast.model.process import Meta, Process, Stream
+
+
+def process(number: int = 1, state: State | None = None, closed: bool = True, **meta: Any) -> Process:
+    """A running process, or one in the given state."""
+    fields: dict[str, Any] = {
+        "command": "sleep 60",
+        "argv": ("sleep", "60"),
+        "cwd": "/",
+        "session": "s",
+        "requested_at": float(number),
+        **meta,
+    }
+    known = Meta(ProcessId(f"proc_{number:012x}"), **fields)
+    now = state if state is not None else Running(1000 + number, known.requested_at)
+    return Process(known, now, streams={"out": Stream(closed=closed)})
+
+
+def ended(number: int, at: float, **more: Any) -> Process:
+    return process(number, Ended(Exited(0), at, 1000 + number, at - 1, at), **more)

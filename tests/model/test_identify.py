@@ -1,0 +1,54 @@
+"""Which process is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import Ambiguous, BadValue, NotFound
+from holdfast.model.identify import identify
+from holdfast.model.process import Process
+from tests.model.made import ended, process
+
+ONE = process(0xABCD00000001)
+TWO = process(0xABCD00000002)
+OTHER = process(0x123400000000, name="web")
+ALL = {one.id: one for one in (ONE, TWO, OTHER)}
+
+
+@pytest.mark.parametrize("text", [OTHER.id, "proc_1234", "1234", "123400", "web"])
+def test_an_id_a_prefix_or_a_name_will_do(text: str) -> None:
+    assert identify(text, ALL) is OTHER
+
+
+def test_a_prefix_that_fits_several_names_them() -> None:
+    with pytest.raises(Ambiguous) as refused:
+        identify("abcd", ALL)
+    assert ONE.id in refused.value.message
+    assert TWO.id in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["proc_ffffffffffff", "ffff", "nobody", "proc_123", "123"])
+def test_what_fits_none_is_not_found(text: str) -> None:
+    with pytest.raises((NotFound, BadValue)):
+        identify(text, ALL)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "../../etc", "\0", "x" * 1000, "*"])
+def test_what_can_stand_for_nothing_is_refused(text: str) -> None:
+    with pytest.raises(BadValue):
+        identify(text, ALL)
+
+
+def test_a_name_means_the_running_one_before_older_and_younger_ended_ones() -> None:
+    bearers: list[Process] = [ended(1, 1.0, name="web"), process(2, name="web"), ended(3, 4.0, name="web")]
+    assert identify("web", {one.id: one for one in bearers}) is bearers[1]
+
+
+def test_without_a_running_one_it_means_the_last() -> None:
+    bearers = [ended(1, 1.0, name="web"), ended(3, 4.0, name="web")]
+    assert identify("web", {one.id: one for one in bearers}) is bearers[1]
+
+
+def test_a_name_that_looks_like_a_prefix_is_a_name_first() -> None:
+    named = process(7, name="abcd")
+    assert identify("abcd", {**ALL, named.id: named}) is named

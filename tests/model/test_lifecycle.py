@@ -1,0 +1,204 @@
+"""The state table, and what is told of a process that went through it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from holdfast.model.lifecycle import (
+    ALLOWED,
+    NEXT,
+    ChildEnded,
+    ChildStarted,
+    Ended,
+    EndReason,
+    Exited,
+    Fact,
+    ForceUsed,
+    LaunchFailed,
+    Lost,
+    NeverRan,
+    Requested,
+    Running,
+    Signaled,
+    State,
+    Status,
+    Stop,
+    StopAsked,
+    Stopping,
+    StopReason,
+    Unseen,
+    WitnessesGone,
+    WrongStep,
+    advance,
+    end_signal,
+    exit_code,
+    reason,
+    stop_of,
+)
+
+TIMES = st.floats(min_value=0, max_value=4e9)
+STATUSES: st.SearchStrategy[Status] = st.one_of(
+    st.builds(Exited, st.integers(0, 255)), st.builds(Signaled, st.integers(1, 64)), st.just(Unseen())
+)
+FACTS: st.SearchStrategy[Fact] = st.one_of(
+    st.builds(ChildStarted, st.integers(1, 1 << 22), TIMES),
+    st.builds(LaunchFailed, TIMES),
+    st.builds(StopAsked, st.none() | st.text(max_size=8), st.sampled_from(get_args(StopReason)), TIMES),
+    st.just(ForceUsed()),
+    st.builds(ChildEnded, STATUSES, TIMES),
+    st.builds(WitnessesGone, TIMES),
+)
+
+
+def after(*facts: Fact) -> State:
+    state: State = Requested()
+    for fact in facts:
+        state = advance(state, fact)
+    return state
+
+
+STARTED = ChildStarted(4711, 100.0)
+KILL = StopAsked("agent-7", "killed", 101.0)
+
+
+def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
+    assert set(ALLOWED) == set(get_args(State))
+    assert {fact for facts in ALLOWED.values() for fact in facts} == set(get_args(Fact))
+
+
+@pytest.mark.parametrize(
+    "state", [Requested(), Running(1, 0.0), Stopping(1, 0.0, Stop(None, "killed", 0.0)), Ended(Lost(), 0.0)]
+)
+@pytest.mark.parametrize(
+    "fact", [STARTED, LaunchFailed(1.0), KILL, ForceUsed(), ChildEnded(Exited(0), 1.0), WitnessesGone(1.0)]
+)
+def test_a_fact_leads_where_the_table_says_or_is_refused(state: State, fact: Fact) -> None:
+    following = NEXT[type(state)].get(type(fact))
+    if following is None:
+        with pytest.raises(WrongStep):
+            advance(state, fact)
+    else:
+        assert type(advance(state, fact)) is following
+
+
+def test_a_child_that_exits_42_when_asked_to_end_was_killed_and_exited_42() -> None:
+    state = after(STARTED, KILL, ChildEnded(Exited(42), 102.0))
+    assert (reason(state), exit_code(state), end_signal(state)) == ("killed", 42, None)
+    assert stop_of(state) == Stop("agent-7", "killed", 101.0)
+
+
+def test_an_exit_that_nobody_asked_for_is_its_own() -> None:
+    state = after(STARTED, ChildEnded(Exited(3), 102.0))
+    assert (reason(state), exit_code(state), end_signal(state), stop_of(state)) == ("exited", 3, None, None)
+
+
+def test_a_signal_that_nobody_asked_for_has_no_owner() -> None:
+    state = after(STARTED, ChildEnded(Signaled(9), 102.0))
+    assert (reason(state), exit_code(state), end_signal(state), stop_of(state)) == ("signaled", None, 9, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("killed", "killed"), ("session_end", "killed"), ("daemon_stop", "killed"), ("deadline", "deadline")],
+)
+def test_an_end_that_was_asked_for_is_told_so(asked: StopReason, told: EndReason) -> None:
+    assert reason(after(STARTED, StopAsked(None, asked, 1.0), ChildEnded(Signaled(15), 2.0))) == told
+
+
+def test_the_first_who_asked_is_remembered() -> None:
+    state = after(
+        STARTED, StopAsked(None, "deadline", 1.0), StopAsked("late", "killed", 2.0), ChildEnded(Exited(0), 3.0)
+    )
+    assert stop_of(state) == Stop(None, "deadline", 1.0)
+
+
+def test_force_is_noted_also_when_the_leader_had_gone_willingly() -> None:
+    state = after(STARTED, KILL, ChildEnded(Signaled(15), 2.0), ForceUsed())
+    assert (stop := stop_of(state)) is not None
+    assert (stop.forced, end_signal(state)) == (True, 15)
+
+
+def test_what_nobody_saw_is_unknown_and_has_no_time() -> None:
+    state = after(STARTED, ChildEnded(Unseen(), 5.0))
+    assert (reason(state), exit_code(state), end_signal(state)) == ("lost", None, None)
+    assert isinstance(state, Ended)
+    assert (state.ended_at, state.known_at) == (None, 5.0)
+
+
+def test_an_end_that_was_asked_for_but_not_seen_is_a_kill_with_unknown_status() -> None:
+    state = after(STARTED, KILL, ChildEnded(Unseen(), 5.0))
+    assert (reason(state), exit_code(state), end_signal(state)) == ("killed", None, None)
+
+
+def test_what_is_lost_is_lost_even_if_its_end_was_asked_for() -> None:
+    state = after(STARTED, KILL, WitnessesGone(9.0))
+    assert reason(state) == "lost"
+    assert stop_of(state) == Stop("agent-7", "killed", 101.0)
+
+
+def test_a_launch_that_failed_never_ran() -> None:
+    state = after(LaunchFailed(1.0))
+    assert isinstance(state, Ended)
+    assert (state.outcome, state.pid, reason(state)) == (NeverRan(), None, "failed_start")
+
+
+class Life(RuleBasedStateMachine):
+    """Any facts in any order: refused ones change nothing, and what was once true stays true."""
+
+    state: State
+
+    @initialize()
+    def begin(self) -> None:
+        self.state = Requested()
+        self.first_stop: StopAsked | None = None
+        self.status: Status | None = None
+        self.started: ChildStarted | None = None
+
+    @rule(fact=FACTS)
+    def happen(self, fact: Fact) -> None:
+        before = self.state
+        try:
+            self.state = advance(before, fact)
+        except WrongStep:
+            assert type(fact) not in ALLOWED[type(before)]
+            assert self.state is before
+            return
+        assert type(self.state) is NEXT[type(before)][type(fact)]
+        match fact:
+            case ChildStarted():
+                self.started = fact
+            case StopAsked():
+                self.first_stop = self.first_stop or fact
+            case ChildEnded(status=status):
+                self.status = status
+
+    @invariant()
+    def who_asked_first_is_never_overwritten(self) -> None:
+        if self.first_stop is not None:
+            stop = stop_of(self.state)
+            assert stop is not None
+            assert (stop.by, stop.reason, stop.at) == (self.first_stop.by, self.first_stop.reason, self.first_stop.at)
+        else:
+            assert stop_of(self.state) is None
+
+    @invariant()
+    def code_and_signal_are_the_kernels(self) -> None:
+        assert exit_code(self.state) == (self.status.code if isinstance(self.status, Exited) else None)
+        assert end_signal(self.state) == (self.status.signal if isinstance(self.status, Signaled) else None)
+
+    @invariant()
+    def only_an_ended_one_has_a_reason(self) -> None:
+        assert (reason(self.state) is not None) == isinstance(self.state, Ended)
+
+    @invariant()
+    def the_pid_stays(self) -> None:
+        if self.started is not None:
+            assert not isinstance(self.state, Requested)
+            assert self.state.pid == self.started.pid
+
+
+TestLife = Life.TestCase

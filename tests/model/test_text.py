@@ -1,0 +1,134 @@
+"""The text view: nothing only a terminal understands, and the same text however the bytes are cut."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.text import LONGEST_HELD, TextView
+
+
+def view(*chunks: bytes) -> str:
+    text = TextView()
+    return "".join([text.feed(chunk) for chunk in chunks]) + text.close()
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"", ""),
+        (b"plain\ntext", "plain\ntext"),
+        (b"tab\there\n", "tab\there\n"),
+        (b"dos\r\nunix\n\r\n", "dos\nunix\n\n"),
+        (b"pty twice\r\r\n", "pty twice\n"),
+        (b"\x1b[1;31mred\x1b[0m!\n", "red!\n"),
+        (b"\x1b[?25l\x1b[2J\x1b[10;20Hx", "x"),
+        (b"\x1b]0;title\x07after", "after"),
+        (b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        (b"\x1bPq#0;2;0;0;0\x1b\\sixel", "sixel"),
+        (b"\x1b(B\x1b7\x1b8\x1b=\x1bcx", "x"),
+        (b"\x1b_Gf=100;AAAA\x1b\\apc", "apc"),
+        (b"\xc2\x9b31mc1\xc2\x9d0;t\x07!", "c1!"),
+        (b"a stray \x1b]introducer\nhides one line at most", "a stray \nhides one line at most"),
+        (b"cut csi \x1b[31\nnext", "cut csi \nnext"),
+        (b"bell\x07 nul\x00 del\x7f vt\x0b ff\x0c", "bell nul del vt ff"),
+        (b"N\x08NA\x08AM\x08ME\x08E", "NAME"),
+        (b"typo\x08\x08\x08\x08\x08good", "good"),
+        (b"ab\x08 \x08c", "ac"),
+        ("größe → 日本 😀\n".encode(), "größe → 日本 😀\n"),
+        (b"bad \xff byte", "bad � byte"),
+        (b"\r50%\r100%\n", "50% … 100% [2 updates]\n"),
+        (b"50%\r50%\r50%\n", "50% [3 updates]\n"),
+        (b"working\r       \rdone\n", "working … done [2 updates]\n"),
+        (b"   \rjust one\n", "just one\n"),
+        (b"50%\r\x1b[K100%\r\n", "50% … 100% [2 updates]\n"),
+        (b"spaces kept   \r\n   \r\n", "spaces kept   \n   \n"),
+        (b"left\rno\x08\x08\x08newline", "left … newline [2 updates]"),
+    ],
+)
+def test_only_what_a_person_reads_is_left(raw: bytes, shown: str) -> None:
+    assert view(raw) == shown
+
+
+def test_ten_thousand_updates_are_one_line_with_first_last_and_count() -> None:
+    raw = b"".join(b"\r%3d%% done" % (n // 100) for n in range(10_000)) + b"\r100% done\n"
+    assert view(raw) == "  0% done … 100% done [10001 updates]\n"
+
+
+@pytest.mark.parametrize("character", ["é", "→", "€", "日", "😀"])
+def test_a_character_survives_being_cut_anywhere(character: str) -> None:
+    raw = ("x" + character * 3 + "y").encode()
+    for cut in range(len(raw) + 1):
+        assert view(raw[:cut], raw[cut:]) == raw.decode()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_truncated_tail_is_exactly_one_replacement_character(size: int) -> None:
+    assert view(b"ok ", "😀".encode()[:size]) == "ok �"
+
+
+def test_sequences_of_any_length_are_held_in_little_memory() -> None:
+    text = TextView()
+    assert text.feed(b"\x1b[") + "".join(text.feed(b"1;" * 10_000) for _ in range(20)) == ""
+    assert text._cut == "\x1b["
+    assert text.feed(b"mred\n") == "red\n"
+    assert text.feed(b"\x1b]52;c;") + "".join(text.feed(b"QUFB" * 10_000) for _ in range(20)) == ""
+    assert text.feed(b"\x1b\\after\n") == "after\n"
+
+
+def test_a_line_without_end_is_let_go_in_parts() -> None:
+    text = TextView()
+    out = [text.feed(b"x" * 1000) for _ in range(1000)]
+    assert sum(map(len, out)) >= 1_000_000 - LONGEST_HELD
+    assert "".join(out) + text.close() == "x" * 1_000_000
+
+
+def test_the_unfinished_line_can_be_looked_at() -> None:
+    text = TextView()
+    assert text.feed(b"done\nPassword: ") == "done\n"
+    assert text.peek() == "Password: "
+    assert text.close() == "Password: "
+
+
+_pieces = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [b"\r", b"\n", b"\r\n", b"\x08", b"\x1b", b"\x1b[", b"\x1b[31m", b"\x1b]0;", b"\x07", b"\x1b\\", b"\x9b",
+             b"\xc2", b"\xc2\x9b", b"\xc2\x9d", b"\xc2\x85", b" ", b"!", b"/", b"x", b"0;", b"\xf0\x9f\x98\x80", b"\xf0\x9f",
+             b"\x00", b"\x18", b"\x1bP", b"\x1b(", b"y" * (LONGEST_HELD - 1), b"z" * (LONGEST_HELD + 1)]
+        ),
+        st.binary(max_size=4),
+        st.text(max_size=4).map(str.encode),
+    ),
+    max_size=24,
+)  # fmt: skip
+
+
+@given(pieces=_pieces, cuts=st.lists(st.integers(0, 200), max_size=12))
+def test_any_chunking_gives_the_same_text(pieces: list[bytes], cuts: list[int]) -> None:
+    raw = b"".join(pieces)
+    marks = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
+    assert view(*(raw[a:b] for a, b in itertools.pairwise(marks))) == view(raw)
+
+
+@given(pieces=_pieces)
+def test_byte_by_byte_and_piece_by_piece_give_the_same_text(pieces: list[bytes]) -> None:
+    raw = b"".join(pieces)[:3000]
+    assert view(*(raw[n : n + 1] for n in range(len(raw)))) == view(raw)
+    assert view(*pieces) == view(b"".join(pieces))
+
+
+@given(pieces=_pieces)
+def test_no_control_character_is_left(pieces: list[bytes]) -> None:
+    shown = view(b"".join(pieces))
+    assert not [c for c in shown if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) <= 0x9F]
+
+
+def test_a_hostile_line_of_backspaces_takes_no_ages() -> None:
+    began = time.monotonic()
+    view(b"x" * LONGEST_HELD, b"y\x08" * 50_000, b"\x08" * 100_000)
+    assert time.monotonic() - began < 5

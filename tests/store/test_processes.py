@@ -1,0 +1,68 @@
+"""Rows and processes say the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.lifecycle import (
+    Ended,
+    Exited,
+    Lost,
+    NeverRan,
+    Requested,
+    Running,
+    Signaled,
+    State,
+    Stop,
+    Stopping,
+    Unseen,
+)
+from holdfast.model.process import Leftover, Meta, Stream
+from holdfast.store import processes
+from holdfast.store.db import open_db
+from tests.model.made import process
+
+STOP = Stop("ünder · agent", "killed", 3.5, forced=True)
+STATES: list[State] = [
+    Requested(),
+    Running(7, 1.25),
+    Stopping(7, 1.25, STOP),
+    Ended(Exited(42), 4.0, 7, 1.25, 4.0, STOP),
+    Ended(Signaled(9), 4.0, 7, 1.25, 4.0),
+    Ended(Unseen(), 4.0, 7, 1.25),
+    Ended(Lost(), 4.0),
+    Ended(NeverRan(), 4.0, ended_at=4.0),
+]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
+def test_a_row_gives_back_the_process(state: State) -> None:
+    one = replace(
+        process(1, state, name="web", task="t", deadline=5.0, pty=True, cols=80, rows=24),
+        streams={"out": Stream(10, 20, True), "err": Stream(0, 3)},
+        exit_offset=15,
+        leftovers=(Leftover(12, 34567),),
+        cols=100,
+        rows=30,
+        deadline_told=True,
+    )
+    assert processes.from_row(processes.to_row(one)) == one
+
+
+def test_meta_survives_json_and_ignores_what_a_newer_release_added() -> None:
+    meta = process(1, name="web").meta
+    assert Meta.from_json({**meta.to_json(), "colour": "green"}) == meta
+
+
+def test_a_row_that_makes_no_sense_counts_as_missing(tmp_path: Path) -> None:
+    connection, _ = open_db(str(tmp_path / "store.db"))
+    good = process(1)
+    processes.apply(connection, good.id, processes.to_row(good))
+    for number, (meta, state) in enumerate([("{", "{}"), ("{}", "{}"), ("[]", "[]"), ("{}", '{"is":"dancing"}')]):
+        row = (f"proc_{number:012x}ff", "s", meta, state, "{}")
+        processes.apply(connection, process(2).id, row)
+    assert [one.id for one in processes.load(connection)] == [good.id]
+    connection.close()

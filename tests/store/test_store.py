@@ -1,0 +1,173 @@
+"""The store in use: durable when it says so, patient with a full disk, and never in the way of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import DiskFull, HoldfastError
+from holdfast.model.process import Process
+from holdfast.store.db import open_db
+from holdfast.store.store import Store
+from tests.model.made import ended, process
+from tests.support import eventually
+
+
+def in_store(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    try:
+        return {row[0] for row in connection.execute("SELECT id FROM processes")}
+    finally:
+        connection.close()
+
+
+def state_of(path: Path, process_id: str) -> str:
+    connection = sqlite3.connect(path)
+    try:
+        (state,) = connection.execute("SELECT state FROM processes WHERE id = ?", (process_id,)).fetchone()
+        return str(state)
+    finally:
+        connection.close()
+
+
+class Case:
+    def __init__(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "store.db"
+        self.connection, _ = open_db(str(self.path))
+        self.troubles: list[str] = []
+
+    def run(self, work: Callable[[Store], Awaitable[None]]) -> None:
+        async def main() -> None:
+            store = Store(self.connection, self.troubles.append)
+            try:
+                await work(store)
+            finally:
+                await store.close()
+
+        asyncio.run(main())
+
+    def fill(self) -> None:
+        """From now on the disk is full."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        self.connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    def free(self) -> None:
+        self.connection.execute("PRAGMA max_page_count = 1000000")
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+def big(number: int) -> Process:
+    """One that needs pages of its own."""
+    return process(number, command="x" * 20_000)
+
+
+def test_saved_is_on_disk(case: Case) -> None:
+    async def work(store: Store) -> None:
+        await store.save(process(1))
+        assert in_store(case.path) == {process(1).id}
+        await store.remove([process(1).id])
+        assert in_store(case.path) == set()
+
+    case.run(work)
+
+
+def test_what_is_saved_soon_is_on_disk_with_the_next_commit(case: Case) -> None:
+    async def work(store: Store) -> None:
+        store.save_soon(process(1))
+        await store.save(process(2))
+        assert in_store(case.path) == {process(1).id, process(2).id}
+
+    case.run(work)
+
+
+def test_what_is_saved_soon_is_on_disk_after_a_close(case: Case) -> None:
+    async def work(store: Store) -> None:
+        store.save_soon(process(1))
+
+    case.run(work)
+    assert in_store(case.path) == {process(1).id}
+
+
+def test_the_newest_word_on_a_process_counts_in_whatever_way_it_was_given(case: Case) -> None:
+    async def work(store: Store) -> None:
+        store.save_soon(process(1))
+        first = store.begin_save(ended(1, 5.0))
+        store.save_soon(replace(ended(1, 5.0), exit_offset=7))
+        await first
+        store.remove_soon([process(2).id])
+        second = store.begin_save(process(2))
+        await second
+
+    case.run(work)
+    assert in_store(case.path) == {process(1).id, process(2).id}
+    assert '"ended"' in state_of(case.path, process(1).id)
+
+
+def test_many_that_wait_share_a_commit(case: Case) -> None:
+    commits: list[str] = []
+    case.connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "COMMIT" else None)
+
+    async def work(store: Store) -> None:
+        await asyncio.gather(*(store.save(process(number)) for number in range(200)))
+
+    case.run(work)
+    assert len(in_store(case.path)) == 200
+    assert len(commits) < 100
+
+
+def test_a_full_disk_is_said_and_changes_nothing(case: Case) -> None:
+    case.fill()
+
+    async def work(store: Store) -> None:
+        with pytest.raises(DiskFull):
+            await store.save(big(1))
+        assert in_store(case.path) == set()
+        case.free()
+        await store.save(big(2))
+
+    case.run(work)
+    assert in_store(case.path) == {process(2).id}
+
+
+def test_what_found_no_room_is_written_when_there_is_some(case: Case) -> None:
+    case.fill()
+
+    async def work(store: Store) -> None:
+        store.save_soon(big(1))
+        await asyncio.to_thread(eventually, lambda: case.troubles)
+        case.free()
+        await store.save(process(2))  # gives the others a lift
+
+    case.run(work)
+    assert in_store(case.path) == {process(1).id, process(2).id}
+
+
+def test_a_row_that_cannot_be_written_does_not_hold_up_the_others(case: Case) -> None:
+    async def work(store: Store) -> None:
+        bad = store.begin_save(process(1, session="\ud800"))
+        good = store.begin_save(process(2))
+        await good
+        with pytest.raises(HoldfastError):
+            await bad
+
+    case.run(work)
+    assert in_store(case.path) == {process(2).id}
+
+
+def test_a_closed_store_refuses(case: Case) -> None:
+    async def main() -> None:
+        store = Store(case.connection, case.troubles.append)
+        await store.close()
+        with pytest.raises(HoldfastError):
+            await store.save(process(1))
+
+    asyncio.run(main())
