@@ -29,6 +29,8 @@ from holdfast_keeper.starter import Starter
 from holdfast_keeper.stopper import Stopper
 
 _SWEEP_PAUSE = 5.0
+#: Whoever started us is given this long to say hello.
+_ARRIVAL_TIME = 5.0
 _FAILURES_BEFORE_QUARANTINE = 2
 
 
@@ -64,7 +66,7 @@ class Keeper:
         self.sweep_groups()
         self.loop.when_idle(self._index_archives)
         self.starter.refill_soon()
-        self.end_if_done()
+        self.loop.after(_ARRIVAL_TIME, self.end_if_done)
         self.loop.run()
         if self._is_orphan:
             return self._hand_over()

@@ -64,7 +64,8 @@ class Child:
         if output == self.expected:
             return None
         kind = ("reader" if self.to_send else "writer") + (" on a terminal" if self.is_terminal else "")
-        same = len(os.path.commonprefix([output, self.expected]))
+        pairs = enumerate(zip(output, self.expected, strict=False))
+        same = next((at for at, (got, want) in pairs if got != want), min(len(output), len(self.expected)))
         return f"{self.process_id} ({kind}): {len(output)} of {len(self.expected)} bytes, the same up to {same}"
 
 

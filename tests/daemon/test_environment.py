@@ -37,7 +37,14 @@ def test_a_terminal_is_a_neutral_one_unless_another_was_granted() -> None:
 
 
 def test_our_own_processes_keep_only_what_they_need() -> None:
-    environ = {"HOME": "/h", "LC_ALL": "C", "HOLDFAST_HOME": "/x", "AWS_SECRET_ACCESS_KEY": "s", "GITHUB_TOKEN": "t"}
+    environ = {
+        "HOME": "/h",
+        "LC_ALL": "C",
+        "HOLDFAST_HOME": "/x",
+        "HOLDFAST_ID": "p",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "GITHUB_TOKEN": "t",
+    }
     assert set(minimal(environ)) == {"HOME", "LC_ALL", "HOLDFAST_HOME"}
 
 

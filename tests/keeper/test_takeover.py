@@ -181,6 +181,16 @@ def test_a_broken_bundle_harms_no_other(family: Family) -> None:
     check(family, "proc_1", 7)
 
 
+def test_a_place_that_was_left_can_be_taken_up_again(family: Family) -> None:
+    family.line.ask("leave")
+    family.line.close()
+    eventually(lambda: not os.path.exists(f"{family.place}/keeper.sock"))
+    family.launch()
+    assert family.reconnect()["live"] == []
+    family.start("proc_1", "exit 5")
+    assert family.exit_of("proc_1")["code"] == 5
+
+
 def test_without_a_daemon_and_without_work_the_family_ends(family: Family) -> None:
     family.start("proc_1", "sleep 300")
     family.line.ask("leave")

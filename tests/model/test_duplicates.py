@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.errors import AlreadyRunning
-from holdfast.model.duplicates import note, refuse, twins
-from tests.model.made import ended, process
+from holdfast.model.duplicates import likeness, note, refuse
+from tests.model.made import process
 
 WANTED = process(9).meta
 
 
-def test_twins_have_session_command_and_directory_in_common() -> None:
-    twin = process(1)
-    others = [process(2, session="x"), process(3, cwd="/tmp"), process(4, argv=("sleep", "61")), ended(5, 1.0)]
-    assert twins(WANTED, [*others, twin]) == [twin]
+def test_the_same_start_has_the_same_likeness() -> None:
+    assert likeness(process(1, name="other", task="t", lifetime="session").meta) == likeness(WANTED)
 
 
-def test_nobody_is_their_own_twin() -> None:
-    assert twins(WANTED, [process(9)]) == []
+@pytest.mark.parametrize("other", [{"session": "x"}, {"cwd": "/tmp"}, {"argv": ("sleep", "61")}])
+def test_another_session_directory_or_command_is_another_likeness(other: dict[str, Any]) -> None:
+    assert likeness(process(1, **other).meta) != likeness(WANTED)
 
 
 def test_twins_are_named() -> None:
     with pytest.raises(AlreadyRunning, match=process(1).id):
         refuse([process(1)])
-    assert process(1).id in note([process(1)])
+    assert note([process(1)]).endswith(process(1).id)
+
+
+def test_many_twins_are_counted() -> None:
+    assert note([process(number) for number in range(20)]).endswith("and 15 more")

@@ -6,9 +6,10 @@ import asyncio
 import os
 import traceback
 from collections.abc import Callable
+from typing import cast
 
 from holdfast.daemon import values
-from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.handlers import GOING_ON, HANDLERS
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError, NotNow, Unsupported
@@ -37,9 +38,8 @@ class Conversation(asyncio.Protocol):
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=_MOST_UNREAD)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=_MOST_UNREAD)
 
     def connection_lost(self, why: Exception | None) -> None:
         self._transport = None
@@ -101,7 +101,11 @@ class Conversation(asyncio.Protocol):
             self._begin(rid, message)
 
     def _begin(self, rid: int, message: Message) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(rid, message))
+        work = self._serve(rid, message)
+        if str(message.get("op")) in GOING_ON:
+            self._room.chores.start(work, "request")
+            return
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks[rid] = task
         task.add_done_callback(lambda _: self._tasks.pop(rid, None))
 

@@ -25,10 +25,11 @@ class Inputs:
             lock = self._turns[process_id] = asyncio.Lock()
         async with lock:
             begin = await self._reach(process_id) if at is None else at
+            self._accepted.pop(process_id, None)  # not known again before the keeper has said it
             encoded = b64encode(data).decode()
             answer = await self._keeper.request("write", id=process_id, data=encoded, at=begin)
-            self._accepted[process_id] = int(answer["accepted"])
-            return self._accepted[process_id]
+            accepted = self._accepted[process_id] = int(answer["accepted"])
+            return accepted
 
     def forget(self, process_id: ProcessId) -> None:
         self._accepted.pop(process_id, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from holdfast.backends.base import Backend
 from holdfast.daemon.logbook import note
@@ -73,16 +73,19 @@ class KeeperLink:
 
     async def request(self, op: str, **arguments: Any) -> Message:
         """The keeper's answer. Raises Refused when it says no, Unreachable when there is no keeper to be had."""
+        return await self.begin(op, **arguments)
+
+    def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
+        """As request, for a caller who has something else to do meanwhile: when this returns the question is asked."""
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
-            raise Unreachable("the keeper does not answer")
+            answer.set_exception(Unreachable("the keeper does not answer"))
+            return answer
         rid = next(self._rids)
-        question = _Question({"rid": rid, "op": op, **arguments}, asyncio.get_running_loop().create_future())
-        self._open[rid] = question
+        question = self._open[rid] = _Question({"rid": rid, "op": op, **arguments}, answer)
+        answer.add_done_callback(lambda _: self._open.pop(rid, None))
         self._send(question)
-        try:
-            return await question.answer
-        finally:
-            self._open.pop(rid, None)
+        return answer
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
         """Keep a line to the keeper, for ever. Cancel it to hang up. The callbacks must not wait."""
@@ -148,7 +151,7 @@ class KeeperLink:
     def _lost(self) -> None:
         """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
         self._line = None
-        for question in self._open.values():
+        for question in list(self._open.values()):
             if question.was_sent and not question.can_be_repeated and not question.answer.done():
                 question.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
@@ -156,7 +159,7 @@ class KeeperLink:
 
     def _give_up(self) -> None:
         self._has_given_up = True
-        for question in self._open.values():
+        for question in list(self._open.values()):
             if not question.answer.done():
                 question.answer.set_exception(Unreachable("the keeper does not answer"))
 
@@ -173,8 +176,7 @@ class _Line(asyncio.Protocol):
         self.cut: asyncio.Future[None] = loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def send(self, message: Message) -> None:
         assert self._transport is not None

@@ -40,7 +40,8 @@ class Recovery:
 
     def on_hello(self, hello: Message) -> None:
         """Lay the keeper's hello beside the registry. What the registry knows is looked at now, before it changes."""
-        known = [process_id for process_id in self._registry.living if not self._supervisor.turn(process_id).locked()]
+        open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
+        known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
         self._chores.start(self._compare(hello["live"], known), "compare")
 
     async def complete(self, budget: float) -> None:
@@ -53,9 +54,9 @@ class Recovery:
             note("recovery-incomplete")
 
     async def _compare(self, live: list[Report], known: list[ProcessId]) -> None:
-        """`known` were alive and not just being started when the keeper said hello.
+        """`known` lived or were written to, and were not just being started, when the keeper said hello.
 
-        If it does not tell of them, they have ended or are lost.
+        If it does not tell of them, they are over or lost.
         """
         reported = {ProcessId(report["id"]) for report in live}
         unknown = [report for report in live if self._registry.get(report["id"]) is None]

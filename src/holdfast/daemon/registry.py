@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from holdfast.model.duplicates import likeness
 from holdfast.model.identify import identify
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import Process
+from holdfast.model.process import Meta, Process
 
 
 class Registry:
     def __init__(self) -> None:
         self._processes: dict[ProcessId, Process] = {}
         self._living: dict[ProcessId, Process] = {}
+        self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
         self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
 
     @property
@@ -45,20 +47,36 @@ class Registry:
             return exact
         return identify(text, {process.id: process for process in self.shown()})
 
+    def alike(self, meta: Meta) -> list[Process]:
+        """Other living processes with the same session, command and directory, oldest first."""
+        return [self._living[other] for other in self._alike.get(likeness(meta), ()) if other != meta.id]
+
     def put(self, process: Process) -> None:
         """This is how it stands now; whoever watches it is woken."""
         process_id = process.id
         self._processes[process_id] = process
         if process.has_ended:
-            self._living.pop(process_id, None)
+            self._bury(process_id)
         else:
+            if process_id not in self._living:
+                self._alike.setdefault(likeness(process.meta), {})[process_id] = None
             self._living[process_id] = process
-        for woken in self._watchers.get(process_id, ()):
-            woken.set()
+        self._wake(process_id)
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)
-        self._living.pop(process_id, None)
+        self._bury(process_id)
+        self._wake(process_id)
+
+    def _bury(self, process_id: ProcessId) -> None:
+        process = self._living.pop(process_id, None)
+        if process is not None:
+            key = likeness(process.meta)
+            self._alike[key].pop(process_id, None)
+            if not self._alike[key]:
+                del self._alike[key]
+
+    def _wake(self, process_id: ProcessId) -> None:
         for woken in self._watchers.get(process_id, ()):
             woken.set()
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 Message = dict[str, Any]
 
+_SHOWN_AT_ONCE = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -57,7 +59,12 @@ class Room:
         """Process objects with figures measured now, for those whose figures may have changed."""
         changing = [process for process in processes if not process.output_closed]
         measured = await self.sizes.measure(changing)
-        return [self._object(process, measured.get(process.id)) for process in processes]
+        shown = []
+        for process in processes:
+            shown.append(self._object(process, measured.get(process.id)))
+            if len(shown) % _SHOWN_AT_ONCE == 0:
+                await asyncio.sleep(0)  # a long list must not keep the others waiting
+        return shown
 
     async def read(self, work: Callable[..., T], *arguments: object) -> T:
         """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from holdfast.backends.local import LocalBackend
 from holdfast.daemon import environment, timers
@@ -49,19 +50,29 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     _stop_on_signals(room)
     try:
         room.chores.start(room.login.refresh(), "login environment")
-        room.chores.start(room.keeper.run(recovery.on_hello, room.supervisor.on_fact), "keeper")
-        room.chores.start(room.depot.run(), "depot")
+        vital = [
+            room.chores.start(room.keeper.run(recovery.on_hello, room.supervisor.on_fact), "keeper"),
+            room.chores.start(room.depot.run(), "depot"),
+        ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
-        room.chores.start(timers.watch_deadlines(room), "deadlines")
-        room.chores.start(timers.forget_old(room), "retention")
+        vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
+        vital.append(room.chores.start(timers.forget_old(room), "retention"))
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
-        await room.stop_asked.wait()
+        await _until_stopped(room, vital)
     finally:
         await _stop(room, server)
         note("daemon-end")
+
+
+async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
+    """Until we are asked to stop. Without any of the vital chores there is no daemon: then this fails as they did."""
+    asked = room.chores.start(room.stop_asked.wait(), "stop")
+    done, _ = await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
 
 
 async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:

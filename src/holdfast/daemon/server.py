@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from typing import cast
 
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.logbook import note
@@ -71,12 +72,11 @@ class Doorman(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        uid = _peer_uid(transport)
+        self._transport = cast(asyncio.Transport, transport)
+        uid = _peer_uid(self._transport)
         if uid not in (os.geteuid(), 0):
             note("client-refused", uid=uid)
-            transport.abort()
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None

@@ -26,7 +26,7 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
-from holdfast.model.process import Process
+from holdfast.model.process import Process, Stream
 from holdfast.store.store import Store
 
 
@@ -69,22 +69,28 @@ class Supervisor:
     async def apply(self, process: Process, report: Report) -> Process:
         """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
         if process.has_ended:
-            return self._rest(process, report)
-        process = reports.told(process, report)
+            return self._rest(process, reports.streams(report))
+        before, process = process, reports.told(process, report)
         if process.has_ended:
             await self._end(process)
-        else:
+        elif process.state != before.state:
             self.show(process)
+        else:
+            self._registry.put(process)  # how far its output reaches is measured when it is asked for
         return process
 
     async def lose(self, process_id: ProcessId) -> None:
-        """Nobody knows this process any more."""
+        """The keeper knows nothing of this process."""
         async with self.turn(process_id):
             process = self._registry.get(process_id)
-            if process is None or process.has_ended:
+            if process is None:
                 return
-            if process.is_running:
-                await self._end(replace(process, state=advance(process.state, WitnessesGone(time.time()))))
+            closed = {name: replace(stream, closed=True) for name, stream in process.streams.items()}
+            if process.has_ended:
+                self._rest(process, closed)
+            elif process.is_running:
+                state = advance(process.state, WitnessesGone(time.time()))
+                await self._end(replace(process, state=state, streams=closed))
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])
@@ -118,9 +124,8 @@ class Supervisor:
         state = process.state
         note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
 
-    def _rest(self, process: Process, report: Report) -> Process:
+    def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""
-        streams = reports.streams(report)
         if streams != process.streams:
             process = replace(process, streams=streams)
             self.show(process)

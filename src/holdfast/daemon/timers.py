@@ -29,18 +29,20 @@ async def watch_deadlines(room: Room) -> None:
         for process in deadlines.due(room.registry.living.values(), time.time()):
             _act(room, process)
         due = deadlines.next_due(room.registry.living.values())
+        pause = _LONGEST_SLEEP if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))):
+            async with asyncio.timeout(pause):
                 await room.deadlines_changed.wait()
 
 
 def _act(room: Room, process: Process) -> None:
-    """Once for each: after this the deadline counts as told."""
+    """Once for each: after this it is stopping, or its deadline counts as told."""
     note("deadline", process=process.id, action=process.meta.deadline_action)
-    process = replace(process, deadline_told=True)
-    room.supervisor.show(process)
-    if process.meta.deadline_action == "kill":
-        room.chores.start(end(room, process, None, "deadline", room.settings.grace), "deadline")
+    if process.meta.deadline_action == "notify":
+        room.supervisor.show(replace(process, deadline_told=True))
+        return
+    room.supervisor.stop_asked(process.id, None, "deadline")
+    room.chores.start(end(room, process, None, "deadline", room.settings.grace), "deadline")
 
 
 async def forget_old(room: Room) -> None:

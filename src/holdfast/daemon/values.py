@@ -122,22 +122,22 @@ def environment(ask: Ask, key: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise BadValue(f"{key} must be an object, not {_kind(value)}")
-    for name, content in value.items():
-        if not isinstance(content, str) or "\0" in content or "\0" in name:
-            raise BadValue(f"{_shortened(name)} in {key} is no variable that a command can be given")
-        if not name or "=" in name:
-            raise BadValue(f"{key} has a variable called {_shortened(name)}")
-        _check_bytes(name, key)
-        _check_bytes(content, key)
+    _check_variables(value, key)
     return value
 
 
-def _check_bytes(value: str, key: str) -> None:
-    """Unlike other texts, variables may hold any bytes: a caller passes on what it was given."""
+def _check_variables(variables: dict[str, Any], key: str) -> None:
+    """All at once, for there are many. Unlike other texts they may hold any bytes: callers pass on what they got."""
     try:
-        os.fsencode(value)
-    except UnicodeEncodeError:
-        raise BadValue(f"{key} contains half a character") from None
+        everything = "".join((*variables, *variables.values()))
+        os.fsencode(everything)
+    except (TypeError, UnicodeEncodeError):
+        raise BadValue(f"{key} has names or values that are no texts") from None
+    if "\0" in everything:
+        raise BadValue(f"{key} contains a NUL character")
+    for name in variables:
+        if not name or "=" in name:
+            raise BadValue(f"{key} has a variable called {_shortened(name)}")
 
 
 def _kind(value: object) -> str:

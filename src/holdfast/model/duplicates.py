@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, NoReturn, TypeAlias
 
 from holdfast.errors import AlreadyRunning
 from holdfast.model.process import Meta, Process
@@ -11,23 +11,24 @@ from holdfast.model.process import Meta, Process
 IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
 CHOICES: tuple[IfRunning, ...] = ("allow", "reuse", "replace", "error")
 
-
-def twins(wanted: Meta, processes: Iterable[Process]) -> list[Process]:
-    """Living processes of the same session with the same command in the same directory, oldest first."""
-    found = [process for process in processes if process.takes_room and _same(process.meta, wanted)]
-    return sorted(found, key=lambda process: process.meta.requested_at)
+_NAMED_AT_MOST = 5
 
 
-def refuse(found: list[Process]) -> None:
+def likeness(meta: Meta) -> tuple[object, ...]:
+    """What makes two starts the same: session, command and directory."""
+    return (meta.session, meta.argv, meta.cwd)
+
+
+def refuse(twins: Sequence[Process]) -> NoReturn:
     """Raises AlreadyRunning, naming them."""
-    ids = ", ".join(process.id for process in found)
-    raise AlreadyRunning(f"this session already runs this command in this directory: {ids}")
+    raise AlreadyRunning(f"this session already runs this command in this directory: {_named(twins)}")
 
 
-def note(found: list[Process]) -> str:
-    ids = ", ".join(process.id for process in found)
-    return f"the same command already runs in this directory: {ids}"
+def note(twins: Sequence[Process]) -> str:
+    return f"the same command already runs in this directory: {_named(twins)}"
 
 
-def _same(one: Meta, other: Meta) -> bool:
-    return (one.session, one.argv, one.cwd, one.id != other.id) == (other.session, other.argv, other.cwd, True)
+def _named(processes: Sequence[Process]) -> str:
+    named = ", ".join(process.id for process in processes[:_NAMED_AT_MOST])
+    more = len(processes) - _NAMED_AT_MOST
+    return f"{named} and {more} more" if more > 0 else named

@@ -34,3 +34,7 @@ HANDLERS: dict[str, Handler] = {
     "doctor": doctor.handle,
     "stop": stop.handle,
 }
+
+#: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
+#: with the same start finds it done.
+GOING_ON = frozenset({"start", "kill", "remove", "end_session", "stop"})

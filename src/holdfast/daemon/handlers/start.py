@@ -23,11 +23,6 @@ from holdfast.model.process import Meta, Process
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     """The process and notes on it. It runs and is recorded when this returns; otherwise nothing is registered."""
     want = wanted.read(ask, room.settings, call.session)
-    # Apart from the client: if it goes away now, the same start is still the same start when it comes back.
-    return await asyncio.shield(room.chores.start(_start_once(room, want), "start"))
-
-
-async def _start_once(room: Room, want: Wanted) -> Message:
     async with room.supervisor.turn(want.meta.id):
         known = room.registry.get(want.meta.id)
         if known is not None:
@@ -52,12 +47,13 @@ async def _complete(room: Room, want: Wanted) -> Wanted:
 
 async def _twins(room: Room, want: Wanted) -> list[Process]:
     """Running processes like the one that is wanted, after what was chosen for this case has been done to them."""
-    while found := duplicates.twins(want.meta, room.registry.living.values()):
+    while found := room.registry.alike(want.meta):
+        match want.if_running:
+            case "allow":
+                return found
+            case "error":
+                duplicates.refuse(found)
         starting = next((twin for twin in found if isinstance(twin.state, Requested)), None)
-        if want.if_running == "allow":
-            return found
-        if want.if_running == "error":
-            duplicates.refuse(found)
         if starting is not None:
             async with room.supervisor.turn(starting.id):
                 continue  # it runs now, or came to nothing
@@ -81,9 +77,10 @@ async def _start(room: Room, want: Wanted) -> Process:
     _check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)
+    launched = room.keeper.begin("start", id=meta.id, spec=_spec(want))
     recorded = room.store.begin_save(process)
     try:
-        report = await room.keeper.request("start", id=meta.id, spec=_spec(want))
+        report = await launched
         await _recorded(room, process, recorded)
     except (Refused, HoldfastError) as failed:
         await asyncio.wait({recorded})

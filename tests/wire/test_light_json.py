@@ -1,0 +1,54 @@
+"""The light JSON says what `json` says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.wire import light_json
+
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(_values)
+def test_it_says_and_reads_the_same(value: object) -> None:
+    text = light_json.dumps(value)
+    assert text == json.dumps(value, separators=(",", ":"))
+    assert light_json.loads(text) == value
+    assert light_json.loads(json.dumps(value, indent=2, ensure_ascii=False)) == value
+
+
+@given(st.text(max_size=30))
+def test_what_is_no_json_is_a_value_error(text: str) -> None:
+    try:
+        expected = json.loads(text, parse_constant=lambda _: 1 / 0)
+    except (ValueError, ZeroDivisionError):
+        with pytest.raises(ValueError):
+            light_json.loads(text)
+    else:
+        assert light_json.loads(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1,]", "{}{}", "NaN", "[Infinity]", "'x'", "[" * 100_000, "1" * 5000, '"\x01"']
+)
+def test_hostile_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        light_json.loads(text)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", {1}, object(), {(1,): 2}])
+def test_what_json_cannot_say_is_refused(value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        light_json.dumps(value)
