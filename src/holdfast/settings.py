@@ -68,6 +68,6 @@ def _checked(key: str, value: object, default: object, path: str) -> object:
             return value
     elif isinstance(value, str) and isinstance(default, int):
         return parse_size(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
-        return type(default)(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):
+        return float(value) if isinstance(default, float) else int(value)
     raise BadValue(f"setting {key!r} in {path} cannot be {value!r}", next=f"the default is {default!r}")

@@ -33,7 +33,7 @@ class Ends:
         if "pidfd" in hold.fds:
             self._loop.watch(hold.fds["pidfd"], READ, self._keeper.guarded(hold, lambda _: self._exited(hold)))
         else:
-            self._loop.after(OFFER_TIME, lambda: self._bury(hold, tries=1))
+            self._loop.after(OFFER_TIME, self._keeper.guarded(hold, lambda: self._bury(hold, tries=1)))
 
     def listen_for_children(self) -> None:
         wake, wakeup = os.pipe()

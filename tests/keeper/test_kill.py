@@ -128,7 +128,7 @@ def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(famil
         state = bundle.read_state(live)
         assert state is not None and state.born is not None
         os.kill(family.anchor, signal.SIGSTOP)
-        forged = {**state.born, "pid": stranger.pid, "start": state.born["start"] + 1, "group": None}
+        forged = {**state.born, "pid": stranger.pid, "start": state.born["start"] + 10**6, "group": None}
         bundle.write_slot(live, bundle.BORN, forged)
         os.kill(state.born["pid"], signal.SIGKILL)
         family.kill(family.keeper, family.anchor)

@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_json: Any
 try:
-    import _json  # type: ignore[import-not-found]
+    _json = __import__("_json")
 except ImportError:
     _json = None
 
