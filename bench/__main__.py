@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every instance is ended on the way out
     options = parse()
     scale = QUICK if options.quick else FULL
     figures: list[Figure] = []

@@ -40,6 +40,11 @@ def run_cli(
     )
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    return bool(_read(pid, "stat")) and not _is_zombie(pid)
+
+
 def processes_of(home: str) -> list[int]:
     """Every living process of an instance: ours by their arguments or environment, held ones by their environment."""
     spared = _ancestors(os.getpid())

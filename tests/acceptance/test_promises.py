@@ -16,7 +16,7 @@ import pytest
 
 import holdfast
 from tests.chaos.storm import ROLES, find
-from tests.support import eventually, run_cli
+from tests.support import eventually, is_alive, run_cli
 
 FULL = bool(os.environ.get("HOLDFAST_FULL"))
 
@@ -36,13 +36,6 @@ def kill_ours(home: Path, *roles: str) -> None:
     assert len(pids) == len(roles)
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def log_bytes(home: Path) -> int:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
+import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import holdfast
+from holdfast.client.conversation import Failed
 from holdfast.client.sync import Client, connect
+from holdfast.daemon.server import Doorman
 from tests.daemon.acting import is_alive
 from tests.support import end_instance, eventually
 
@@ -85,6 +92,87 @@ def test_a_log_that_has_become_long_is_begun_anew(config: Path, home: Path) -> N
         hf.status()
         assert (home / "daemon.log").stat().st_size < 100_000
         assert (home / "daemon.log.1").stat().st_size <= 1 << 20
+
+
+def test_an_ended_process_is_forgotten_after_its_time(config: Path, home: Path) -> None:
+    config.write_text("keep_ended = 3600\n")
+    with connect() as hf:
+        old, young = hf.wait(hf.run("echo old").id), hf.wait(hf.run("echo young").id)
+        pid = hf.status()["pid"]
+        hf.stop_daemon()
+        eventually(lambda: not is_alive(pid))
+        store = sqlite3.connect(home / "store.db")
+        with store:
+            store.execute(
+                "UPDATE processes SET state = json_set(state, '$.known_at', 1000000.0) WHERE id = ?", (old.id,)
+            )
+        store.close()
+        eventually(lambda: [process.id for process in hf.ps(all=True)] == [young.id])
+        assert not (home / "place" / "done" / old.id).exists()
+        assert (home / "place" / "done" / young.id).exists()
+
+
+def test_a_slow_profile_is_waited_for_once_and_never_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".profile").write_text("sleep 2; export FROM_PROFILE=yes\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    with connect() as hf:
+        hf.run("true")
+        eventually((home / "login-env.json").exists)
+        hf.stop_daemon()
+        began = time.monotonic()
+        process = hf.run("echo $FROM_PROFILE")
+        assert time.monotonic() - began < 1.9
+        hf.wait(process.id)
+        assert hf.logs(process.id).text == "yes\n"
+
+
+def test_only_the_owner_is_let_in() -> None:
+    aborted = []
+
+    class Transport:
+        def get_extra_info(self, name: str) -> Transport:
+            return self
+
+        def getsockopt(self, *_: int) -> bytes:
+            return struct.pack("3i", 1, os.geteuid() + 1, 1)
+
+        def abort(self) -> None:
+            aborted.append(True)
+
+    Doorman(lambda first: None).connection_made(cast(asyncio.Transport, Transport()))
+    assert aborted
+
+
+def test_a_keeper_that_hangs_is_said_and_keeps_nobody_from_looking(hf: Client) -> None:
+    process = hf.run("sleep 60")
+    keeper = hf.status()["keeper_pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        assert [found.id for found in hf.ps()] == [process.id]
+        assert hf.inspect(process.id).status == "running"
+        assert hf.status()["log_bytes"] is None
+        (check,) = [check for check in hf.doctor() if check["name"] == "keeper"]
+        assert check["ok"] is False
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+
+
+def test_a_signal_that_was_cut_short_is_not_sent_twice(hf: Client) -> None:
+    process = hf.run("sleep 60")
+    keeper = hf.status()["keeper_pid"]
+    link = hf.open_link()
+    os.kill(keeper, signal.SIGSTOP)
+    link.ask("kill", {"processes": [process.id], "signal": int(signal.SIGUSR1)})
+    link.call("inspect", {"process": process.id})  # by now the signal has been passed on
+    os.kill(keeper, signal.SIGKILL)
+    (answer,) = link.hear(20)
+    assert isinstance(answer, Failed)
+    assert answer.error.code == "unreachable"
+    link.close()
+    assert hf.inspect(process.id).status == "running"
 
 
 class TestWithAFullDisk:

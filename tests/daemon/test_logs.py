@@ -113,13 +113,13 @@ def test_following_from_the_last_lines_or_from_what_is_yet_to_come(hf: Client, t
     link = hf.open_link()
     tail = link.ask("logs", {"process": process.id, "lines": 1, "follow": True})
     later = link.ask("logs", {"process": process.id, "from": 4, "follow": True})
-    (tmp_path / "go").touch()
     got: dict[int, bytes] = {tail: b"", later: b""}
     done: set[int] = set()
     while len(done) < 2:
         for answer in link.hear(20):
             if isinstance(answer, Output):
                 got[answer.rid] += answer.data
+                (tmp_path / "go").touch()  # both are under way by the time the tail is here
             else:
                 done.add(answer.rid)
     link.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_keeper import bundle, protocol
-from tests.support import eventually, processes_of
+from tests.support import eventually, is_alive, processes_of
 
 SRC = str(Path(protocol.__file__).parent.parent)
 _MAIN = f"import sys; sys.path.insert(0, {SRC!r}); from holdfast_keeper.__main__ import main; main()"
@@ -105,7 +105,7 @@ class Family:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         gone = set(pids)
-        eventually(lambda: not any(_is_running(pid) for pid in gone))
+        eventually(lambda: not any(is_alive(pid) for pid in gone))
         if {self.keeper, self.anchor} <= gone:
             self.launch()
         return eventually(lambda: self._successor(gone))
@@ -190,11 +190,3 @@ def _kill_all(home: str) -> list[int]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return found
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False

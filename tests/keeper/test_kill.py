@@ -11,7 +11,7 @@ import pytest
 
 from holdfast_keeper import bundle
 from tests.keeper.driver import Family, Refused
-from tests.support import eventually
+from tests.support import eventually, is_alive
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 1; done"
 ESCAPEE = f'(setsid bash -c "{STUBBORN}" & ) ; trap "exit 42" TERM; while :; do sleep 0.05; done'
@@ -20,14 +20,6 @@ ESCAPEE = f'(setsid bash -c "{STUBBORN}" & ) ; trap "exit 42" TERM; while :; do 
 def tree_of(family: Family, process_id: str) -> list[int]:
     pids: list[int] = family.line.ask("tree", id=process_id)["pids"]
     return pids
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_command_that_obeys_is_reported_with_its_own_code(contained: Family) -> None:

@@ -6,6 +6,7 @@ Nothing is ever done with them but to give them back to a keeper that has lost t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -25,22 +26,33 @@ Descriptors = dict[str, int]
 class Depot:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._hurry = asyncio.Event()
         self.held: dict[str, Descriptors] = {}
+
+    def hurry(self) -> None:
+        """There is a keeper: no need to wait any longer before trying to reach it."""
+        self._hurry.set()
 
     async def run(self) -> None:
         """Hold what the keeper deposits, for ever; over a new line whenever the last one was cut."""
         pause = _FIRST_PAUSE
         while True:
-            try:
-                sock = await self._backend.connect_depot()
-            except OSError:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
-                continue
-            with sock:
-                pause = _FIRST_PAUSE if await self._converse(sock) else pause
-            await asyncio.sleep(pause)
+            self._hurry.clear()
+            if await self._hold_over_one_line():
+                pause = _FIRST_PAUSE
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._hurry.wait()
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _hold_over_one_line(self) -> bool:
+        """Until the line is cut; whether there was one."""
+        try:
+            sock = await self._backend.connect_depot()
+        except OSError:
+            return False
+        with sock:
+            return await self._converse(sock)
 
     def close(self) -> None:
         for process_id in list(self.held):

@@ -48,10 +48,15 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     room, recovery = await _furnish(paths, settings)
     server = Server(room)
     _stop_on_signals(room)
+
+    def on_hello(hello: Message) -> None:
+        room.depot.hurry()
+        recovery.on_hello(hello)
+
     try:
         room.chores.start(room.login.refresh(), "login environment")
         vital = [
-            room.chores.start(room.keeper.run(recovery.on_hello, room.supervisor.on_fact), "keeper"),
+            room.chores.start(room.keeper.run(on_hello, room.supervisor.on_fact), "keeper"),
             room.chores.start(room.depot.run(), "depot"),
         ]
         # Nobody is served before the true state of the processes is known.

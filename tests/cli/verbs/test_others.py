@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from tests.cli.calling import as_json, out, refusal, start
-from tests.support import eventually, run_cli
+from tests.support import eventually, is_alive, run_cli
 
 
 def test_rm_forgets_what_ended() -> None:
@@ -69,7 +69,7 @@ def test_stop_leaves_detached_processes_and_they_are_found_again(home: Path) -> 
     before = as_json("daemon", "status", "--json")["pid"]
     shown = as_json("daemon", "stop", "--json")
     assert (shown["ended"], shown["left"]) == ([mortal], [detached])
-    assert not os.path.exists(f"/proc/{before}")
+    assert not is_alive(before)
     assert run_cli("wait", detached).returncode == 5
     assert as_json("inspect", "--json", mortal)["status"] == "ended"
 

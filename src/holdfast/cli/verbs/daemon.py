@@ -83,6 +83,15 @@ def _stop(given: Given, paths: Paths) -> int:
     return 0
 
 
+def _is_running(pid: int) -> bool:
+    """A zombie is gone, however late whoever adopted it buries it."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def _wait_until_gone(link: Link) -> None:
     """Until it has let go of everything: only then can another take its place."""
     pid = link.daemon["pid"]
@@ -92,7 +101,7 @@ def _wait_until_gone(link: Link) -> None:
             pass
     except LinkCut:
         pass
-    while os.path.exists(f"/proc/{pid}"):
+    while _is_running(pid):
         if time.monotonic() > until:
             raise Unreachable(f"the daemon (pid {pid}) does not go", next=f"read its log, or: kill {pid}")
         time.sleep(_PAUSE)

@@ -10,11 +10,14 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import Unreachable
 
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
 _PIDFD_INFO = (6, 15)
+_KEEPER_BUDGET = 1.0
 
 
 class _Finding(NamedTuple):
@@ -24,7 +27,8 @@ class _Finding(NamedTuple):
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    findings = await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
+    findings = {"keeper": await _keeper(room)}
+    findings |= await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
     return {
         "checks": [
             {"name": name, "ok": found.ok, "detail": found.detail, "degrades": None if found.ok else found.degrades}
@@ -33,10 +37,15 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     }
 
 
-def _keeper(room: Room) -> _Finding:
+async def _keeper(room: Room) -> _Finding:
     about = room.keeper.about
     detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
-    return _Finding(room.keeper.is_reachable, detail, "nothing can be started, ended or written to")
+    try:
+        async with asyncio.timeout(_KEEPER_BUDGET):
+            await room.keeper.request("usage")
+    except (Refused, Unreachable, TimeoutError):
+        return _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")
+    return _Finding(True, detail)
 
 
 def _cgroup(room: Room) -> _Finding:
@@ -85,7 +94,6 @@ def _event_loop(room: Room) -> _Finding:
 
 
 CHECKS: dict[str, Callable[[Room], _Finding]] = {
-    "keeper": _keeper,
     "cgroup": _cgroup,
     "exit witness": _exit_witness,
     "open files": _files,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.version import VERSION
+
+_KEEPER_BUDGET = 1.0
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -32,9 +35,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
 
 
 async def _usage(room: Room) -> Message:
-    if not room.keeper.is_reachable:
-        return {}
+    """What the keeper says; nothing when it does not answer at once."""
     try:
-        return await room.keeper.request("usage")
-    except (Refused, Unreachable):
+        async with asyncio.timeout(_KEEPER_BUDGET):
+            return await room.keeper.request("usage")
+    except (Refused, Unreachable, TimeoutError):
         return {}
