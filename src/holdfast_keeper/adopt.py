@@ -22,9 +22,8 @@ def adopt_everything(keeper: Keeper, inherited: dict[str, Descriptors]) -> None:
     for process_id in os.listdir(f"{keeper.place.directory}/{bundle.LIVE}"):
         fds = inherited.pop(process_id, {})
         keeper.safely(process_id, partial(_adopt, keeper, process_id, fds))
-    for fds in inherited.values():
-        for fd in fds.values():
-            os.close(fd)
+    for process_id, fds in inherited.items():
+        _let_go(keeper, process_id, fds)
 
 
 def may_be_offered(hold: Hold) -> bool:
@@ -63,6 +62,7 @@ def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
     directory = keeper.place.live(process_id)
     if not _was_let_go(directory):
         bundle.remove(directory)
+        _let_go(keeper, process_id, fds)
         return
     state = bundle.read_state(directory)
     if state is None or state.born is None:
@@ -74,6 +74,13 @@ def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
     hold = Hold(process_id, directory, state, fds, keeper.quota)
     keeper.hold(hold)
     keeper.stopper.resume(hold)
+
+
+def _let_go(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
+    """Nobody needs these any more, and the same id may come again with others."""
+    for fd in fds.values():
+        os.close(fd)
+    keeper.withdraw(process_id)
 
 
 def _was_let_go(directory: str) -> bool:

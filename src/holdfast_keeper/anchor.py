@@ -29,7 +29,14 @@ def live(place: Place) -> None:
     store = depot.Store()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        keeper = os.fork()
+        try:
+            keeper = os.fork()
+        except OSError as failed:  # no more processes to be had: those that are held still have us
+            log.say(f"anchor: cannot fork a keeper: {failed}")
+            ours.close()
+            theirs.close()
+            time.sleep(_PAUSE_AFTER_FAILURE)
+            continue
         if keeper == 0:
             ours.close()
             store = Keeper(place, theirs, store).run()

@@ -81,10 +81,6 @@ def decode_slot(raw: bytes) -> Slot | None:
     return value if isinstance(value, dict) else None
 
 
-def new_state(born: Slot) -> bytes:
-    return encode_slot(born) + b" " * (STATE_SIZE - SLOT_SIZE)
-
-
 def read_state(directory: str) -> State | None:
     """The state of a bundle, or None when its command was never let go."""
     try:

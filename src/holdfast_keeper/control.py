@@ -87,7 +87,7 @@ class Connection:
             data = b""
         try:
             messages = self._decoder.feed(data)
-        except protocol.ProtocolError:
+        except (protocol.ProtocolError, RecursionError):
             data, messages = b"", []
         for message in messages:
             self._on_request(self, message)

@@ -55,14 +55,14 @@ class Store:
 
     def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
         if pid is not None:
+            self.by_pid.pop(self._pid_of.get(process_id, 0), None)
             self.by_pid[pid] = process_id
             self._pid_of[process_id] = pid
         mine = self.held.setdefault(process_id, {})
-        for name, fd in zip(names, fds, strict=True):
+        for name, fd in zip(names, fds, strict=False):  # at the limit of open files some do not arrive
             if name in mine:
-                os.close(fd)
-            else:
-                mine[name] = fd
+                os.close(mine[name])
+            mine[name] = fd
 
     def drop(self, process_id: str, names: list[str] | None) -> None:
         mine = self.held.get(process_id, {})

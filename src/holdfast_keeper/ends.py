@@ -10,6 +10,7 @@ from holdfast_keeper import farewell, groups, points
 from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.hold import Hold
 from holdfast_keeper.loop import READ
+from holdfast_keeper.pump import is_no_room
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: The kernel, or whoever is the parent now, may need a moment until the status can be had.
 _STATUS_TRIES = 200
 _STATUS_PAUSE = 0.01
+#: Before the next attempt at what a full disk does not let us do.
+_DISK_PAUSE = 0.25
 
 
 class Ends:
@@ -53,9 +56,15 @@ class Ends:
         keeper = self._keeper
         if not hold.is_complete or not keeper.holds_still(hold):
             return
+        try:
+            os.rename(hold.directory, keeper.place.done(hold.id))
+        except OSError as failed:
+            if not is_no_room(failed):
+                raise
+            self._loop.after(_DISK_PAUSE, keeper.guarded(hold, lambda: self.complete(hold)))
+            return
         del keeper.holds[hold.id]
         keeper.flow.end(hold)
-        os.rename(hold.directory, keeper.place.done(hold.id))
         hold.directory = keeper.place.done(hold.id)
         points.reach("bundle-done")
         keeper.withdraw(hold.id)

@@ -95,6 +95,7 @@ class Flow:
         try:
             pump.move()
             points.reach("output-moved")
+            self._has_room(hold, name)
         except OSError as error:
             if not is_no_room(error):
                 raise
@@ -112,21 +113,21 @@ class Flow:
     def _wait_for_room(self, hold: Hold, name: str) -> None:
         """The bytes stay in the pipe; the command waits when that is full, and nothing is lost."""
         self._loop.unwatch(hold.pumps[name].source)
-        if hold.trouble is None:
-            hold.trouble = "disk_full"
+        if name not in hold.without_room:
+            hold.without_room.add(name)
             self._keeper.tell({"fact": "disk_full", "id": hold.id, "stream": name})
-        self._loop.after(_DISK_PAUSE, lambda: self._look_for_room(hold, name))
+        self._loop.after(_DISK_PAUSE, self._keeper.guarded(hold, partial(self._look_for_room, hold, name)))
 
     def _look_for_room(self, hold: Hold, name: str) -> None:
-        pump = hold.pumps[name]
-        if not self._keeper.holds_still(hold) or pump.closed:
-            return
-        before = pump.log.end
-        self._watch_output(hold, name)
-        self._output(hold, name)
-        if pump.log.end > before or pump.closed:
-            hold.trouble = None
+        if self._keeper.holds_still(hold) and not hold.pumps[name].closed:
+            self._watch_output(hold, name)
+            self._output(hold, name)
+
+    def _has_room(self, hold: Hold, name: str) -> None:
+        if name in hold.without_room:
+            hold.without_room.discard(name)
             self._keeper.tell({"fact": "disk_free", "id": hold.id, "stream": name})
+            self.feed(hold)  # on a terminal, input had to wait as well
 
     def _watch_input(self, hold: Hold, more: bool) -> None:
         if hold.is_terminal:
@@ -143,7 +144,7 @@ class Flow:
             if events & (READ | HANGUP):
                 self._output(hold, "out")
 
-        if not hold.pumps["out"].closed and hold.trouble is None:
+        if not hold.pumps["out"].closed and not hold.without_room:
             self._loop.watch(hold.fds["pty"], mask, self._keeper.guarded(hold, ready))
 
     def _end_input(self, hold: Hold) -> None:

@@ -31,7 +31,7 @@ class Groups:
             return None
         while True:
             self._count += 1
-            group = f"{self.root}/{os.getpid()}-{self._count}"
+            group = f"{self.root}/{os.getpid()}-{self._count}-{os.urandom(4).hex()}"
             try:
                 os.mkdir(group)
             except FileExistsError:

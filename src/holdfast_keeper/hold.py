@@ -37,11 +37,20 @@ class Hold:
         self.pumps: dict[str, Pump] = _pumps(self, quota, is_new)
         self.input: Input | None = _input(fds)
         self.failures = 0
-        self.trouble: str | None = None
+        self.is_quarantined = False
+        #: Streams whose output waits in the pipe because the disk is full.
+        self.without_room: set[str] = set()
 
     @property
     def tree(self) -> Tree:
         return tree_of(self.id, self.born)
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from going on as usual."""
+        if self.is_quarantined:
+            return "quarantined"
+        return "disk_full" if self.without_room else None
 
     @property
     def is_terminal(self) -> bool:
@@ -122,7 +131,7 @@ def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
 
 
 def tree_of(process_id: str, born: Slot) -> Tree:
-    return Tree(process_id, Member(born["pid"], born["start"]), born["group"])
+    return Tree(process_id, Member(born["pid"], born["start"]), born["group"], born["boot"])
 
 
 def reopen(directory: str, born: Slot, fds: Descriptors) -> None:

@@ -21,7 +21,7 @@ from holdfast_keeper.ends import Ends
 from holdfast_keeper.flow import Flow
 from holdfast_keeper.groups import Groups
 from holdfast_keeper.hold import Hold, finished_report
-from holdfast_keeper.loop import READ, Loop
+from holdfast_keeper.loop import READ, Loop, Timer
 from holdfast_keeper.place import Place
 from holdfast_keeper.quota import Quota
 from holdfast_keeper.revival import Revival
@@ -29,6 +29,7 @@ from holdfast_keeper.starter import Starter
 from holdfast_keeper.stopper import Stopper
 
 _SWEEP_PAUSE = 5.0
+_ACCEPT_PAUSE = 0.5
 #: Whoever started us is given this long to say hello.
 _ARRIVAL_TIME = 5.0
 _FAILURES_BEFORE_QUARANTINE = 2
@@ -55,7 +56,7 @@ class Keeper:
         self._depots: list[depot.Holder] = []
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._is_orphan = False
-        self._is_sweeping = False
+        self._sweep: Timer | None = None
 
     def run(self) -> depot.Store:
         """Work until there is nothing left to hold (then it exits), or until the anchor is gone (then it returns)."""
@@ -115,16 +116,17 @@ class Keeper:
             self.loop.stop()
 
     def sweep_groups(self) -> None:
-        self._is_sweeping = False
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
         kept = {hold.born["group"] for hold in self.holds.values()} | self.starter.groups()
         if self.groups.sweep(kept):
             self.sweep_groups_later()
 
     def sweep_groups_later(self) -> None:
         """Leftovers of a command are still in its group; look again until they are gone."""
-        if not self._is_sweeping:
-            self._is_sweeping = True
-            self.loop.after(_SWEEP_PAUSE, self.sweep_groups)
+        if self._sweep is None:
+            self._sweep = self.loop.after(_SWEEP_PAUSE, self.sweep_groups)
 
     def guarded(self, hold: Hold, run: Callable[..., None]) -> Callable[..., None]:
         def guarded(*args: Any) -> None:
@@ -145,7 +147,7 @@ class Keeper:
                     self._quarantine(hold)
 
     def _quarantine(self, hold: Hold) -> None:
-        hold.trouble = "quarantined"
+        hold.is_quarantined = True
         for fd in hold.fds.values():
             self.loop.unwatch(fd)
         self.tell({"fact": "quarantined", "id": hold.id, "message": "the keeper failed on this process twice"})
@@ -154,8 +156,25 @@ class Keeper:
         self.loop.watch(self.place.control.fileno(), READ, lambda _: self._accept())
         self.loop.watch(self.place.depot.fileno(), READ, lambda _: self._accept_holder())
 
+    def _next_peer(self, listener: socket.socket) -> socket.socket | None:
+        """Whoever knocked, if we are its own; None, and a pause, when there is no descriptor to be had for it."""
+        try:
+            sock, _ = listener.accept()
+        except BlockingIOError:
+            return None
+        except OSError as failed:
+            log.say(f"keeper: cannot accept: {failed}")
+            for each in (self.place.control, self.place.depot):
+                self.loop.unwatch(each.fileno())
+            self.loop.after(_ACCEPT_PAUSE, self._listen)
+            return None
+        if is_owner(sock):
+            return sock
+        sock.close()
+        return None
+
     def _accept(self) -> None:
-        sock = _accept(self.place.control)
+        sock = self._next_peer(self.place.control)
         if sock is not None:
             serve = lambda connection, message: requests.serve(self, connection, message)  # noqa: E731
             self.connections.append(Connection(self.loop, sock, serve, self._disconnected))
@@ -165,7 +184,7 @@ class Keeper:
         self.revival.lost(connection)
 
     def _accept_holder(self) -> None:
-        sock = _accept(self.place.depot)
+        sock = self._next_peer(self.place.depot)
         if sock is None:
             return
         offered: set[str] = set()
@@ -186,7 +205,8 @@ class Keeper:
     def _add_holder(self, holder: depot.Holder, offered: set[str]) -> None:
         self._depots.append(holder)
         self._offers_until = 0.0
-        everything = {hold.id: hold.fds for hold in self.holds.values()} | self.starter.descriptors()
+        everything = {hold.id: hold.fds for hold in self.holds.values()}
+        everything |= {process_id: fds for process_id, (fds, _) in self.starter.under_way().items()}
         for process_id in offered - set(everything):
             holder.drop(process_id)
         for process_id, fds in everything.items():
@@ -203,6 +223,8 @@ class Keeper:
             store.hold(hold.id, list(hold.fds), list(hold.fds.values()), hold.born["pid"])
             for pump in hold.pumps.values():
                 pump.log.close()
+        for process_id, (fds, pid) in self.starter.under_way().items():
+            store.hold(process_id, list(fds), list(fds.values()), pid)
         self.revival.was_left = True  # closing the connections below must not bring up a second daemon
         for connection in list(self.connections):
             connection.close()
@@ -219,14 +241,3 @@ class Keeper:
             paths = [(entry.stat().st_mtime, entry.path) for entry in entries]
         for _, path in sorted(paths):
             self.loop.when_idle(partial(self.quota.archive, path))
-
-
-def _accept(listener: socket.socket) -> socket.socket | None:
-    try:
-        sock, _ = listener.accept()
-    except OSError:
-        return None
-    if is_owner(sock):
-        return sock
-    sock.close()
-    return None

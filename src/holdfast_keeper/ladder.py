@@ -33,7 +33,7 @@ class Ladder:
 
     def step(self, now: float) -> float | None:
         """Do what is due; when to look again, or None when the tree is gone or what is left will not die."""
-        members = self._tree.members()
+        members = self._members()
         self.survivors = [member.pid for member in members]
         if not members:
             return None
@@ -47,7 +47,14 @@ class Ladder:
         if now > self._forced_at + PATIENCE_AFTER_FORCE:
             return None
         self._tree.force()
+        for member in members:
+            tree.send(member, signal.SIGKILL)
         return self._next_pause()
+
+    def _members(self) -> list[Member]:
+        """Also those who were members when they were asked, and can no longer be told from others by where they are."""
+        found = self._tree.members()
+        return [*found, *(member for member in self._asked - set(found) if tree.is_alive(member))]
 
     def _ask(self, members: list[Member]) -> None:
         for member in members:

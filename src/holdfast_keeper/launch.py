@@ -27,9 +27,20 @@ class Nest:
         os.mkdir(directory, 0o700)
         os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
         self.out = hold.open_fifo(directory, "out")
+        self._open: list[int] = []
+        try:
+            self._fill(pid)
+        except OSError:
+            self.discard()
+            raise
+
+    def _fill(self, pid: int) -> None:
+        directory = self.directory
         self._spec = _create(f"{directory}/{bundle.SPEC}")
+        self._open.append(self._spec)
         self._state = _create(f"{directory}/{bundle.pending(pid)}")
-        os.write(self._state, b" " * bundle.STATE_SIZE)
+        self._open.append(self._state)
+        _write(self._state, b" " * bundle.STATE_SIZE)
 
     def write_spec(self, spec: Spec) -> None:
         _write(self._spec, json.dumps(spec).encode())
@@ -38,8 +49,10 @@ class Nest:
         os.pwrite(self._state, bundle.encode_slot(born), bundle.BORN * bundle.SLOT_SIZE)
 
     def close(self) -> None:
-        os.close(self._spec)
-        os.close(self._state)
+        """What only writing needed; once or twice."""
+        for fd in self._open:
+            os.close(fd)
+        self._open.clear()
 
     def discard(self) -> None:
         self.close()
@@ -64,12 +77,14 @@ class Launch:
 
     def prepare(self) -> None:
         """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
-        os.rename(self._nest.directory, self.directory)
         if self.spec["pty"]:
             os.close(self._nest.out)
-            self._open_terminal()
         else:
             self.fds["out"] = self._nest.out
+        os.rename(self._nest.directory, self.directory)
+        if self.spec["pty"]:
+            self._open_terminal()
+        else:
             self._open_pipes()
         self._nest.write_spec(self.spec)
 
@@ -99,10 +114,12 @@ class Launch:
 
     def give_up(self) -> None:
         self.started()
+        self._nest.close()
         for fd in self.fds.values():
             os.close(fd)
         self.fds.clear()
-        bundle.remove(self.directory)
+        for directory in (self._nest.directory, self.directory):
+            bundle.remove(directory)
 
     def _open_terminal(self) -> None:
         self.fds["pty"], self.terminal = os.openpty()

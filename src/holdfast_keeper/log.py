@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
+_LARGEST = 1 << 20
+
 
 def say(line: str) -> None:
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
-    sys.stderr.flush()
+    """Never fails: a full disk is no reason to let go of anything."""
+    try:
+        if os.fstat(2).st_size > _LARGEST:
+            os.ftruncate(2, 0)
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
 
 
 def say_failure(where: str) -> None:

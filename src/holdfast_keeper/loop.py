@@ -7,6 +7,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 READ = select.EPOLLIN
 WRITE = select.EPOLLOUT
@@ -34,12 +35,20 @@ class Timer:
             self._run()
 
 
+class _Watched(NamedTuple):
+    mask: int
+    ready: Ready
+    since: int
+    """The round in which it was registered."""
+
+
 class Loop:
     """Handlers run one after the other and never wait; `stop` ends `run` after the current round."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._ready: dict[int, tuple[int, Ready]] = {}
+        self._ready: dict[int, _Watched] = {}
+        self._round = 0
         self._timers: list[Timer] = []
         self._idle: deque[Due] = deque()
         self._running = True
@@ -49,9 +58,9 @@ class Loop:
         known = self._ready.get(fd)
         if known is None:
             self._epoll.register(fd, mask)
-        elif known[0] != mask:
+        elif known.mask != mask:
             self._epoll.modify(fd, mask)
-        self._ready[fd] = (mask, ready)
+        self._ready[fd] = _Watched(mask, ready, self._round if known is None else known.since)
 
     def unwatch(self, fd: int) -> None:
         if self._ready.pop(fd, None) is not None:
@@ -72,10 +81,12 @@ class Loop:
     def run(self) -> None:
         while self._running:
             events = self._epoll.poll(self._patience(), 256)
+            self._round += 1
             for fd, mask in events:
                 watched = self._ready.get(fd)
-                if watched is not None:
-                    watched[1](mask)
+                # A number that was closed and given away within this round has nothing to do with this event.
+                if watched is not None and watched.since < self._round:
+                    watched.ready(mask)
             self._fire_timers()
             if not events and self._idle:
                 self._idle.popleft()()

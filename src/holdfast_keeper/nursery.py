@@ -7,7 +7,7 @@ to the keeper (CLONE_PARENT). Where that cannot be had, the keeper forks by itse
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import signal
 import socket
@@ -18,6 +18,9 @@ from typing import NoReturn
 from holdfast_keeper import depot, kernel, log
 from holdfast_keeper.loop import READ, Loop
 from holdfast_keeper.spare import Spare, close_all_but, fork_spare, live
+
+#: How a kernel, or a sandbox, says that it does not let us make children for our parent.
+_NEVER = (errno.ENOSYS, errno.EPERM, errno.EINVAL)
 
 
 class _Order:
@@ -31,12 +34,19 @@ class _Order:
 
 
 class Nursery:
-    """`on_spare` is called with each spare that was asked for, in order."""
+    """`on_spare` is called with each spare that was asked for, in order, `on_failure` when one cannot be had."""
 
-    def __init__(self, loop: Loop, file_limit: tuple[int, int], on_spare: Callable[[Spare], None]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        file_limit: tuple[int, int],
+        on_spare: Callable[[Spare], None],
+        on_failure: Callable[[OSError], None],
+    ) -> None:
         self._loop = loop
         self._file_limit = file_limit
         self._on_spare = on_spare
+        self._on_failure = on_failure
         self._orders: deque[_Order] = deque()
         self._line: socket.socket | None = None
         self._open()
@@ -73,9 +83,15 @@ class Nursery:
 
     def _open(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if os.fork() == 0:
-            _nurse(theirs, self._file_limit)
-        theirs.close()
+        try:
+            if os.fork() == 0:
+                _nurse(theirs, self._file_limit)
+        except OSError as failed:
+            log.say(f"keeper: no nursery: {failed}")
+            ours.close()
+            return
+        finally:
+            theirs.close()
         ours.setblocking(False)
         self._line = ours
         self._loop.watch(ours.fileno(), READ, lambda _: self._answered())
@@ -93,20 +109,33 @@ class Nursery:
             return
         order = self._orders.popleft()
         pid = int(answer)
-        if pid:
+        if pid > 0:
             self._born(order, pid)
-        else:
+            return
+        order.conversation.close()
+        if -pid in _NEVER:
             log.say("keeper: no nursery on this system, forking by itself")
             groups = [order.group, *(other.group for other in self._orders)]
-            order.conversation.close()
             self.close()
             self._order_again(groups)
+        else:
+            self._on_failure(OSError(-pid, os.strerror(-pid)))
 
     def _born(self, order: _Order, pid: int) -> None:
         order.conversation.setblocking(False)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as failed:
+            order.conversation.close()
+            self._on_failure(failed)
+            return
         found = kernel.stat(pid)
-        assert found is not None, "an unreaped child has an entry in /proc"
-        self._on_spare(Spare(pid, os.pidfd_open(pid), found.start, order.conversation, order.group))
+        if found is None:  # killed at birth and buried
+            order.conversation.close()
+            os.close(pidfd)
+            self._order_again([order.group])
+        else:
+            self._on_spare(Spare(pid, pidfd, found.start, order.conversation, order.group))
 
     def _reopen(self) -> None:
         """The nursery was killed: what it did not deliver is ordered from a new one."""
@@ -116,9 +145,11 @@ class Nursery:
         self._order_again(groups)
 
     def _order_again(self, groups: list[str | None]) -> None:
-        with contextlib.suppress(OSError):
+        try:
             for group in groups:
                 self.order(group)
+        except OSError as failed:
+            self._on_failure(failed)
 
 
 def _nurse(line: socket.socket, file_limit: tuple[int, int]) -> NoReturn:
@@ -140,11 +171,11 @@ def _nurse(line: socket.socket, file_limit: tuple[int, int]) -> NoReturn:
 
 
 def _deliver(line: socket.socket, group: str | None, conversation: int, file_limit: tuple[int, int]) -> int:
-    """The pid of a new spare; 0 where the kernel, or a sandbox, does not let us make one for our parent."""
+    """The pid of a new spare, or a negative error number."""
     try:
         pid = kernel.fork_for_parent(group)
-    except OSError:
-        return 0
+    except OSError as failed:
+        return -(failed.errno or errno.EINVAL)
     if pid == 0:
         line.detach()
         live(socket.socket(fileno=conversation), None, file_limit)

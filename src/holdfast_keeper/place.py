@@ -10,7 +10,7 @@ import resource
 import socket
 from typing import Any
 
-from holdfast_keeper import bundle
+from holdfast_keeper import bundle, log
 
 CONTROL = "keeper.sock"
 DEPOT = "depot.sock"
@@ -50,9 +50,12 @@ class Place:
         path = f"{self.directory}/{SETTINGS}"
         if settings == self.read_settings():
             return
-        with open(f"{path}.new", "w") as file:
-            json.dump(settings, file)
-        os.replace(f"{path}.new", path)
+        try:
+            with open(f"{path}.new", "w") as file:
+                json.dump(settings, file)
+            os.replace(f"{path}.new", path)
+        except OSError as failed:  # they are in force all the same, until we are replaced
+            log.say(f"keeper: {SETTINGS} could not be written: {failed}")
 
     def release(self) -> None:
         """Nobody is held any more: leave no socket behind that nobody answers."""

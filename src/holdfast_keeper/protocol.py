@@ -18,7 +18,7 @@ Requests
     wait_output   id, stream, after                          -> end, closed; answered when end > after or the stream closed
     tree          id                                         -> pids of the living members
     forget        id                                         -> {}; the bundle of an ended process is removed
-    usage         -                                          -> log_bytes, log_total, live, done
+    usage         -                                          -> log_bytes, log_total, live
     leave         -                                          -> {}; "I stop on purpose": the daemon is not revived; with nothing
                                                                 left to hold the keeper and its anchor end, too
 
@@ -32,7 +32,7 @@ Facts
 
 Bundle report
     id, born, stop, exit (slots of bundle.py, null where blank), streams: {name: {first, end, closed}},
-    stdin: {open, accepted, consumed} or null
+    stdin: {open, accepted, consumed} or null, trouble ("disk_full", "quarantined" or null)
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message
     hold = _held(keeper, message)
     number = int(message["signal"])
     members = hold.tree.members()
-    if number not in (18, 19):
+    if number not in (signal.SIGCONT, signal.SIGSTOP):
         members = tree.in_process_group(members, hold.born["pid"]) or members[:1]
     return {"sent": sum(tree.send(member, number) for member in members)}
 

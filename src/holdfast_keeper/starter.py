@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno as errors
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, groups, points
+from holdfast_keeper import bundle, points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 _AT_HAND = 3
 #: The start just answered, and its exit, should not have to share a processor with a fork.
 _REFILL_PAUSE = 0.003
-#: A spare that was killed before it could become anything is replaced this often.
-_TRIES = 3
+#: A spare that was killed before it could become anything is replaced this often: more often than there are spares.
+_TRIES = _AT_HAND + 2
 
 Asker = tuple[Connection, Any]
 
@@ -65,7 +64,7 @@ class Starter:
         os.makedirs(self._nests, mode=0o700, exist_ok=True)
         for name in os.listdir(self._nests):
             bundle.remove(f"{self._nests}/{name}")
-        self._nursery = Nursery(keeper.loop, keeper.place.file_limit, self._spare_came)
+        self._nursery = Nursery(keeper.loop, keeper.place.file_limit, self._spare_came, self._no_spare)
 
     @property
     def is_busy(self) -> bool:
@@ -76,9 +75,9 @@ class Starter:
         spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in self._under_way.values()]
         return {spare.group for spare in spares if spare.group is not None} | self._nursery.groups()
 
-    def descriptors(self) -> dict[str, Descriptors]:
-        """What commands need that are not held yet: a holder that arrives now must have these as well."""
-        return {process_id: attempt.launch.fds for process_id, attempt in self._under_way.items()}
+    def under_way(self) -> dict[str, tuple[Descriptors, int]]:
+        """Descriptors and pid of commands that are not held yet: whoever holds must have these as well."""
+        return {key: (attempt.launch.fds, attempt.spare.pid) for key, attempt in self._under_way.items()}
 
     def start(self, asker: Asker, process_id: str, spec: dict[str, Any]) -> None:
         """Start a command and answer when it runs. The same id again is the same start."""
@@ -125,8 +124,7 @@ class Starter:
             if self._nursery.on_order < len(self._waiting):
                 self._nursery.order(self._keeper.groups.make())
         except OSError as failed:
-            self._waiting.pop(wish.id, None)
-            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+            self._no_spare(failed)
 
     def _spare_came(self, spare: Spare) -> None:
         self._nest_count += 1
@@ -134,14 +132,18 @@ class Starter:
             pair = _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
         except OSError as failed:
             spare.dismiss()
-            for wish in self._waiting.values():
-                _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
-            self._waiting.clear()
+            self._no_spare(failed)
             return
         if self._waiting:
             self._attempt(self._waiting.pop(next(iter(self._waiting))), pair)
         else:
             self._at_hand.append(pair)
+
+    def _no_spare(self, failed: OSError) -> None:
+        """Neither now nor soon: whoever waits is told why."""
+        for wish in self._waiting.values():
+            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+        self._waiting.clear()
 
     def _attempt(self, wish: _Wish, pair: _Pair) -> None:
         spare = pair.spare
@@ -157,7 +159,10 @@ class Starter:
         except OSError as failed:
             spare.conversation.close()
             launch.fds.setdefault("pidfd", spare.pidfd)
-            self._withdraw(launch, spare)
+            self._withdraw(launch)
+            if isinstance(failed, ConnectionError) and wish.tries > 1:  # the spare was killed while it waited
+                self._grant(wish._replace(tries=wish.tries - 1))
+                return
             _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
             return
         attempt = _Attempt(wish, launch, spare)
@@ -175,7 +180,7 @@ class Starter:
         if failure is None and os.path.exists(f"{launch.directory}/{bundle.STATE}"):
             self._started(attempt)
             return
-        self._withdraw(launch, spare)
+        self._withdraw(launch)
         if failure is None and attempt.wish.tries > 1:  # the spare was killed before it became anything
             self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
             return
@@ -194,13 +199,11 @@ class Starter:
             connection.answer(rid, report)
         self._keeper.hold(hold)
 
-    def _withdraw(self, launch: Launch, spare: Spare) -> None:
+    def _withdraw(self, launch: Launch) -> None:
+        """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""
         self._keeper.withdraw(launch.id)
         launch.give_up()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(spare.pid, 0)
-        if spare.group is not None:
-            groups.remove(spare.group)
+        self._keeper.sweep_groups_later()
 
 
 def _refuse(wish: _Wish, reason: tuple[str, str]) -> None:

@@ -27,9 +27,13 @@ class Tree(NamedTuple):
     leader: Member
     group: str | None
     """Its cgroup, where it has one."""
+    boot: str
+    """The start of the machine that it ran after."""
 
     def members(self) -> list[Member]:
         """Who is alive now, the leader first if it is."""
+        if self.boot != kernel.boot_id():
+            return []
         found = set(_in_group(self.group)) if self.group is not None else set(_in_proc(self))
         return sorted(found, key=lambda member: (member != self.leader, member.start, member.pid))
 
@@ -53,6 +57,11 @@ def send(member: Member, signum: int) -> bool:
     finally:
         os.close(pidfd)
     return True
+
+
+def is_alive(member: Member) -> bool:
+    found = kernel.stat(member.pid)
+    return found is not None and found.start == member.start and not found.is_dead
 
 
 def in_process_group(members: Iterable[Member], pgrp: int) -> list[Member]:
@@ -95,11 +104,13 @@ def _in_proc(tree: Tree) -> Iterator[Member]:
     leader = tree.leader
     below = _descendants(everyone, leader)
     mark = f"HOLDFAST_ID={tree.process_id}".encode()
+    # Once the leader is buried, its number may be given to somebody else, and with it a session and a group.
+    has_leader = any((stat.pid, stat.start) == leader for stat in everyone)
     for stat in everyone:
         if stat.is_dead or stat.start < leader.start:
             continue
-        # A session or group keeps its number from being given away, so these two fit or do not exist.
-        if stat.pid in below or leader.pid in (stat.session, stat.pgrp) or _is_marked(stat.pid, mark):
+        is_near = stat.pid in below or (has_leader and leader.pid in (stat.session, stat.pgrp))
+        if is_near or _is_marked(stat.pid, mark):
             yield Member(stat.pid, stat.start)
 
 

@@ -112,6 +112,27 @@ def test_a_recycled_pid_is_not_touched(family: Family) -> None:
         stranger.wait()
 
 
+def test_after_a_reboot_nobody_is_taken_for_a_member(contained: Family) -> None:
+    """A record of another boot, whose numbers belong to somebody else by now."""
+    stranger = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    try:
+        contained.start("proc_1", "exit 0")
+        contained.complete("proc_1")
+        directory = f"{contained.place}/done/proc_1"
+        state = bundle.read_state(directory)
+        assert state is not None and state.born is not None
+        start = state.born["start"] - 1000
+        forged = {**state.born, "pid": stranger.pid, "start": start, "boot": "another", "group": None}
+        bundle.write_slot(directory, bundle.BORN, forged)
+        contained.stop("proc_1", grace=0)
+        bundle.write_slot(directory, bundle.BORN, {**forged, "boot": state.born["boot"]})
+        contained.stop("proc_1", grace=0)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
 def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(family: Family) -> None:
     stranger = subprocess.Popen(["sleep", "300"])
     try:

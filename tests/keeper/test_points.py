@@ -46,6 +46,25 @@ def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point
         family.close()
 
 
+@pytest.mark.parametrize("pty", [False, True])
+def test_what_was_deposited_for_an_interrupted_start_is_not_taken_for_the_next(tmp_path: Path, pty: bool) -> None:
+    family = dying_at("start-deposited", tmp_path)
+    try:
+        command = "echo up; read x; echo $x; exit 5"
+        with pytest.raises(ConnectionError):
+            family.start("proc_1", command, pty=pty, stdin=True)
+        again(family)
+        family.start("proc_1", command, pty=pty, stdin=True)
+        eventually(lambda: b"up" in _output(family))
+        family.kill(family.keeper)
+        assert family.line.ask("report", id="proc_1")["exit"] is None
+        family.write("proc_1", b"more\n")
+        assert family.exit_of("proc_1")["code"] == 5
+        assert b"more" in family.complete("proc_1")
+    finally:
+        family.close()
+
+
 @pytest.mark.parametrize("point", [*FLOWS, *ENDS])
 @pytest.mark.parametrize("pty", [False, True])
 def test_bytes_and_exit_code_do_not_care_when_the_keeper_dies(tmp_path: Path, point: str, pty: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -106,3 +107,25 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) ->
     before = descriptors_at_rest()
     round_of("b")
     eventually(lambda: descriptors_at_rest() == before)
+
+
+def test_spares_that_were_killed_while_they_waited_are_replaced(family: Family) -> None:
+    def spares() -> list[int]:
+        children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
+        return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-spare\n"]
+
+    eventually(lambda: len(spares()) == 3)
+    for pid in spares():
+        os.kill(pid, signal.SIGKILL)
+    for count in range(4):
+        family.start(f"proc_{count}", f"exit {count}")
+        assert family.exit_of(f"proc_{count}")["code"] == count
+
+
+def test_a_nursery_that_was_killed_is_replaced(family: Family) -> None:
+    children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
+    nurse = min(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-nurse\n")
+    os.kill(nurse, signal.SIGKILL)
+    for count in range(6):
+        family.start(f"proc_{count}", f"exit {count}")
+    assert [family.exit_of(f"proc_{count}")["code"] for count in range(6)] == list(range(6))

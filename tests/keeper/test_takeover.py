@@ -167,7 +167,7 @@ def test_a_command_that_was_not_let_go_never_runs(family: Family, tmp_path: Path
     """A bundle whose start a crash interrupted is removed, and the spare that was meant for it cannot claim it."""
     directory = f"{family.place}/live/proc_1"
     os.mkdir(directory)
-    Path(f"{directory}/{bundle.pending(1)}").write_bytes(bundle.new_state({"pid": 1}))
+    Path(f"{directory}/{bundle.pending(1)}").write_bytes(bundle.encode_slot({"pid": 1}))
     family.kill(family.keeper)
     assert not os.path.exists(directory)
     assert family.line.ask("usage")["live"] == 0

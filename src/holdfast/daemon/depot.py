@@ -54,17 +54,12 @@ class Depot:
         with sock:
             return await self._converse(sock)
 
-    def close(self) -> None:
-        for process_id in list(self.held):
-            self.drop(process_id, None)
-
     def hold(self, process_id: str, names: list[str], fds: list[int]) -> None:
         mine = self.held.setdefault(process_id, {})
         for name, fd in zip(names, fds, strict=False):
             if name in mine:
-                os.close(fd)
-            else:
-                mine[name] = fd
+                os.close(mine[name])
+            mine[name] = fd
 
     def drop(self, process_id: str, names: list[str] | None) -> None:
         """Let go of some of its descriptors, of all of them with None."""
