@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,6 +97,7 @@ class Flow:
             pump.move()
             points.reach("output-moved")
             self._has_room(hold, name)
+            self._gather(hold, name)
         except OSError as error:
             if not is_no_room(error):
                 raise
@@ -105,6 +107,13 @@ class Flow:
             self._keeper.tell({"fact": "trimmed", "id": hold.id, "stream": name, "first": pump.log.first})
         self.tell_waiters(hold)
         self._keeper.ends.complete(hold)
+
+    def _gather(self, hold: Hold, name: str) -> None:
+        pump = hold.pumps[name]
+        pause = 0.0 if pump.closed else pump.pause(time.monotonic())
+        if pause:
+            self._loop.unwatch(pump.source)
+            self._loop.after(pause, self._keeper.guarded(hold, partial(self._go_on, hold, name)))
 
     def _forget_closed(self, pump: Pump) -> None:
         if pump.closed:
@@ -116,9 +125,9 @@ class Flow:
         if name not in hold.without_room:
             hold.without_room.add(name)
             self._keeper.tell({"fact": "disk_full", "id": hold.id, "stream": name})
-        self._loop.after(_DISK_PAUSE, self._keeper.guarded(hold, partial(self._look_for_room, hold, name)))
+        self._loop.after(_DISK_PAUSE, self._keeper.guarded(hold, partial(self._go_on, hold, name)))
 
-    def _look_for_room(self, hold: Hold, name: str) -> None:
+    def _go_on(self, hold: Hold, name: str) -> None:
         if self._keeper.holds_still(hold) and not hold.pumps[name].closed:
             self._watch_output(hold, name)
             self._output(hold, name)

@@ -24,6 +24,7 @@ _PIDFD_GET_INFO = (3 << 30) | (_PIDFD_INFO_SIZE << 16) | (0xFF << 8) | 11
 _PIDFD_EXIT_CODE_AT = 60
 
 _F_SETPIPE_SZ = 1031
+_F_GETPIPE_SZ = 1032
 
 _SYS_CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x2_0000_0000
@@ -67,12 +68,12 @@ def waiting_bytes(fd: int) -> int:
     return int(struct.unpack("i", count)[0])
 
 
-def grow_pipe(fd: int, size: int) -> None:
-    """Ask for a larger pipe; what the system does not grant is done without."""
+def grow_pipe(fd: int, size: int) -> int:
+    """Ask for a larger pipe; how large it is then, for what the system does not grant is done without."""
     try:
-        fcntl.fcntl(fd, _F_SETPIPE_SZ, size)
+        return fcntl.fcntl(fd, _F_SETPIPE_SZ, size)
     except OSError:
-        return
+        return fcntl.fcntl(fd, _F_GETPIPE_SZ)
 
 
 def set_window_size(fd: int, cols: int, rows: int) -> None:

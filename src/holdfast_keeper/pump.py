@@ -14,9 +14,12 @@ from holdfast_keeper.segments import Segments
 #: What one call moves before the other processes get their turn.
 _BUDGET = 4 << 20
 _CHUNK = 1 << 20
-#: The default size of a pipe: a reader that finds it full again and again is too slow for it.
 _FULL_PIPE = 64 << 10
-_FULL_PIPES_BEFORE_GROWING = 4
+#: Moves that follow each other this closely, so many in a row, are a flood.
+_CLOSE = 0.002
+_FLOOD = 16
+#: What a flood is allowed to gather before it is moved: a few large moves cost a fraction of many small ones.
+_GATHER = 0.001
 #: A terminal buffers less than this, so that much, read after the exit, is all that was written before it.
 _TERMINAL_BUFFER = 128 << 10
 
@@ -34,10 +37,24 @@ class PipePump:
         self.source = source
         self.log = log
         self.closed = False
-        self._full = 0
+        self._capacity = _FULL_PIPE
+        self._last_move = 0.0
+        self._in_a_row = 0
+        self._moved = 0
+
+    def pause(self, now: float) -> float:
+        """After a move: how long to let the pipe fill up before the next one. Nothing, unless it is a flood."""
+        self._in_a_row = self._in_a_row + 1 if now - self._last_move < _CLOSE else 0
+        self._last_move = now
+        if self._in_a_row == _FLOOD:
+            # On demand only: without privileges a user gets 64 large pipes in all.
+            self._capacity = kernel.grow_pipe(self.source, _CHUNK)
+        has_room = self._capacity >= _CHUNK and self._moved < self._capacity // 2
+        return _GATHER if self._in_a_row >= _FLOOD and has_room else 0.0
 
     def move(self, budget: int = _BUDGET) -> None:
         """Move what is there, up to the budget. Raises OSError when the disk has no room; nothing is lost then."""
+        self._moved = 0
         while budget > 0 and not self.closed:
             target, room = self.log.open_for_append()
             try:
@@ -46,7 +63,7 @@ class PipePump:
                 return
             self.log.appended(count)
             self.closed = count == 0
-            self._grow_when_flooded(count)
+            self._moved += count
             budget -= count
 
     def drain(self) -> int:
@@ -59,13 +76,6 @@ class PipePump:
                 raise
             return self.log.end + kernel.waiting_bytes(self.source)
         return self.log.end
-
-    def _grow_when_flooded(self, count: int) -> None:
-        # On demand only: without privileges a user gets 64 large pipes in all.
-        if count >= _FULL_PIPE and self._full <= _FULL_PIPES_BEFORE_GROWING:
-            self._full += 1
-            if self._full == _FULL_PIPES_BEFORE_GROWING:
-                kernel.grow_pipe(self.source, _CHUNK)
 
 
 class TerminalPump:
@@ -93,6 +103,10 @@ class TerminalPump:
             self._empty_pipe()
             budget -= count
 
+    def pause(self, now: float) -> float:
+        """A terminal holds too little to gather anything."""
+        return 0.0
+
     def drain(self) -> int:
         """As PipePump.drain."""
         try:
@@ -119,6 +133,9 @@ class LostPump:
 
     def move(self, budget: int = 0) -> None:
         return
+
+    def pause(self, now: float) -> float:
+        return 0.0
 
     def drain(self) -> int:
         return self.log.end

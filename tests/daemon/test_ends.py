@@ -114,6 +114,11 @@ class TestWait:
         assert (waited.done, waited.processes[0].status) == ([process.id], "running")
         assert hf.wait_for([process.id], until="output", timeout=0.05).timed_out
 
+    def test_for_more_output_of_several_is_not_over_before_there_is_more(self, hf: Client) -> None:
+        ids = [hf.run("echo before; sleep 60").id for _ in range(5)]
+        hf.wait_for(ids, until="output", after=0, timeout=10)
+        assert hf.wait_for(ids, until="output", any=True, timeout=0.2).timed_out
+
     def test_for_output_looks_at_both_streams(self, hf: Client) -> None:
         process = hf.run("sleep 0.1; echo now >&2; sleep 60", split=True)
         assert hf.wait_for([process.id], until="output", after=0, timeout=10).done == [process.id]

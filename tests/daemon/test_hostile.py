@@ -28,7 +28,7 @@ def each(key: str, *values: Any, **also: Any) -> list[dict[str, Any]]:
 STARTS: list[dict[str, Any]] = [
     *each("id", None, "", 7, "proc_", "proc_0123456789AB", "../../x", "proc_0123456789ab\n", []),
     *each("command", "", "  \n", 7, "a\0b", "\ud800", "x" * (129 << 10), ["true"], {"a": 1}),
-    *each("argv", None, [], [""], "true", [7], ["a\0"], [None], ["\udcff"], command=None),
+    *each("argv", None, [], [""], "true", [7], ["a\0"], [None], ["\udc7f"], command=None),
     {"argv": ["true"]},
     *each("cwd", None, "", "relative", 7, "/a\0b", "/\ud800", "/" + "x" * 5000),
     *each("session", "", "x" * 257, "a\nb", 7, "\ud800"),
@@ -68,6 +68,13 @@ def test_a_start_that_cannot_be_meant_is_refused(hf: Client, bad: dict[str, Any]
     with pytest.raises(holdfast.BadValue):
         ask(hf, "start", **{**GOOD, **bad})
     assert hf.ps(all=True) == []
+
+
+def test_a_start_too_long_for_the_keeper_is_refused_and_leaves_nothing(hf: Client) -> None:
+    with pytest.raises(holdfast.BadValue, match="too long"):
+        ask(hf, "start", **{**GOOD, "command": None, "argv": ["true", *["x" * 100_000] * 60]})
+    assert hf.ps(all=True) == []
+    assert ask(hf, "status")["keeper_pid"] is not None
 
 
 ANYTHING: list[Any] = [None, "", "x", "\0", "\ud800", -1, 0, 1 << 80, 1.5, True, [], [[]], {}, {"a": []}, ["x"], [None]]
@@ -149,6 +156,17 @@ def test_many_requests_at_once_are_all_answered(hf: Client) -> None:
         answered += [answer.rid for answer in link.hear(20)]
     assert sorted(answered) == rids
     link.close()
+
+
+def test_a_request_that_goes_on_keeps_its_number_until_it_is_answered(hf: Client, home: Path) -> None:
+    def frame(**message: Any) -> bytes:
+        body = json.dumps(message).encode()
+        return struct.pack("!IB", len(body), ord("J")) + body
+
+    kill = frame(rid=2, op="kill", all=True)
+    with raw(home) as sock:
+        sock.sendall(frame(rid=1, op="hello", version=1) + kill + kill)
+        eventually(lambda: b"request 2 is still under way" in sock.recv(4096))
 
 
 def ask_for_ever(link: Link) -> None:

@@ -21,7 +21,7 @@ import holdfast
 from holdfast.client.conversation import Failed
 from holdfast.client.sync import Client, connect
 from holdfast.daemon.server import Doorman
-from tests.daemon.acting import is_alive
+from tests.daemon.acting import is_alive, kill_daemon
 from tests.support import end_instance, eventually
 
 
@@ -189,14 +189,30 @@ class TestWithAFullDisk:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, unlimited)
 
-    def test_a_start_is_refused_and_leaves_nothing(self, full: Client, home: Path) -> None:
-        before = {process.id for process in full.ps(all=True)}
-        with pytest.raises(holdfast.DiskFull):
-            full.run("sleep 60")
-        assert {process.id for process in full.ps(all=True)} == before
-        assert list((home / "place" / "live").iterdir()) == []
+    def test_a_start_is_answered_and_its_row_written_later(self, full: Client, home: Path) -> None:
+        process = full.run("sleep 60")
+        assert process.status == "running"
+        assert state_in_store(home, process.id) is None
         self.free(full)
-        assert full.run("sleep 60").status == "running"
+        assert '"running"' in eventually(lambda: state_in_store(home, process.id), timeout=20)
+
+    def test_a_process_without_a_row_is_found_again_after_a_crash(self, full: Client, home: Path) -> None:
+        process = full.run("sleep 60", name="web", task="t", pty=True)
+        ended = full.wait(full.run("echo out; exit 3").id)
+        eventually((home / "place" / "done" / ended.id).exists)
+        kill_daemon(full)
+        assert full.inspect(process.id).to_json() == process.to_json()
+        assert full.inspect(ended.id).exit_code == 3
+        assert '"running"' in eventually(lambda: state_in_store(home, process.id))
+
+    def test_a_start_that_the_keeper_has_no_room_for_is_refused_and_leaves_nothing(self, hf: Client) -> None:
+        keeper = hf.status()["keeper_pid"]
+        before = resource.prlimit(keeper, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        with pytest.raises(holdfast.DiskFull):
+            hf.run("sleep 60")
+        assert hf.ps(all=True) == []
+        resource.prlimit(keeper, resource.RLIMIT_FSIZE, before)
+        assert hf.run("sleep 60").status == "running"
 
     def test_an_end_is_told_all_the_same_and_written_later(self, hf: Client, home: Path) -> None:
         process = hf.run("sleep 0.5; exit 3")
@@ -205,12 +221,13 @@ class TestWithAFullDisk:
         assert hf.wait(process.id, timeout=20).exit_code == 3
         self.free(hf)
 
-        def row() -> bool:
-            store = sqlite3.connect(home / "store.db")
-            try:
-                (state,) = store.execute("SELECT state FROM processes WHERE id = ?", (process.id,)).fetchone()
-            finally:
-                store.close()
-            return '"ended"' in state
+        assert eventually(lambda: '"ended"' in (state_in_store(home, process.id) or ""), timeout=20)
 
-        assert eventually(row, timeout=20)
+
+def state_in_store(home: Path, process_id: str) -> str | None:
+    store = sqlite3.connect(home / "store.db")
+    try:
+        row = store.execute("SELECT state FROM processes WHERE id = ?", (process_id,)).fetchone()
+    finally:
+        store.close()
+    return row[0] if row else None

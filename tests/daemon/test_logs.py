@@ -126,6 +126,16 @@ def test_following_from_the_last_lines_or_from_what_is_yet_to_come(hf: Client, t
     assert got == {tail: b"b\nc\n", later: b"c\n"}
 
 
+def test_who_does_not_follow_gets_what_there_is_however_fast_it_grows(hf: Client) -> None:
+    process = hf.run("yes", log_cap=1 << 30)
+    hf.wait_for([process.id], until="output", after=0)
+    for asked in ({}, {"lines": 10}, {"line": 10**9}, {"line": 0, "lines": 10**9}):
+        answer, output = read(hf, process=process.id, **asked)
+        assert answer["end"] - answer["start"] == len(output)
+        assert "lines" not in asked or asked["lines"] > 10 or output.count(b"\n") in (9, 10)
+    hf.kill(process.id, grace=0)
+
+
 def test_many_follow_one(hf: Client) -> None:
     process = hf.run("sleep 0.2; for i in $(seq 1 50); do echo $i; sleep 0.005; done")
     got: list[bytes] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -91,6 +93,21 @@ def test_a_daemon_that_dies_is_brought_back_by_the_keeper(hf: Client, home: Path
     eventually(lambda: "deadline process=" in log_text(home))
 
 
+FAILING = """
+from holdfast.daemon import __main__, timers
+async def fail(room):
+    raise RuntimeError("failed")
+timers.watch_deadlines = fail
+__main__.main()
+"""
+
+
+def test_so_is_one_that_failed(home: Path) -> None:
+    failed = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, timeout=30, check=False)
+    assert failed.returncode == 1
+    eventually((home / "daemon.sock").exists)
+
+
 def test_one_that_was_stopped_on_purpose_is_not(hf: Client, home: Path) -> None:
     process = hf.run("sleep 60")
     pid = hf.status()["pid"]
@@ -126,7 +143,7 @@ def kill_all_of_ours(hf: Client) -> None:
 
 def test_a_process_that_nobody_knows_any_more_is_lost_and_not_run_again(hf: Client, home: Path) -> None:
     process = hf.run("sleep 60")
-    hf.run("true")  # its commit takes along that the first one runs
+    hf.wait(hf.run("true").id)  # its commit takes along that the first one runs
     kill_all_of_ours(hf)
     os.rename(home / "place" / "live" / process.id, home / "elsewhere")
     try:

@@ -12,7 +12,7 @@ import holdfast
 from holdfast.client.sync import Client, connect
 from holdfast.wire.messages import PROCESS_FIELDS
 from tests.daemon.acting import ask, kill_daemon
-from tests.support import eventually
+from tests.support import eventually, run_cli
 
 START: dict[str, Any] = {"id": "proc_00000000abcd", "argv": ["sleep", "60"], "cwd": "/"}
 
@@ -32,6 +32,23 @@ def test_a_process_object_has_exactly_the_fields_of_the_contract(hf: Client) -> 
     assert process.command == "sleep 60"
     assert (process.session, process.task, process.lifetime) == ("tests", "t", "session")
     assert process.deadline_at == pytest.approx((process.started_at or 0) + 30.0)
+
+
+def test_names_that_are_no_utf8_are_passed_on_as_they_are(hf: Client, tmp_path: Path) -> None:
+    directory = os.fsdecode(os.fsencode(tmp_path) + b"/d\xff")
+    os.mkdir(directory)
+    name = os.fsdecode(b"f\xfe")
+    Path(directory, name).write_text("found\n")
+    by_argv = hf.run(["cat", name], cwd=directory)
+    by_text = hf.run(f"cat {name}", cwd=directory)
+    hf.wait([by_argv.id, by_text.id], timeout=20)
+    assert [hf.logs(process.id).text for process in (by_argv, by_text)] == ["found\n"] * 2
+    kill_daemon(hf)
+    assert hf.inspect(by_argv.id).argv == ["cat", name]
+    assert hf.inspect(by_text.id).cwd == directory
+    shown = run_cli("ps", "-a")
+    assert shown.returncode == 0
+    assert b"f\\udcfe" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ _MOST_REQUESTS = 4096
 
 
 class Conversation(asyncio.Protocol):
-    """Speaks the frames of `wire`. Everything it started ends with the connection."""
+    """Speaks the frames of `wire`. What it started ends with the connection, but for what is to go on."""
 
     def __init__(self, room: Room, on_end: Callable[[Conversation], None]) -> None:
         self._room = room
@@ -30,6 +30,8 @@ class Conversation(asyncio.Protocol):
         self._decoder = frames.Decoder()
         self._transport: asyncio.Transport | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: Those that nobody can give up.
+        self._going_on: set[int] = set()
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_greeted = False
@@ -44,8 +46,8 @@ class Conversation(asyncio.Protocol):
     def connection_lost(self, why: Exception | None) -> None:
         self._transport = None
         self._can_write.set()
-        for task in list(self._tasks.values()):
-            task.cancel()
+        for rid in list(self._tasks):
+            self._cancel(rid)
         self._on_end(self)
 
     def pause_writing(self) -> None:
@@ -103,16 +105,20 @@ class Conversation(asyncio.Protocol):
     def _begin(self, rid: int, message: Message) -> None:
         work = self._serve(rid, message)
         if str(message.get("op")) in GOING_ON:
-            self._room.chores.start(work, "request")
-            return
-        task = asyncio.get_running_loop().create_task(work)
+            self._going_on.add(rid)
+            task = self._room.chores.start(work, "request")
+        else:
+            task = asyncio.get_running_loop().create_task(work)
         self._tasks[rid] = task
-        task.add_done_callback(lambda _: self._tasks.pop(rid, None))
+        task.add_done_callback(lambda _: self._ended(rid))
+
+    def _ended(self, rid: int) -> None:
+        del self._tasks[rid]
+        self._going_on.discard(rid)
 
     def _cancel(self, rid: int) -> None:
-        task = self._tasks.get(rid)
-        if task is not None:
-            task.cancel()
+        if rid in self._tasks and rid not in self._going_on:
+            self._tasks[rid].cancel()
 
     async def _serve(self, rid: int, message: Message) -> None:
         try:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from holdfast.backends.base import Backend
 from holdfast.daemon.logbook import note
-from holdfast.errors import Unreachable
+from holdfast.errors import BadValue, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
@@ -36,18 +36,14 @@ class Refused(Exception):
 
 
 class _Question:
-    __slots__ = ("message", "answer", "was_sent")
+    __slots__ = ("frame", "can_be_repeated", "answer", "was_sent")
 
     def __init__(self, message: Message, answer: asyncio.Future[Message]) -> None:
-        self.message = message
+        """Raises BadValue for what is too long to be asked."""
+        self.frame = _frame(message)
+        self.can_be_repeated = _can_be_repeated(message)
         self.answer = answer
         self.was_sent = False
-
-    @property
-    def can_be_repeated(self) -> bool:
-        """Whether asking it twice does no more than asking it once."""
-        op = self.message["op"]
-        return bool(op != "signal" and not (op == "write" and self.message["at"] is None))
 
 
 class KeeperLink:
@@ -76,13 +72,17 @@ class KeeperLink:
         return await self.begin(op, **arguments)
 
     def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
-        """As request, for a caller who has something else to do meanwhile: when this returns the question is asked."""
+        """As request, for a caller who has something else to do meanwhile: when this returns the question is asked.
+
+        Raises BadValue, at once, for a question that is too long.
+        """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
             answer.set_exception(Unreachable("the keeper does not answer"))
             return answer
         rid = next(self._rids)
-        question = self._open[rid] = _Question({"rid": rid, "op": op, **arguments}, answer)
+        question = _Question({"rid": rid, "op": op, **arguments}, answer)
+        self._open[rid] = question
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
         self._send(question)
         return answer
@@ -112,7 +112,7 @@ class KeeperLink:
         transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message), sock=sock)
         try:
             async with asyncio.timeout(_HELLO_BUDGET):
-                line.send({"rid": _HELLO, "op": "hello", **self._hello})
+                line.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
                 await line.greeted
         except BaseException:
             transport.abort()
@@ -146,7 +146,7 @@ class KeeperLink:
     def _send(self, question: _Question) -> None:
         if self._line is not None:
             question.was_sent = True
-            self._line.send(question.message)
+            self._line.send(question.frame)
 
     def _lost(self) -> None:
         """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
@@ -178,9 +178,9 @@ class _Line(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    def send(self, message: Message) -> None:
+    def send(self, frame: bytes) -> None:
         assert self._transport is not None
-        self._transport.write(protocol.encode(message))
+        self._transport.write(frame)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -202,6 +202,20 @@ class _Line(asyncio.Protocol):
 
 def _ignore(message: Message) -> None:
     return
+
+
+def _frame(message: Message) -> bytes:
+    try:
+        return protocol.encode(message)
+    except protocol.ProtocolError as too_long:
+        what = "the command and its environment are" if message["op"] == "start" else f"this {message['op']} is"
+        raise BadValue(f"{what} too long") from too_long
+
+
+def _can_be_repeated(message: Message) -> bool:
+    """Whether asking it twice does no more than asking it once."""
+    op = message["op"]
+    return bool(op != "signal" and not (op == "write" and message["at"] is None))
 
 
 def _settle(answer: asyncio.Future[Message], message: Message) -> None:

@@ -150,13 +150,18 @@ def _stop_on_signals(room: Room) -> None:
 async def _stop(room: Room, server: Server) -> None:
     # Clients first: no new work comes in.
     await server.close()
-    # Then the keeper is told that we go on purpose, or it would start us again.
-    with contextlib.suppress(Unreachable, Refused, TimeoutError):
-        async with asyncio.timeout(_LEAVE_BUDGET):
-            await room.keeper.request("leave")
+    # Then the keeper is told if we go on purpose. If not, it starts us again.
+    if room.stop_asked.is_set():
+        await _leave(room)
     # Then whatever is still under way, and with it the lines to the keeper.
     await room.chores.close()
     # The store last: all of the others write to it.
     await room.store.close()
     room.sizes.close()
     room.readers.shutdown(wait=False, cancel_futures=True)
+
+
+async def _leave(room: Room) -> None:
+    with contextlib.suppress(Unreachable, Refused, TimeoutError):
+        async with asyncio.timeout(_LEAVE_BUDGET):
+            await room.keeper.request("leave")

@@ -35,16 +35,26 @@ class Sizes:
         self._place = place
         self._pool = ThreadPoolExecutor(1, "sizes")
         self._seen: dict[tuple[ProcessId, str], _Seen] = {}
+        self._turn = asyncio.Lock()
         self._under_way: asyncio.Future[dict[ProcessId, Measures]] | None = None
 
     async def measure(self, processes: list[Process]) -> dict[ProcessId, Measures]:
         """The figures of these processes; those that are missing could not be had in time."""
-        if not processes or (self._under_way is not None and not self._under_way.done()):
+        if not processes:
             return {}
-        job = asyncio.get_running_loop().run_in_executor(self._pool, self._measure_all, processes)
-        self._under_way = job
-        done, _ = await asyncio.wait({job}, timeout=_BUDGET)
-        return job.result() if done else {}
+        try:
+            async with asyncio.timeout(_BUDGET), self._turn:
+                return await self._in_thread(processes)
+        except TimeoutError:
+            return {}
+
+    async def _in_thread(self, processes: list[Process]) -> dict[ProcessId, Measures]:
+        """One at a time: behind one that hangs, and that nobody waits for any more, no others pile up."""
+        if self._under_way is not None:
+            await asyncio.wait({self._under_way})
+        self._under_way = asyncio.get_running_loop().run_in_executor(self._pool, self._measure_all, processes)
+        await asyncio.wait({self._under_way})
+        return self._under_way.result()
 
     def forget(self, process_id: ProcessId) -> None:
         for stream in bundle.FIFO:

@@ -17,7 +17,7 @@ Choice = TypeVar("Choice", bound=str)
 LONGEST_TEXT = 128 << 10
 _LARGEST_NUMBER = 1 << 62
 
-_KINDS = {
+_KINDS: dict[type, str] = {
     bool: "a truth value",
     int: "a number",
     float: "a number",
@@ -41,12 +41,13 @@ def needed_text(ask: Ask, key: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def checked_text(value: object, key: str, longest: int = LONGEST_TEXT) -> str:
+    """Bytes that are no UTF-8, as in some file names, may be in it the way Python has them: as U+DC80 to U+DCFF."""
     if not isinstance(value, str):
         raise BadValue(f"{key} must be a text, not {_kind(value)}")
     if "\0" in value:
         raise BadValue(f"{key} contains a NUL character")
     try:
-        size = len(value.encode())
+        size = len(value.encode(errors="surrogateescape"))
     except UnicodeEncodeError:
         raise BadValue(f"{key} contains half a character") from None
     if size > longest:
@@ -127,7 +128,7 @@ def environment(ask: Ask, key: str) -> dict[str, str]:
 
 
 def _check_variables(variables: dict[str, Any], key: str) -> None:
-    """All at once, for there are many. Unlike other texts they may hold any bytes: callers pass on what they got."""
+    """All at once, for there are many. They may hold any bytes: callers pass on what they got."""
     try:
         everything = "".join((*variables, *variables.values()))
         os.fsencode(everything)
@@ -141,15 +142,7 @@ def _check_variables(variables: dict[str, Any], key: str) -> None:
 
 
 def _kind(value: object) -> str:
-    names = {
-        bool: "a truth value",
-        int: "a number",
-        float: "a number",
-        str: "a text",
-        list: "a list",
-        dict: "an object",
-    }
-    return "null" if value is None else names.get(type(value), type(value).__name__)
+    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
 
 
 def _range(least: int, most: int) -> str:

@@ -20,7 +20,6 @@ from holdfast.model.process import DeadlineAction, Lifetime, Meta
 from holdfast.settings import Settings
 
 _MOST_ARGUMENTS = 100_000
-_LONGEST_SPEC = 8 << 20
 _SMALLEST_LOG = 64 << 10
 _LARGEST_LOG = 1 << 50
 _MOST_COLS_OR_ROWS = 1000

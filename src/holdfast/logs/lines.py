@@ -5,14 +5,17 @@ Lines are counted from the first retained byte: it begins line 0, even if the st
 
 from __future__ import annotations
 
-from holdfast.logs.reader import CHUNK, Log
+from holdfast.logs.reader import CHUNK, Extent, Log
 
 _BLOCK = 64 << 10
 
 
-def tail_start(log: Log, lines: int) -> int:
-    """Where the last `lines` lines begin. Never inside a line, unless the only one there is has lost its head."""
-    first, end = log.extent()
+def tail_start(log: Log, lines: int, extent: Extent | None = None) -> int:
+    """Where the last `lines` lines of the log, or of this extent of it, begin.
+
+    Never inside a line, unless the only one there is has lost its head.
+    """
+    first, end = extent or log.extent()
     wanted = lines + 1 if _ends_with_newline(log, end) else lines
     if lines <= 0:
         return end
@@ -28,10 +31,10 @@ def tail_start(log: Log, lines: int) -> int:
     return _whole_line(log, first, end) if first else 0
 
 
-def skip_lines(log: Log, offset: int, lines: int) -> int:
-    """Where the line that is `lines` further on begins; the end of the log when there are not so many."""
-    while lines > 0:
-        chunk = log.read(offset)
+def skip_lines(log: Log, offset: int, lines: int, end: int | None = None) -> int:
+    """Where the line that is `lines` further on begins; `end`, or that of the log, when there are not so many."""
+    while lines > 0 and (end is None or offset < end):
+        chunk = log.read(offset, CHUNK if end is None else min(CHUNK, end - offset))
         if not chunk.data:
             return chunk.offset
         newlines = chunk.data.count(b"\n")

@@ -61,14 +61,18 @@ def _answer(room: Room, process: Process, stream: str, start: int, end: int, ski
 
 
 def _range(log: Log, wanted: _Wanted) -> tuple[int, int | None]:
-    """Where to begin, and where to stop (None: at the end). What was dropped or is not there yet is clamped."""
+    """Where to begin, and where to stop (None: never). What was dropped or is not there yet is clamped.
+
+    Who does not follow gets what there is now: somebody may write as fast as we read, for ever.
+    """
     extent = log.extent()
+    end = None if wanted.follow else extent.end
     if wanted.offset is not None:
-        return (wanted.offset if wanted.follow else min(wanted.offset, extent.end)), None
+        return (wanted.offset if wanted.follow else min(wanted.offset, extent.end)), end
     if wanted.line is not None:
-        start = lines.skip_lines(log, extent.first, wanted.line)
-        return start, None if wanted.lines is None else lines.skip_lines(log, start, wanted.lines)
-    return (extent.first if wanted.lines is None else lines.tail_start(log, wanted.lines)), None
+        start = lines.skip_lines(log, extent.first, wanted.line, extent.end)
+        return start, end if wanted.lines is None else lines.skip_lines(log, start, wanted.lines, extent.end)
+    return (extent.first if wanted.lines is None else lines.tail_start(log, wanted.lines, extent)), end
 
 
 def _read(ask: Message, process: Process) -> _Wanted:

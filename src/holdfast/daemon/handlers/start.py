@@ -13,7 +13,7 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
-from holdfast.errors import HoldfastError, NotNow
+from holdfast.errors import NotNow
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -21,7 +21,10 @@ from holdfast.model.process import Meta, Process
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    """The process and notes on it. It runs and is recorded when this returns; otherwise nothing is registered."""
+    """The process and notes on it. It runs and its bundle tells of it when this returns; its row follows.
+
+    If this raises, nothing is registered.
+    """
     want = wanted.read(ask, room.settings, call.session)
     async with room.supervisor.turn(want.meta.id):
         known = room.registry.get(want.meta.id)
@@ -71,37 +74,24 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
 
 
 async def _start(room: Room, want: Wanted) -> Process:
-    """Record and launch at the same time: it takes as long as the slower one. Neither counts without the other."""
+    """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     meta = want.meta
     check_room(room.registry.living.keys(), room.settings.max_processes)
     _check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)
-    launched = room.keeper.begin("start", id=meta.id, spec=_spec(want))
-    recorded = room.store.begin_save(process)
     try:
-        report = await launched
-        await _recorded(room, process, recorded)
-    except (Refused, HoldfastError) as failed:
-        await asyncio.wait({recorded})
+        report = await room.keeper.request("start", id=meta.id, spec=_spec(want))
+    except BaseException as failed:
         room.registry.drop(meta.id)
-        room.store.remove_soon([meta.id])
-        raise (to_error(failed) if isinstance(failed, Refused) else failed) from failed
+        if isinstance(failed, Refused):
+            raise to_error(failed) from failed
+        raise
     process = await room.supervisor.apply(process, report)
     if meta.deadline is not None:
         room.deadlines_changed.set()
     note("started", process=meta.id, pid=process.pid, session=meta.session)
     return process
-
-
-async def _recorded(room: Room, process: Process, recorded: asyncio.Future[None]) -> None:
-    """Wait for the record. Where it cannot be made, the command that was just let go is ended and forgotten."""
-    try:
-        await recorded
-    except HoldfastError:
-        await room.keeper.request("stop", id=process.id, by="", reason="killed", signal=9, grace=0)
-        await room.keeper.request("forget", id=process.id)
-        raise
 
 
 def _check_name(room: Room, meta: Meta) -> None:
