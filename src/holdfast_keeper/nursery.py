@@ -66,6 +66,8 @@ class Nursery:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             depot.send(self._line, {"group": group}, [theirs.fileno()])
+        except ConnectionError:
+            pass  # it was killed; the next one gets this order, too
         except OSError:
             ours.close()
             raise
