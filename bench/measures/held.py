@@ -13,8 +13,6 @@ from bench.run import Run
 from bench.series import Series
 
 KB = 1000.0
-#: Percent of a core that is as good as none: a wake-up every few seconds.
-NONE = 0.01
 #: Of keeper kills for each crowd.
 KILLS = 3
 #: Seconds after which what a burst of starts left to do has been done.
@@ -33,7 +31,7 @@ def measure(run: Run) -> list[Figure]:
     held = f"{run.scale.held:,} held"
     return [
         absolute("private memory per held idle process", memory, "kB", 300.0, 50.0),
-        absolute(f"idle CPU, {held}, of a core", idle, "%", 0.5, NONE),
+        absolute(f"idle CPU, {held}, of a core", idle, "%", 0.5, 0.0),
         absolute(f"re-adoption after SIGKILL of the keeper, {held}", adoption, "s", 1.0, 0.3),
     ]
 

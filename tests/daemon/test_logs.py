@@ -174,6 +174,18 @@ def test_what_was_dropped_is_counted_and_offsets_stay(hf: Client) -> None:
     assert tail == b"99998\n99999\n100000\n"
 
 
+def test_paging_goes_on_behind_a_dropped_head(hf: Client) -> None:
+    process = hf.run("seq 1 100000", log_cap=64 << 10)
+    hf.wait(process.id)
+    first = hf.inspect(process.id).dropped_bytes
+    page = hf.logs(process.id, offset=0, bytes=20, raw=True)
+    assert (page.start, page.end, len(page.data)) == (first, first + 20, 20)
+    kept, at = b"", 0
+    while data := (page := hf.logs(process.id, offset=at, bytes=10_000, raw=True)).data:
+        kept, at = kept + data, page.next_offset
+    assert kept.endswith(b"\n100000\n") and first + len(kept) == hf.inspect(process.id).output_bytes
+
+
 def test_a_long_log_is_streamed_whole(hf: Client) -> None:
     process = hf.run("head -c 20000000 /dev/zero | tr '\\0' 'x'")
     hf.wait(process.id, timeout=60)

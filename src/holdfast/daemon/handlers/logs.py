@@ -37,7 +37,8 @@ async def _stream(room: Room, call: Call, log: Log, process: Process, wanted: _W
     start, upto = await room.read(_range, log, wanted)
     if wanted.most is not None:
         upto = min(start + wanted.most, upto) if upto is not None else start + wanted.most
-    at, skipped = start, 0
+    at = start
+    skipped = max(0, start - wanted.offset) if wanted.offset is not None else 0
     async for chunk in output.pieces(room, log, process.id, wanted.stream, start, upto, wanted.follow):
         skipped += chunk.offset - at
         at = chunk.end
@@ -68,7 +69,8 @@ def _range(log: Log, wanted: _Wanted) -> tuple[int, int | None]:
     extent = log.extent()
     end = None if wanted.follow else extent.end
     if wanted.offset is not None:
-        return (wanted.offset if wanted.follow else min(wanted.offset, extent.end)), end
+        start = max(wanted.offset, extent.first)
+        return (start if wanted.follow else min(start, extent.end)), end
     if wanted.line is not None:
         start = lines.skip_lines(log, extent.first, wanted.line, extent.end)
         return start, end if wanted.lines is None else lines.skip_lines(log, start, wanted.lines, extent.end)
