@@ -55,7 +55,9 @@ def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:
         keeper.loop.unwatch(fd)
     state = bundle.State(hold.born, hold.stop, hold.exit, None)
     keeper.deposit(process_id, missing, hold.born["pid"])
-    keeper.hold(Hold(process_id, hold.directory, state, {**hold.fds, **missing}, keeper.quota))
+    whole = Hold(process_id, hold.directory, state, {**hold.fds, **missing}, keeper.quota)
+    keeper.tell({"fact": "adopted", "id": process_id, "report": whole.report()})
+    keeper.hold(whole)
 
 
 def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:

@@ -23,6 +23,7 @@ Requests
                                                                 left to hold the keeper and its anchor end, too
 
 Facts
+    adopted       id, report      a holder gave back what was missing of it
     ended         id, report      the exit is on disk and the output up to it in the log
     closed        id, report      nothing can write to the output any more; the bundle is complete and in done/
     trimmed       id, stream, first      the head of the log was dropped up to `first`

@@ -49,7 +49,7 @@ class Supervisor:
     def on_fact(self, fact: dict[str, Any]) -> None:
         """Take in what the keeper tells. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
-            case "ended" | "closed":
+            case "adopted" | "ended" | "closed":
                 self._chores.start(self.take(fact["report"]), fact["fact"])
             case "disk_full":
                 self._trouble(fact["id"], "disk_full")
