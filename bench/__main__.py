@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from bench import page
 from bench.child import child_command
@@ -26,6 +27,7 @@ def main() -> int:
     options = parse()
     scale = QUICK if options.quick else FULL
     figures: list[Figure] = []
+    where = machine()
     with open_peers(not options.no_peers) as peers:
         run = Run(scale, peers, child_command(), options.dir)
         for name in options.measures or MEASURES:
@@ -33,7 +35,7 @@ def main() -> int:
             figures += MEASURES[name](run)
     print(table(figures))
     if options.out:
-        keep(figures, options.out, scale._asdict())
+        keep(figures, options.out, scale._asdict(), where)
     return 1 if any(figure.verdict == "missed" for figure in figures) and not options.quick else 0
 
 
@@ -54,13 +56,13 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def keep(figures: list[Figure], directory: Path, scale: dict[str, float]) -> None:
+def keep(figures: list[Figure], directory: Path, scale: dict[str, Any], where: dict[str, Any]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document(figures, scale), indent=1, ensure_ascii=False)
+    text = json.dumps(document(figures, scale, where), indent=1, ensure_ascii=False)
     (directory / "latest.json").write_text(text + "\n", encoding="utf-8")
     (directory / "latest.svg").write_text(plot(figures), encoding="utf-8")
     if directory == RESULTS:
-        page.update(table(figures), machine())
+        page.update(table(figures), where)
     print(f"bench: written to {directory}/latest.json and latest.svg", file=sys.stderr)
 
 

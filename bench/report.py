@@ -24,16 +24,18 @@ def table(figures: list[Figure]) -> str:
     return "\n".join(lines)
 
 
-def document(figures: list[Figure], scale: dict[str, Any]) -> dict[str, Any]:
-    return {"machine": machine(), "scale": scale, "figures": [_as_json(figure) for figure in figures]}
+def document(figures: list[Figure], scale: dict[str, Any], machine: dict[str, Any]) -> dict[str, Any]:
+    return {"machine": machine, "scale": scale, "figures": [_as_json(figure) for figure in figures]}
 
 
 def machine() -> dict[str, Any]:
+    """What it is, and what else keeps it busy now."""
     return {
         "kernel": platform.release(),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

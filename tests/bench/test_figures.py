@@ -54,6 +54,6 @@ def test_every_figure_is_in_the_table_the_document_and_the_plot() -> None:
         Figure("only told", 3.0, "×"),
     ]
     assert all(figure.name in table(figures) for figure in figures)
-    assert [figure["verdict"] for figure in document(figures, {})["figures"]] == ["missed", "aim", "told"]
+    assert [figure["verdict"] for figure in document(figures, {}, {})["figures"]] == ["missed", "aim", "told"]
     texts = {node.text for node in ElementTree.fromstring(plot(figures)).iter() if node.text}
     assert {"slow <start>", "nothing lost"} <= texts
