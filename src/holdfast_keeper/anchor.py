@@ -19,6 +19,8 @@ from holdfast_keeper.place import Place
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
+#: What is deposited is safe with the kernel; to fetch it at once would only take a processor from the start it is for.
+_FETCH_PAUSE = 0.03
 
 
 def live(place: Place) -> None:
@@ -69,12 +71,15 @@ class _Watch:
         for fd in (wake, wakeup):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        poll = select.poll()
+        events = select.poll()
+        events.register(wake, select.POLLIN)
+        deposits = select.poll()
         for fd in (wake, self._line.fileno()):
-            poll.register(fd, select.POLLIN)
+            deposits.register(fd, select.POLLIN)
         self._reap()
         while self._status is None:
-            poll.poll()
+            deposits.poll()
+            events.poll(_FETCH_PAUSE * 1000)
             _empty(wake)
             self._take()
             self._reap()

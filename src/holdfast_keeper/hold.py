@@ -108,13 +108,27 @@ class Hold:
         return {"open": not journal.is_sealed, "accepted": journal.accepted, "consumed": journal.passed_on}
 
 
+def new_report(process_id: str, born: Slot) -> dict[str, Any]:
+    """The report of a command that has just begun, and of which nothing else is known."""
+    has_input = born["stdin"]
+    return {
+        "id": process_id,
+        "born": born,
+        "stop": None,
+        "exit": None,
+        "streams": {name: {"first": 0, "end": 0, "closed": False} for name in _stream_names(born)},
+        "stdin": {"open": True, "accepted": 0, "consumed": 0} if has_input else None,
+        "trouble": None,
+    }
+
+
 def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
     """The report of a bundle that is no longer held; None when there is no such bundle."""
     state = bundle.read_state(directory)
     if state is None or state.born is None:
         return None
     streams = {}
-    for name in ("out", "err") if state.born["split"] else ("out",):
+    for name in _stream_names(state.born):
         found = bundle.segments(directory, name)
         first = found[0].start if found else 0
         end = found[-1].start + found[-1].size if found else 0
@@ -128,6 +142,10 @@ def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
         "stdin": None,
         "trouble": None,
     }
+
+
+def _stream_names(born: Slot) -> tuple[str, ...]:
+    return ("out", "err") if born["split"] else ("out",)
 
 
 def tree_of(process_id: str, born: Slot) -> Tree:

@@ -27,6 +27,9 @@ _F_SETPIPE_SZ = 1031
 _F_GETPIPE_SZ = 1032
 
 _SYS_CLONE3 = 435
+_SYS_CLOSE_RANGE = 436
+_CLOSE_RANGE_UNSHARE = 2
+_MAX_FD = 0xFFFF_FFFF
 _CLONE_INTO_CGROUP = 0x2_0000_0000
 _CLONE_PARENT = 0x8000
 
@@ -102,6 +105,15 @@ def _clone3(flags: int, group: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return pid
+
+
+def keep_only(fd: int) -> bool:
+    """Give the calling thread descriptors of its own, this one and no other; False where that cannot be had."""
+
+    def close_range(first: int, last: int) -> bool:
+        return bool(_libc.syscall(_SYS_CLOSE_RANGE, first, ctypes.c_uint(last), _CLOSE_RANGE_UNSHARE) == 0)
+
+    return close_range(fd + 1, _MAX_FD) and (fd == 0 or close_range(0, fd - 1))
 
 
 _boot_id = ""

@@ -42,6 +42,15 @@ class Nest:
         self._open.append(self._state)
         _write(self._state, b" " * bundle.STATE_SIZE)
 
+    def settle(self, spare: Spare) -> None:
+        """Give the spare what nearly every command writes to. Raises OSError when it is no more."""
+        # Read-write, so that a moment without a reader is no SIGPIPE for the command.
+        out = os.open(f"{self.directory}/{bundle.FIFO['out']}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            spare.settle(out)
+        finally:
+            os.close(out)
+
     def write_spec(self, spec: Spec) -> None:
         _write(self._spec, json.dumps(spec).encode())
 

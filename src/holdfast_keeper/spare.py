@@ -21,6 +21,7 @@ import termios
 from typing import NoReturn
 
 from holdfast_keeper import bundle, depot, groups, kernel, points
+from holdfast_keeper.witness import Witness
 
 #: A spare that fails says so in one datagram; one that runs the command says nothing more.
 _REPORT_SIZE = 4096
@@ -37,6 +38,10 @@ class Spare:
         self.start = start
         self.conversation = conversation
         self.group = group
+
+    def settle(self, out: int) -> None:
+        """Give it the output that it will write to, unless it gets a terminal. Raises OSError when it is no more."""
+        socket.send_fds(self.conversation, [b"out"], [out])
 
     def become(self, directory: str, terminal: int | None) -> None:
         """Let it run the command of this bundle, on this terminal. Raises OSError when the spare is no more."""
@@ -81,10 +86,13 @@ def live(conversation: socket.socket, group: str | None, file_limit: tuple[int, 
             resource.setrlimit(resource.RLIMIT_NOFILE, file_limit)
         if group is not None:
             groups.join(group)
+        witness = Witness(conversation)
         _rehearse()
+        _, outs = depot.receive_raw(conversation)
+        _take_usual_streams(*outs)
         directory, fds = depot.receive_raw(conversation)
         if directory:
-            _become(conversation, os.fsdecode(directory), *fds)
+            _become(witness, os.fsdecode(directory), *fds)
     except BaseException as unexpected:  # noqa: BLE001 - whatever it is, it must not return into the keeper's stack
         with contextlib.suppress(OSError):
             conversation.send(_report("setup", unexpected))
@@ -97,12 +105,11 @@ def close_all_but(kept: int) -> None:
     os.closerange(kept + 1, _MAX_FD)
 
 
-def _become(conversation: socket.socket, directory: str, terminal: int | None = None) -> None:
+def _become(witness: Witness, directory: str, terminal: int | None = None) -> None:
     stage = "setup"
     claimed = False
     try:
-        with open(f"{directory}/{bundle.SPEC}", "rb") as file:
-            spec = json.load(file)
+        spec = json.loads(_read(f"{directory}/{bundle.SPEC}"))
         stage = "terminal" if terminal is not None else "setup"
         _take_streams(directory, spec, terminal)
         stage = "cwd"
@@ -113,37 +120,60 @@ def _become(conversation: socket.socket, directory: str, terminal: int | None = 
         points.reach("spare-ready")
         os.rename(f"{directory}/{bundle.pending(os.getpid())}", f"{directory}/{bundle.STATE}")
         claimed = True
+        witness.leave_line()
         os.execve(program, spec["argv"], spec["env"])
-    except (OSError, ValueError) as failed:
+    except (OSError, ValueError, TypeError) as failed:
         if claimed:
             os.rename(f"{directory}/{bundle.STATE}", f"{directory}/void")
-        conversation.send(_report(stage, failed))
+        witness.say(_report(stage, failed))
 
 
 def _rehearse() -> None:
     """Go through the motions once: pages that the keeper and the spare share are copied now and not during a start."""
-    spec = json.loads(json.dumps({"argv": ["sh"], "env": dict(os.environ), "pty": False, "split": False}))
+    spec = {"argv": ["sh"], "env": {f"VARIABLE_{number}": "x" * 50 for number in range(100)}, "pty": False}
+    json.loads(json.dumps(spec).encode())
     with contextlib.suppress(OSError):
-        _find_program(spec["argv"][0], {"PATH": "/nowhere:/bin"})
-        with open(os.devnull, "rb") as file:
-            file.read()
+        _find_program("sh", {"PATH": "/nowhere:/bin"})
+        _read(os.devnull)
+        for number in range(3):
+            os.dup2(number, number, inheritable=True)
         os.close(os.open(os.devnull, os.O_RDWR))
         os.umask(os.umask(0o077))
-        os.rename("/nowhere/a", "/nowhere/b")
+        os.chdir(os.getcwd())
+        os.rename(f"{os.devnull}/{bundle.pending(os.getpid())}", f"{os.devnull}/{bundle.STATE}")
 
 
 def _take_streams(directory: str, spec: dict[str, object], terminal: int | None) -> None:
+    """Where they are not the usual ones."""
     if terminal is not None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-        streams = (terminal, terminal, terminal)
-    else:
-        # Read-write, so that a moment without a reader is no SIGPIPE for the command.
-        out = os.open(f"{directory}/{bundle.FIFO['out']}", os.O_RDWR)
-        err = os.open(f"{directory}/{bundle.FIFO['err']}", os.O_RDWR) if spec["split"] else out
-        source = f"{directory}/{bundle.STDIN}" if spec["stdin"] else os.devnull
-        streams = (os.open(source, os.O_RDONLY), out, err)
-    for number, fd in enumerate(streams):
-        os.dup2(fd, number, inheritable=True)
+        for number in range(3):
+            os.dup2(terminal, number, inheritable=True)
+        return
+    if spec["stdin"]:
+        _open_as(0, f"{directory}/{bundle.STDIN}", os.O_RDONLY)
+    if spec["split"]:
+        _open_as(2, f"{directory}/{bundle.FIFO['err']}", os.O_RDWR)
+
+
+def _take_usual_streams(*outs: int) -> None:
+    """No input, and one output for both."""
+    _open_as(0, os.devnull, os.O_RDONLY)
+    for out in outs:
+        os.dup2(out, 1, inheritable=True)
+        os.dup2(out, 2, inheritable=True)
+        os.close(out)
+
+
+def _open_as(number: int, path: str, flags: int) -> None:
+    fd = os.open(path, flags)
+    os.dup2(fd, number, inheritable=True)
+    os.close(fd)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _find_program(name: str, env: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast_keeper import bundle, points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.depot import Descriptors
-from holdfast_keeper.hold import Hold
+from holdfast_keeper.hold import Hold, new_report
 from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.loop import READ
 from holdfast_keeper.nursery import Nursery
@@ -130,6 +130,7 @@ class Starter:
         self._nest_count += 1
         try:
             pair = _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
+            pair.nest.settle(spare)
         except OSError as failed:
             spare.dismiss()
             self._no_spare(failed)
@@ -192,12 +193,11 @@ class Starter:
         launch = attempt.launch
         launch.started()
         points.reach("start-seen")
-        state = bundle.State(launch.born, None, None, None)
-        hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True)
-        report = hold.report()
+        report = new_report(launch.id, launch.born)
         for connection, rid in attempt.wish.askers:
             connection.answer(rid, report)
-        self._keeper.hold(hold)
+        state = bundle.State(launch.born, None, None, None)
+        self._keeper.hold(Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True))
 
     def _withdraw(self, launch: Launch) -> None:
         """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""

@@ -60,9 +60,9 @@ def test_meta_survives_json_and_ignores_what_a_newer_release_added() -> None:
 def test_a_row_that_makes_no_sense_counts_as_missing(tmp_path: Path) -> None:
     connection, _ = open_db(str(tmp_path / "store.db"))
     good = process(1)
-    processes.apply(connection, good.id, processes.to_row(good))
+    processes.apply(connection, good.id, good)
     for number, (meta, state) in enumerate([("{", "{}"), ("{}", "{}"), ("[]", "[]"), ("{}", '{"is":"dancing"}')]):
         row = (f"proc_{number:012x}ff", "s", meta, state, "{}")
-        processes.apply(connection, process(2).id, row)
+        connection.execute("INSERT INTO processes (id, session, meta, state, marks) VALUES (?, ?, ?, ?, ?)", row)
     assert [one.id for one in processes.load(connection)] == [good.id]
     connection.close()

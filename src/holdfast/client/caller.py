@@ -33,10 +33,11 @@ def directory() -> tuple[str, tuple[str, ...]]:
 def umask() -> int:
     """The umask, read without setting it: other threads may be making files."""
     try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                if line.startswith("Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
-    return 0o022
+        status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            beginning = os.read(status, 256)
+        finally:
+            os.close(status)
+        return int(beginning.partition(b"\nUmask:")[2].split(None, 1)[0], 8)
+    except (OSError, IndexError):
+        return 0o022

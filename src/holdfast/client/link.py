@@ -37,6 +37,8 @@ class Link:
     def __init__(self, sock: _socket.socket, session: str | None) -> None:
         self._sock = sock
         self._conversation = Conversation()
+        self._poll = select.poll()
+        self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that nobody waits for.
         self.is_usable = True
         self.daemon = self._greet(session)
@@ -114,9 +116,7 @@ class Link:
         return LinkCut(f"the link to the daemon was cut: {why}")
 
     def _is_readable(self, timeout: float) -> bool:
-        poll = select.poll()
-        poll.register(self._sock.fileno(), select.POLLIN)
-        return bool(poll.poll(timeout * 1000))
+        return bool(self._poll.poll(timeout * 1000))
 
 
 def open_link(paths: Paths, session: str | None) -> Link:

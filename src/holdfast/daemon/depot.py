@@ -19,6 +19,8 @@ _HEADER_SIZE = 4096
 _MOST_AT_ONCE = 16
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 1.0
+#: What is deposited is safe with the kernel; to fetch it at once would only take time from the start it is for.
+_FETCH_PAUSE = 0.03
 
 Descriptors = dict[str, int]
 
@@ -84,29 +86,28 @@ class Depot:
         return True
 
     async def _listen(self, sock: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        cut: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(sock, self._readable, sock, cut)
-        try:
-            await cut
-        finally:
-            loop.remove_reader(sock)
+        """Take what is deposited, until the line is cut."""
+        while True:
+            await _readable(sock)
+            await asyncio.sleep(_FETCH_PAUSE)
+            with contextlib.suppress(BlockingIOError):
+                while self._fetch(sock):  # noqa: ASYNC110 - nothing is awaited here, others get their turn
+                    await asyncio.sleep(0)
+                return
 
-    def _readable(self, sock: socket.socket, cut: asyncio.Future[None]) -> None:
+    def _fetch(self, sock: socket.socket) -> bool:
+        """Take the next deposit; whether the line is still there. Raises BlockingIOError when there is none."""
         try:
             data, fds, flags, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data, fds, flags = b"", [], 0
+        except ConnectionError:
+            return False
         for fd in fds:
             os.set_inheritable(fd, False)  # recv_fds does not see to it
         if flags & socket.MSG_CTRUNC:
             note("descriptors-refused", why="no room for more open files")
         if data:
             self._take(json.loads(data), list(fds))
-        else:
-            _set(cut)
+        return bool(data)
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:
         if header["op"] == "hold":
@@ -123,6 +124,16 @@ async def _send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> 
             return
         except BlockingIOError:
             await _writable(sock)
+
+
+async def _readable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(sock, _set, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(sock)
 
 
 async def _writable(sock: socket.socket) -> None:

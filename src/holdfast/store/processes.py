@@ -32,12 +32,12 @@ _STATE_NAMES = {kind: name for name, kind in _STATES.items()}
 _OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
 
 
-def apply(connection: sqlite3.Connection, process_id: ProcessId, row: Row | None) -> None:
-    """Write a row over whatever was there; None takes it away."""
-    if row is None:
+def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Process | None) -> None:
+    """Write its row over whatever was there; None takes it away."""
+    if process is None:
         connection.execute("DELETE FROM processes WHERE id = ?", (process_id,))
     else:
-        connection.execute(_PUT, row)
+        connection.execute(_PUT, to_row(process))
 
 
 def load(connection: sqlite3.Connection) -> list[Process]:

@@ -13,6 +13,9 @@ from holdfast.model.process import Process
 from holdfast.store import db, processes
 from holdfast.store.writer import Change, Writer
 
+#: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
+_LINGER = 0.25
+
 
 class Opened(NamedTuple):
     store: Store
@@ -40,6 +43,7 @@ class Store:
         self._loop = asyncio.get_running_loop()
         self._on_trouble = on_trouble
         self._writer = Writer(connection, self._trouble)
+        self._flush: asyncio.TimerHandle | None = None
 
     async def save(self, process: Process) -> None:
         """On disk when it returns. Raises DiskFull, and then nothing was changed."""
@@ -47,7 +51,7 @@ class Store:
 
     def begin_save(self, process: Process) -> asyncio.Future[None]:
         """As save, for a caller who has something else to do meanwhile."""
-        return self._commit([Change(process.id, processes.to_row(process))])
+        return self._commit([Change(process.id, process)])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
@@ -55,15 +59,26 @@ class Store:
 
     def save_soon(self, process: Process) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
-        self._writer.put_later([Change(process.id, processes.to_row(process))])
+        self._put_later([Change(process.id, process)])
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""
-        self._writer.put_later([Change(process_id, None) for process_id in ids])
+        self._put_later([Change(process_id, None) for process_id in ids])
 
     async def close(self) -> None:
         """Writes what is left, once, and closes the file."""
+        if self._flush is not None:
+            self._flush.cancel()
         await asyncio.to_thread(self._writer.close)
+
+    def _put_later(self, changes: list[Change]) -> None:
+        self._writer.put_later(changes)
+        if self._flush is None:
+            self._flush = self._loop.call_later(_LINGER, self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush = None
+        self._writer.flush()
 
     def _commit(self, changes: list[Change]) -> asyncio.Future[None]:
         done: asyncio.Future[None] = self._loop.create_future()

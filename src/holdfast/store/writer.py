@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
 from holdfast.store import db, processes
-from holdfast.store.processes import Row
 
-#: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
-_LINGER = 0.25
 #: Between two attempts at what could not be written.
 _RETRY = 2.0
 #: Without commits for that long, the log is folded into the file.
@@ -28,7 +26,7 @@ Failures = dict[ProcessId, HoldfastError]
 
 class Change(NamedTuple):
     process_id: ProcessId
-    row: Row | None
+    process: Process | None
     """None: the row goes."""
 
 
@@ -68,11 +66,14 @@ class Writer:
             return self._wake.notify()
 
     def put_later(self, changes: list[Change]) -> None:
+        """To go along with what somebody waits for, or with the next `flush`. Wakes nobody."""
         with self._wake:
             self._want(changes, again=True)
-            if self._due == _NEVER:
-                self._due = time.monotonic() + _LINGER
-                self._wake.notify()
+
+    def flush(self) -> None:
+        with self._wake:
+            self._due = 0.0
+            self._wake.notify()
 
     def close(self) -> None:
         """Writes what is left, once, and ends the thread."""
@@ -130,7 +131,7 @@ class Writer:
         try:
             with db.transaction(self._connection):
                 for change in changes:
-                    processes.apply(self._connection, change.process_id, change.row)
+                    processes.apply(self._connection, change.process_id, change.process)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
                 return DiskFull("no room to record the process")

@@ -90,8 +90,12 @@ async def _start(room: Room, want: Wanted) -> Process:
     process = await room.supervisor.apply(process, report)
     if meta.deadline is not None:
         room.deadlines_changed.set()
-    note("started", process=meta.id, pid=process.pid, session=meta.session)
+    asyncio.get_running_loop().call_soon(_note_start, process)  # whoever waits for the answer need not wait for this
     return process
+
+
+def _note_start(process: Process) -> None:
+    note("started", process=process.id, pid=process.pid, session=process.meta.session)
 
 
 def _check_name(room: Room, meta: Meta) -> None:
