@@ -93,8 +93,11 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) ->
     def children() -> int:
         return len(Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split())
 
+    def nests() -> int:
+        return sum("/pending-" in os.path.realpath(fd) for fd in Path(f"/proc/{family.keeper}/fd").iterdir())
+
     def descriptors_at_rest() -> int:
-        eventually(lambda: children() == 4)  # the spares and where they come from
+        eventually(lambda: children() == 4 and nests() == 3)  # the spares and where they come from
         return len(os.listdir(f"/proc/{family.keeper}/fd")) + len(os.listdir(f"/proc/{family.anchor}/fd"))
 
     def round_of(name: str) -> None:
@@ -103,8 +106,8 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) ->
         for count in range(40):
             family.complete(f"proc_{name}{count}")
 
-    round_of("a")
     before = descriptors_at_rest()
+    round_of("a")
     round_of("b")
     eventually(lambda: descriptors_at_rest() == before)
 

@@ -37,12 +37,23 @@ class Recovery:
         self._chores = chores
         self._boot_id = boot_id()
         self._compared = asyncio.Event()
+        self._one_by_one = asyncio.Lock()
+        #: Facts that came after a hello that is still being compared; None when there is no such.
+        self._held_back: list[Message] | None = None
 
     def on_hello(self, hello: Message) -> None:
         """Lay the keeper's hello beside the registry. What the registry knows is looked at now, before it changes."""
         open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
-        self._chores.start(self._compare(hello["live"], known), "compare")
+        self._held_back = []  # what an earlier keeper told is in this hello, too
+        self._chores.start(self._compare(hello["live"], known, self._held_back), "compare")
+
+    def on_fact(self, fact: Message) -> None:
+        """Let a fact count after the hello that came before it, which may take longer."""
+        if self._held_back is not None:
+            self._held_back.append(fact)
+        else:
+            self._supervisor.on_fact(fact)
 
     async def complete(self, budget: float) -> None:
         """When everything is as the keeper and the bundles say; after the budget, as far as is known."""
@@ -53,7 +64,18 @@ class Recovery:
         except TimeoutError:
             note("recovery-incomplete")
 
-    async def _compare(self, live: list[Report], known: list[ProcessId]) -> None:
+    async def _compare(self, live: list[Report], known: list[ProcessId], later: list[Message]) -> None:
+        """Take a hello in, then the facts that came after it."""
+        try:
+            async with self._one_by_one:
+                await self._take_hello(live, known)
+        finally:
+            if self._held_back is later:
+                self._held_back = None
+            for fact in later:
+                self._supervisor.on_fact(fact)
+
+    async def _take_hello(self, live: list[Report], known: list[ProcessId]) -> None:
         """`known` lived or were written to, and were not just being started, when the keeper said hello.
 
         If it does not tell of them, they are over or lost.

@@ -56,7 +56,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     try:
         room.chores.start(room.login.refresh(), "login environment")
         vital = [
-            room.chores.start(room.keeper.run(on_hello, room.supervisor.on_fact), "keeper"),
+            room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
             room.chores.start(room.depot.run(), "depot"),
         ]
         # Nobody is served before the true state of the processes is known.
