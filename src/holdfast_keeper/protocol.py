@@ -9,8 +9,9 @@ Requests
     hello         version; log_total (bytes or null), revive (argv or null)
                   -> version, pid, anchor_pid, cgroup (path or null), live: [bundle report]
     start         id, spec (see SPEC_FIELDS)                 -> bundle report
-    rerun         id, run, streak, cols, rows                -> bundle report; runs it again as run `run` (the first was 0), which
-                                                                must be the next; the same run again answers the same
+    rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
+                                                                must be the next; the same run again answers the same. After
+                                                                a late stop it is refused (`stopped`), unless despite_stop
     report        id                                         -> bundle report
     stop          id, by, reason, signal, grace, quiet, late -> forced, survivors, report; answered when the tree is gone.
                                                                 quiet: seconds before the first signal; late: recorded also

@@ -31,6 +31,8 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
         raise Refusal("bad_value", f"the last run of {process_id} was {last}, so the next cannot be {run}")
     if report["exit"] is None:
         raise Refusal("not_now", f"{process_id} still runs")
+    if (report["stop"] or {}).get("late") and not message.get("despite_stop"):
+        raise Refusal("stopped", f"{process_id} was to be run no more")
     if process_id in keeper.holds:
         _lay_to_rest(keeper, keeper.holds[process_id])
     spec = _spec(keeper, message)
