@@ -97,7 +97,7 @@ def test_an_end_during_it_was_asked_for_and_is_not_followed_by_a_restart(hf: Cli
 
 
 def test_a_crash_of_the_daemon_during_it_does_not_stop_the_end(hf: Client, tmp_path: Path) -> None:
-    process = hf.run(POLITE, cwd=tmp_path, stop_cmd="touch told; sleep 60")
+    process = hf.run(POLITE, cwd=tmp_path, stop_cmd="touch told; sleep 2")
     hf.wait(process.id, until="output", after=0, timeout=10)
     link = hf.open_link()
     link.ask("kill", {"processes": [process.id], "grace": 1.0})

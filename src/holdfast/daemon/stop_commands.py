@@ -14,7 +14,7 @@ from holdfast.daemon.chores import Chores
 from holdfast.daemon.logbook import note
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Running
+from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import Process
 from holdfast.settings import Settings
 from holdfast_keeper import bundle
@@ -30,20 +30,26 @@ class StopCommands:
         self._chores = chores
         self._settings = settings
         self._under_way: dict[ProcessId, asyncio.Task[None]] = {}
+        #: In which run they were told last.
+        self._told: dict[ProcessId, int] = {}
 
     def concerns(self, process: Process) -> bool:
         """Whether there is something to run, or to wait for, before the process is signalled."""
-        if process.id in self._under_way:
-            return True
-        return process.meta.stop_cmd is not None and isinstance(process.state, Running)
+        if process.meta.stop_cmd is None or not isinstance(process.state, (Running, Stopping)):
+            return False
+        return process.id in self._under_way or self._told.get(process.id) != process.run
 
     def begin(self, process: Process, limit: float) -> asyncio.Task[None]:
         """Run it for at most `limit` seconds, or join who runs it already. Never fails: what goes wrong is logged."""
         task = self._under_way.get(process.id)
         if task is None:
+            self._told[process.id] = process.run
             task = self._under_way[process.id] = self._chores.start(self._run(process, limit), "stop_cmd")
             task.add_done_callback(lambda _: self._under_way.pop(process.id, None))
         return task
+
+    def forget(self, process_id: ProcessId) -> None:
+        self._told.pop(process_id, None)
 
     async def _run(self, process: Process, limit: float) -> None:
         try:
