@@ -12,7 +12,7 @@ from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.control import Connection
 from holdfast_keeper.flow import OutputWaiter
 from holdfast_keeper.hold import Hold, tree_of
-from holdfast_keeper.reruns import Refusal
+from holdfast_keeper.reruns import NotYet, Refusal
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 _END_OF_FILE = b"\x04"
 _NOT_YET_PAUSE = 0.01
-
-
-class NotYet(Exception):
-    """Too early to say: the request is looked at again."""
 
 
 def serve(keeper: Keeper, connection: Connection, message: Message) -> None:

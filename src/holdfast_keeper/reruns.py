@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
 
+class NotYet(Exception):
+    """Too early to say: the request is looked at again."""
+
+
 class Refusal(Exception):
     """A request that cannot be granted: code and text of the answer."""
 
 
 def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> dict[str, Any] | None:
-    """Run it again as run `run`; the report when it runs, at once if it is that run already. Raises Refusal."""
+    """Run it again as run `run`; answered when it runs, at once if it is that run already. Raises Refusal or NotYet."""
     process_id, run, streak = message["id"], int(message["run"]), int(message.get("streak") or 0)
     report = keeper.report(process_id)
     if report is None:
@@ -33,6 +37,8 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
         raise Refusal("not_now", f"{process_id} still runs")
     if (report["stop"] or {}).get("late") and not message.get("despite_stop"):
         raise Refusal("stopped", f"{process_id} was to be run no more")
+    if keeper.stopper.is_ending(process_id):
+        raise NotYet  # without cgroups, what ends the last run could take the next one for a part of it
     if process_id in keeper.holds:
         _lay_to_rest(keeper, keeper.holds[process_id])
     spec = _spec(keeper, message)

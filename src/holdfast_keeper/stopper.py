@@ -26,6 +26,9 @@ class Stopper:
     def is_busy(self) -> bool:
         return bool(self._ends)
 
+    def is_ending(self, process_id: str) -> bool:
+        return process_id in self._ends
+
     def stop(self, asker: Asker, process_id: str, stop: dict[str, Any], late: bool = False) -> bool:
         """End a tree; the asker is answered when it is gone. False when there is no such process.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, NotNow, StdinFull
 from tests.daemon.acting import ask, is_alive, kill_daemon, kill_keeper, log_text
@@ -23,6 +24,16 @@ def times(directory: Path) -> int:
         return int((directory / "times").read_text() or 0)
     except FileNotFoundError:
         return 0
+
+
+def until_waiting(hf: Client, process_id: str, run: int = 0) -> Process:
+    """The process once it is between this run and the next."""
+
+    def waiting() -> Process | None:
+        now = hf.inspect(process_id)
+        return now if now.restart_at is not None and now.restarts == run else None
+
+    return eventually(waiting)
 
 
 def test_a_crash_loop_backs_off_gives_up_and_says_so_once(hf: Client, home: Path, tmp_path: Path) -> None:
@@ -46,7 +57,7 @@ def test_a_success_ends_it_and_some_codes_are_one(hf: Client, tmp_path: Path) ->
 
 def test_between_two_runs_it_lives_without_a_pid(hf: Client) -> None:
     process = hf.run("echo once; exit 3", restart="always", restart_delay=60.0, name="web", deadline=1000.0)
-    waiting = eventually(lambda: (now := hf.inspect("web")).restart_at and now)
+    waiting = until_waiting(hf, process.id)
     assert (waiting.status, waiting.pid, waiting.reason, waiting.exit_code) == ("running", None, None, None)
     assert waiting.deadline_at is None
     assert [found.id for found in hf.ps()] == [process.id]
@@ -102,7 +113,7 @@ def test_a_deadline_counts_per_run(hf: Client, tmp_path: Path) -> None:
 def test_a_crash_of_the_daemon_during_the_pause_changes_nothing(hf: Client, tmp_path: Path) -> None:
     process = hf.run(COUNTING, cwd=tmp_path, restart="on-failure", restart_limit=2, restart_delay=0.4)
     for run in (0, 1):
-        eventually(lambda run=run: (now := hf.inspect(process.id)).restart_at and now.restarts == run)
+        until_waiting(hf, process.id, run)
         kill_daemon(hf)
     ended = hf.wait(process.id, timeout=20)
     assert (ended.exit_code, ended.restarts, ended.gave_up, times(tmp_path)) == (3, 2, True, 3)
@@ -189,7 +200,7 @@ def test_a_killed_one_can_be_run_again_by_hand(hf: Client) -> None:
 
 def test_a_waiting_one_need_not_wait(hf: Client, tmp_path: Path) -> None:
     process = hf.run(COUNTING, cwd=tmp_path, restart="always", restart_delay=60.0)
-    eventually(lambda: hf.inspect(process.id).restart_at)
+    until_waiting(hf, process.id)
     hf.restart(process.id)
     eventually(lambda: times(tmp_path) == 2)
     eventually(lambda: hf.inspect(process.id).restart_at)
@@ -274,8 +285,8 @@ def test_a_restart_survives_a_crash_of_the_daemon(hf: Client, tmp_path: Path) ->
     eventually(lambda: hf.inspect(process.id).killed_by == "tests")
     kill_daemon(hf)
     link.close()
-    again = eventually(lambda: (now := hf.inspect(process.id)).restarts == 1 and now)
-    assert again.status == "running"
+    eventually(lambda: hf.inspect(process.id).restarts == 1)
+    assert hf.inspect(process.id).status == "running"
     hf.kill(process.id, grace=0.1)
 
 

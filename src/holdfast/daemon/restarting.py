@@ -13,7 +13,7 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Room
-from holdfast.errors import HoldfastError, NotFound, NotNow
+from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
@@ -100,6 +100,9 @@ async def _again(room: Room, process: Process, despite_stop: bool = False) -> Pr
         raise to_error(refused) from refused
     except NotNow:
         await _failed(room, process)
+        raise
+    except Unreachable:
+        room.supervisor.restarts_changed.set()  # it waits on, and is tried again
         raise
     room.inputs.forget(process.id)
     process = await room.supervisor.apply(process, report)
