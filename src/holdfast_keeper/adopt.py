@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast_keeper import bundle
-from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.depot import Descriptors, Store
 from holdfast_keeper.hold import Hold, reopen
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 OFFER_TIME = 3.0
 
 
-def adopt_everything(keeper: Keeper, inherited: dict[str, Descriptors]) -> None:
+def adopt_everything(keeper: Keeper, inherited: Store) -> None:
     """Hold every command that a predecessor held. Nothing is started again."""
     for process_id in os.listdir(f"{keeper.place.directory}/{bundle.LIVE}"):
-        fds = inherited.pop(process_id, {})
-        keeper.safely(process_id, partial(_adopt, keeper, process_id, fds))
-    for process_id, fds in inherited.items():
+        fds, pid = inherited.held.pop(process_id, {}), inherited.pid_of.get(process_id)
+        keeper.safely(process_id, partial(_adopt, keeper, process_id, fds, pid))
+    for process_id, fds in inherited.held.items():
         _let_go(keeper, process_id, fds)
 
 
@@ -37,11 +37,11 @@ def may_be_offered(hold: Hold) -> bool:
     )
 
 
-def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:
+def take_back(keeper: Keeper, process_id: str, offered: Descriptors, pid: int | None) -> None:
     """A living holder offers what died with our predecessors; what we have already is not needed twice."""
     hold = keeper.holds.get(process_id)
     missing = {}
-    if hold is not None and hold.exit is None:
+    if hold is not None and hold.exit is None and pid in (None, hold.born["pid"]):
         missing = {name: fd for name, fd in offered.items() if name not in hold.fds}
     for name, fd in offered.items():
         if name not in missing:
@@ -60,15 +60,18 @@ def take_back(keeper: Keeper, process_id: str, offered: Descriptors) -> None:
     keeper.hold(whole)
 
 
-def _adopt(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
+def _adopt(keeper: Keeper, process_id: str, fds: Descriptors, pid: int | None) -> None:
     directory = keeper.place.live(process_id)
-    if not _was_let_go(directory):
+    if not _was_let_go(directory) and not bundle.bring_back_state(directory):
         bundle.remove(directory)
         _let_go(keeper, process_id, fds)
         return
     state = bundle.read_state(directory)
     if state is None or state.born is None:
         raise ValueError("a state file that says nothing")
+    if pid not in (None, state.born["pid"]):  # of the next run, which came to nothing, or of the one before
+        _let_go(keeper, process_id, fds)
+        fds = {}
     inherited = set(fds)
     reopen(directory, state.born, fds)
     opened = {name: fd for name, fd in fds.items() if name not in inherited}

@@ -5,6 +5,7 @@
         spec.json         what was asked for (0600: it holds the environment)
         pending-<pid>     the state file before the command was let go, named for the process that may become it
         state             the same file, renamed by that process itself just before exec
+        state.<run>       what `state` was in the run before this one
         in.fifo out.fifo err.fifo
         out.<offset>      log segments, named by the offset of their first byte
         err.<offset>      likewise, when the streams are kept apart
@@ -60,6 +61,30 @@ def void_pending(directory: str) -> None:
                 os.rename(f"{directory}/{name}", f"{directory}/void")
             except FileNotFoundError:
                 continue  # claimed at this very moment
+
+
+def part_with_state(directory: str, run: int) -> None:
+    """Put the state of a run that is over aside, so that the next one can be claimed. Only the newest is kept."""
+    before = _past_runs(directory)
+    os.rename(f"{directory}/{STATE}", f"{directory}/{STATE}.{run}")
+    for other in before:
+        if other != run:
+            unlink(f"{directory}/{STATE}.{other}")
+
+
+def bring_back_state(directory: str) -> bool:
+    """Undo `part_with_state` in a bundle whose next run never was let go; whether there was a run before it."""
+    unlink(f"{directory}/void")
+    runs = _past_runs(directory)
+    if runs:
+        os.rename(f"{directory}/{STATE}.{runs[-1]}", f"{directory}/{STATE}")
+    return bool(runs)
+
+
+def _past_runs(directory: str) -> list[int]:
+    prefix = f"{STATE}."
+    names = (name.removeprefix(prefix) for name in os.listdir(directory) if name.startswith(prefix))
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def encode_slot(value: Slot) -> bytes:

@@ -3,9 +3,10 @@
 One datagram is a JSON header and the descriptors it names. Once it is sent the kernel has them, even if sender and
 receiver die before it is read.
 
-    keeper -> holder   {"op": "hold", "id", "names"} + descriptors; to the anchor also "pid"
+    keeper -> holder   {"op": "hold", "id", "names", "pid"} + descriptors; with another pid, it is another run
                        {"op": "drop", "id", "names" (null: all of them)}
-    daemon -> keeper   {"op": "offer", "id", "names"} + descriptors, for each process it holds, then {"op": "offered"}
+    daemon -> keeper   {"op": "offer", "id", "names", "pid"} + descriptors, for each process that it holds,
+                       then {"op": "offered"}
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ class Store:
     def __init__(self) -> None:
         self.held: dict[str, Descriptors] = {}
         self.by_pid: dict[int, str] = {}
-        self._pid_of: dict[str, int] = {}
+        self.pid_of: dict[str, int] = {}
 
     def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
         if pid is not None:
-            self.by_pid.pop(self._pid_of.get(process_id, 0), None)
+            if self.pid_of.get(process_id, pid) != pid:
+                self.drop(process_id, None)  # of a run that is over
             self.by_pid[pid] = process_id
-            self._pid_of[process_id] = pid
+            self.pid_of[process_id] = pid
         mine = self.held.setdefault(process_id, {})
         for name, fd in zip(names, fds, strict=False):  # at the limit of open files some do not arrive
             if name in mine:
@@ -70,8 +72,8 @@ class Store:
             fd = mine.pop(name, None)
             if fd is not None:
                 os.close(fd)
-        if names is None and process_id in self._pid_of:
-            self.by_pid.pop(self._pid_of.pop(process_id), None)
+        if names is None and process_id in self.pid_of:
+            self.by_pid.pop(self.pid_of.pop(process_id), None)
         if not mine:
             self.held.pop(process_id, None)
 

@@ -51,7 +51,7 @@ class Keeper:
         self.flow = Flow(self)
         self.ends = Ends(self)
         self.revival = Revival(self)
-        self._inherited = store.held
+        self._inherited = store
         self._anchor = depot.Holder(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._depots: list[depot.Holder] = []
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
@@ -93,7 +93,14 @@ class Keeper:
     def report(self, process_id: str) -> dict[str, Any] | None:
         """What is known of a process, held or not; None when nothing is."""
         hold = self.holds.get(process_id)
-        return hold.report() if hold is not None else finished_report(process_id, self.place.done(process_id))
+        if hold is not None:
+            return hold.report()
+        before = self.starter.report_before(process_id)
+        return before if before is not None else self._finished_report(process_id)
+
+    def _finished_report(self, process_id: str) -> dict[str, Any] | None:
+        directory = bundle.find(self.place.directory, process_id)
+        return finished_report(process_id, directory) if directory is not None else None
 
     def tell(self, fact: dict[str, Any]) -> None:
         for connection in list(self.connections):
@@ -104,7 +111,7 @@ class Keeper:
         """Into the hands of everyone who holds; once this returns no single death takes them away."""
         self._anchor.hold(process_id, fds, pid=pid)
         for holder in self._depots:
-            holder.hold(process_id, fds)
+            holder.hold(process_id, fds, pid=pid)
 
     def withdraw(self, process_id: str, names: list[str] | None = None) -> None:
         for holder in (self._anchor, *self._depots):
@@ -192,7 +199,7 @@ class Keeper:
         def message(header: dict[str, Any], fds: list[int]) -> None:
             if header["op"] == "offer":
                 offered.add(header["id"])
-                adopt.take_back(self, header["id"], dict(zip(header["names"], fds, strict=True)))
+                adopt.take_back(self, header["id"], dict(zip(header["names"], fds, strict=True)), header.get("pid"))
             elif header["op"] == "offered":
                 self._add_holder(holder, offered)
 
@@ -205,12 +212,12 @@ class Keeper:
     def _add_holder(self, holder: depot.Holder, offered: set[str]) -> None:
         self._depots.append(holder)
         self._offers_until = 0.0
-        everything = {hold.id: hold.fds for hold in self.holds.values()}
-        everything |= {process_id: fds for process_id, (fds, _) in self.starter.under_way().items()}
+        everything = {hold.id: (hold.fds, hold.born["pid"]) for hold in self.holds.values()}
+        everything |= self.starter.under_way()
         for process_id in offered - set(everything):
             holder.drop(process_id)
-        for process_id, fds in everything.items():
-            holder.hold(process_id, fds)
+        for process_id, (fds, pid) in everything.items():
+            holder.hold(process_id, fds, pid=pid)
 
     def _anchor_gone(self) -> None:
         self._is_orphan = True

@@ -17,19 +17,24 @@ _SLOWEST_LOOK = 0.05
 class Ladder:
     """One end in progress. `step` is called until it returns None; times are wall-clock, to outlive a restart."""
 
-    def __init__(self, held: Tree, polite: int, grace: float, asked_at: float, forced: bool = False) -> None:
+    def __init__(
+        self, held: Tree, polite: int, grace: float, asked_at: float, forced: bool = False, quiet: float = 0.0
+    ) -> None:
         self._tree = held
         self._polite = polite
-        self.force_at = asked_at + grace
+        #: Before this it may go by itself, or because somebody talks to it in its own way.
+        self.ask_at = asked_at + quiet
+        self.force_at = self.ask_at + grace
         self.forced = forced
         self._forced_at: float | None = None
         self._asked: set[Member] = set()
         self._pause = _FIRST_LOOK
         self.survivors: list[int] = []
 
-    def hurry(self, grace: float, now: float) -> None:
+    def hurry(self, grace: float, now: float, quiet: float = 0.0) -> None:
         """Somebody else asked as well, and has less patience."""
-        self.force_at = min(self.force_at, now + grace)
+        self.ask_at = min(self.ask_at, now + quiet)
+        self.force_at = min(self.force_at, now + quiet + grace)
 
     def step(self, now: float) -> float | None:
         """Do what is due; when to look again, or None when the tree is gone or what is left will not die."""
@@ -37,6 +42,8 @@ class Ladder:
         self.survivors = [member.pid for member in members]
         if not members:
             return None
+        if now < min(self.ask_at, self.force_at):
+            return min(self._next_pause(), self.ask_at - now)
         if now < self.force_at:
             self._ask(members)
             return min(self._next_pause(), self.force_at - now)

@@ -24,6 +24,7 @@ class Nest:
 
     def __init__(self, directory: str, pid: int) -> None:
         self.directory = directory
+        self.pid = pid
         os.mkdir(directory, 0o700)
         os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
         self.out = hold.open_fifo(directory, "out")
@@ -83,6 +84,8 @@ class Launch:
         self._nest = nest
         #: The command's end of its terminal, where it has one.
         self.terminal: int | None = None
+        #: What else the record of its birth says.
+        self._also_born: bundle.Slot = {"run": 0}
 
     def prepare(self) -> None:
         """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
@@ -90,12 +93,12 @@ class Launch:
             os.close(self._nest.out)
         else:
             self.fds["out"] = self._nest.out
-        os.rename(self._nest.directory, self.directory)
+        self._move_in()
         if self.spec["pty"]:
             self._open_terminal()
         else:
             self._open_pipes()
-        self._nest.write_spec(self.spec)
+        self._write_spec()
 
     def write_born(self, spare: Spare) -> None:
         """Record who the command will be. It counts only once the spare has claimed it."""
@@ -110,6 +113,7 @@ class Launch:
             "split": spec["split"],
             "stdin": spec["stdin"] or spec["pty"],
             "cap": spec["log_cap"],
+            **self._also_born,
         }
         self.fds["pidfd"] = spare.pidfd
         self._nest.write_born(self.born)
@@ -122,13 +126,28 @@ class Launch:
         self._for_command.clear()
 
     def give_up(self) -> None:
+        """Nothing is left of it."""
+        self._close()
+        for directory in (self._nest.directory, self.directory):
+            bundle.remove(directory)
+
+    def _close(self) -> None:
         self.started()
         self._nest.close()
         for fd in self.fds.values():
             os.close(fd)
         self.fds.clear()
-        for directory in (self._nest.directory, self.directory):
-            bundle.remove(directory)
+
+    def _move_in(self) -> None:
+        os.rename(self._nest.directory, self.directory)
+
+    def _write_spec(self) -> None:
+        self._nest.write_spec(self.spec)
+
+    def _make_fifo(self, name: str) -> str:
+        path = f"{self.directory}/{name}"
+        os.mkfifo(path, 0o600)
+        return path
 
     def _open_terminal(self) -> None:
         self.fds["pty"], self.terminal = os.openpty()
@@ -143,11 +162,10 @@ class Launch:
 
     def _open_pipes(self) -> None:
         if self.spec["split"]:
-            os.mkfifo(f"{self.directory}/{bundle.FIFO['err']}", 0o600)
+            self._make_fifo(bundle.FIFO["err"])
             self.fds["err"] = hold.open_fifo(self.directory, "err")
         if self.spec["stdin"]:
-            fifo = f"{self.directory}/{bundle.STDIN}"
-            os.mkfifo(fifo, 0o600)
+            fifo = self._make_fifo(bundle.STDIN)
             # A reader of our own lets the write end open at once; the command brings its own.
             self._for_command.append(os.open(fifo, os.O_RDWR | os.O_CLOEXEC))
             self.fds["stdin"] = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -9,8 +9,13 @@ Requests
     hello         version; log_total (bytes or null), revive (argv or null)
                   -> version, pid, anchor_pid, cgroup (path or null), live: [bundle report]
     start         id, spec (see SPEC_FIELDS)                 -> bundle report
+    rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
+                                                                must be the next; the same run again answers the same. After
+                                                                a late stop it is refused (`stopped`), unless despite_stop
     report        id                                         -> bundle report
-    stop          id, by, reason, signal, grace              -> forced, survivors, report; answered when the tree is gone
+    stop          id, by, reason, signal, grace, quiet, late -> forced, survivors, report; answered when the tree is gone.
+                                                                quiet: seconds before the first signal; late: recorded also
+                                                                when the command has ended, so that it is not run again
     signal        id, signal                                 -> sent: number of processes that got it
     write         id, data (base64), at (offset or null)     -> accepted: offset after the data, so a retry is harmless
     close_stdin   id                                         -> {}
@@ -33,7 +38,8 @@ Facts
 
 Bundle report
     id, born, stop, exit (slots of bundle.py, null where blank), streams: {name: {first, end, closed}},
-    stdin: {open, accepted, consumed} or null, trouble ("disk_full", "quarantined" or null)
+    stdin: {open, accepted, consumed} or null, trouble ("disk_full", "quarantined" or null). `born` says which `run` it is
+    and, where it was run again, with which `streak`; `stop` says `late` where it came after the exit.
 """
 
 from __future__ import annotations
@@ -48,6 +54,9 @@ VERSION = 1
 MAX_FRAME = 16 << 20
 
 Message = dict[str, Any]
+
+#: The reason of a stop after which the command is run again, unless somebody asks for its end meanwhile.
+RESTART = "restart"
 
 #: The spec of `start`: everything the keeper needs to run the command again in the same way, and `meta`, which
 #: it keeps for others without looking at it.

@@ -8,10 +8,11 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, journal, kernel, log, protocol, tree
+from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.control import Connection
 from holdfast_keeper.flow import OutputWaiter
 from holdfast_keeper.hold import Hold, tree_of
+from holdfast_keeper.reruns import NotYet, Refusal
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 _END_OF_FILE = b"\x04"
 _NOT_YET_PAUSE = 0.01
-
-
-class NotYet(Exception):
-    """Too early to say: the request is looked at again."""
-
-
-class Refusal(Exception):
-    """A request that cannot be granted: code and text of the answer."""
 
 
 def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
@@ -39,6 +32,8 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
     try:
         if "id" in message:
             _check_id(message["id"])
+            if message["op"] in _OF_A_RUN and keeper.starter.report_before(message["id"]) is not None:
+                raise NotYet  # which run is meant will be known in a moment
         answer = operation(keeper, connection, message)
     except NotYet:
         keeper.loop.after(_NOT_YET_PAUSE, lambda: _serve_again(keeper, connection, message))
@@ -92,8 +87,9 @@ def _stop(keeper: Keeper, connection: Connection, message: Message) -> None:
         "reason": str(message["reason"])[:64],
         "signal": int(message["signal"]),
         "grace": max(0.0, float(message["grace"])),
+        "quiet": max(0.0, float(message.get("quiet") or 0.0)),
     }
-    if not keeper.stopper.stop((connection, message["rid"]), message["id"], stop):
+    if not keeper.stopper.stop((connection, message["rid"]), message["id"], stop, bool(message.get("late"))):
         raise Refusal("not_found", f"no process {message['id']}")
 
 
@@ -219,6 +215,7 @@ def _check_id(process_id: object) -> None:
 OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] = {
     "hello": _hello,
     "start": _start,
+    "rerun": reruns.rerun,
     "report": _report,
     "stop": _stop,
     "signal": _signal,
@@ -231,3 +228,6 @@ OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] =
     "usage": _usage,
     "leave": _leave,
 }
+
+#: These concern one run, and wait while a command is between two of them.
+_OF_A_RUN = frozenset({"stop", "signal", "write", "close_stdin", "resize", "wait_output", "tree", "forget"})

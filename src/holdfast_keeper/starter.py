@@ -6,7 +6,7 @@ import errno as errors
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, log, points
 from holdfast_keeper.control import Connection
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold, new_report
@@ -14,6 +14,7 @@ from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.loop import READ
 from holdfast_keeper.nursery import Nursery
 from holdfast_keeper.pump import is_no_room
+from holdfast_keeper.relaunch import Relaunch
 from holdfast_keeper.spare import Spare
 
 if TYPE_CHECKING:
@@ -36,17 +37,21 @@ class _Pair(NamedTuple):
     nest: Nest
 
 
-class _Wish(NamedTuple):
+class Wish(NamedTuple):
     """A start that was asked for."""
 
     id: str
     spec: dict[str, Any]
     askers: list[Asker]
+    before: dict[str, Any] | None = None
+    """The report of the run before, where the command is run again."""
+    born: bundle.Slot = {}  # noqa: RUF012 - never changed
+    """Which run it is then, and what else is to be told of it."""
     tries: int = _TRIES
 
 
 class _Attempt(NamedTuple):
-    wish: _Wish
+    wish: Wish
     launch: Launch
     spare: Spare
 
@@ -56,7 +61,7 @@ class Starter:
         self._keeper = keeper
         self._at_hand: list[_Pair] = []
         #: Starts for which no spare was at hand.
-        self._waiting: dict[str, _Wish] = {}
+        self._waiting: dict[str, Wish] = {}
         self._under_way: dict[str, _Attempt] = {}
         self._is_refilling = False
         self._nests = f"{keeper.place.directory}/nests"
@@ -89,7 +94,29 @@ class Starter:
         elif process_id in self._waiting:
             self._waiting[process_id].askers.append(asker)
         else:
-            self._grant(_Wish(process_id, spec, [asker]))
+            self._grant(Wish(process_id, spec, [asker]))
+
+    def rerun(self, wish: Wish) -> None:
+        """Run a command again whose bundle is at rest, and answer when it runs. The same run again is joined."""
+        known = self._wish(wish.id)
+        if known is None:
+            self._grant(wish)
+        elif known.born == wish.born:
+            known.askers.extend(wish.askers)
+        else:
+            _refuse(wish, ("not_now", f"{wish.id} is just being started"))
+
+    def is_starting(self, process_id: str) -> bool:
+        return self._wish(process_id) is not None
+
+    def report_before(self, process_id: str) -> dict[str, Any] | None:
+        """Of a command that is being run again: how its last run ended."""
+        wish = self._wish(process_id)
+        return wish.before if wish is not None else None
+
+    def _wish(self, process_id: str) -> Wish | None:
+        attempt = self._under_way.get(process_id)
+        return attempt.wish if attempt is not None else self._waiting.get(process_id)
 
     def refill_soon(self) -> None:
         if not self._is_refilling and len(self._at_hand) + self._nursery.on_order < _AT_HAND:
@@ -114,7 +141,7 @@ class Starter:
             return  # no room, no memory: the next start will say so
         self.refill_soon()
 
-    def _grant(self, wish: _Wish) -> None:
+    def _grant(self, wish: Wish) -> None:
         """With a spare at hand at once, otherwise as soon as one comes."""
         if self._at_hand:
             self._attempt(wish, self._at_hand.pop(0))
@@ -146,9 +173,9 @@ class Starter:
             _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
         self._waiting.clear()
 
-    def _attempt(self, wish: _Wish, pair: _Pair) -> None:
+    def _attempt(self, wish: Wish, pair: _Pair) -> None:
         spare = pair.spare
-        launch = Launch(wish.id, self._keeper.place.live(wish.id), wish.spec, pair.nest)
+        launch = self._launch(wish, pair.nest)
         try:
             launch.prepare()
             points.reach("start-prepared")
@@ -169,6 +196,13 @@ class Starter:
         attempt = _Attempt(wish, launch, spare)
         self._under_way[wish.id] = attempt
         self._keeper.loop.watch(spare.conversation.fileno(), READ, lambda _: self._settle(attempt))
+
+    def _launch(self, wish: Wish, nest: Nest) -> Launch:
+        place = self._keeper.place
+        if wish.before is None:
+            return Launch(wish.id, place.live(wish.id), wish.spec, nest)
+        self._keeper.quota.forget(place.done(wish.id))
+        return Relaunch(wish.id, place, wish.spec, nest, wish.born)
 
     def _settle(self, attempt: _Attempt) -> None:
         """The spare said why it failed, or said nothing more because it is the command now."""
@@ -193,20 +227,33 @@ class Starter:
         launch = attempt.launch
         launch.started()
         points.reach("start-seen")
-        report = new_report(launch.id, launch.born)
-        for connection, rid in attempt.wish.askers:
-            connection.answer(rid, report)
+        is_new = attempt.wish.before is None
+        if is_new:  # who waits for the answer need not wait for what follows
+            _answer(attempt.wish, new_report(launch.id, launch.born))
         state = bundle.State(launch.born, None, None, None)
-        self._keeper.hold(Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True))
+        hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
+        if not is_new:
+            _answer(attempt.wish, hold.report())
+        self._keeper.hold(hold)
 
     def _withdraw(self, launch: Launch) -> None:
         """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""
         self._keeper.withdraw(launch.id)
-        launch.give_up()
+        try:
+            launch.give_up()
+        except OSError as failed:  # a full disk: the bundle tells the truth where it is, and a successor moves it
+            log.say(f"keeper: {launch.id}: {failed}")
+        if isinstance(launch, Relaunch):
+            self._keeper.quota.archive(self._keeper.place.done(launch.id))
         self._keeper.sweep_groups_later()
 
 
-def _refuse(wish: _Wish, reason: tuple[str, str]) -> None:
+def _answer(wish: Wish, report: dict[str, Any]) -> None:
+    for connection, rid in wish.askers:
+        connection.answer(rid, report)
+
+
+def _refuse(wish: Wish, reason: tuple[str, str]) -> None:
     for connection, rid in wish.askers:
         connection.refuse(rid, *reason)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, points, protocol
 from holdfast_keeper.control import Connection
 from holdfast_keeper.hold import Hold, tree_of
 from holdfast_keeper.ladder import Ladder
@@ -26,24 +26,26 @@ class Stopper:
     def is_busy(self) -> bool:
         return bool(self._ends)
 
-    def stop(self, asker: Asker, process_id: str, stop: dict[str, Any]) -> bool:
+    def is_ending(self, process_id: str) -> bool:
+        return process_id in self._ends
+
+    def stop(self, asker: Asker, process_id: str, stop: dict[str, Any], late: bool = False) -> bool:
         """End a tree; the asker is answered when it is gone. False when there is no such process.
 
-        Who asked first, and why, is recorded before anything is signalled and never overwritten.
+        Who asked first, and why, is recorded before anything is signalled and never overwritten; only a stop that was
+        for a restart gives way to one for good. With `late` it is recorded also when the command has ended: then it
+        shall not be run again.
         """
         now = time.time()
         end = self._ends.get(process_id)
+        tree = self._tree(process_id)
+        if tree is None:
+            return False
+        self._record(process_id, {**stop, "at": now, "forced": False}, late)
         if end is not None:
-            end.ladder.hurry(stop["grace"], now)
+            end.ladder.hurry(stop["grace"], now, stop["quiet"])
         else:
-            tree = self._tree(process_id)
-            if tree is None:
-                return False
-            hold = self._keeper.holds.get(process_id)
-            if hold is not None and hold.exit is None and hold.stop is None:
-                hold.record_stop({**stop, "at": now, "forced": False})
-                points.reach("stop-recorded")
-            end = self._ends[process_id] = _End(Ladder(tree, stop["signal"], stop["grace"], now))
+            end = self._ends[process_id] = _End(Ladder(tree, stop["signal"], stop["grace"], now, quiet=stop["quiet"]))
         end.askers.append(asker)
         self.look(process_id)
         return True
@@ -52,7 +54,8 @@ class Stopper:
         """Go on with an end that a predecessor began."""
         stop = hold.stop
         if stop is not None and hold.exit is None:
-            ladder = Ladder(hold.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"])
+            quiet = stop.get("quiet", 0.0)
+            ladder = Ladder(hold.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"], quiet)
             self._ends[hold.id] = _End(ladder)
             self._keeper.loop.after(0, lambda: self.look(hold.id))
 
@@ -90,6 +93,19 @@ class Stopper:
         self._keeper.sweep_groups()
         self._keeper.end_if_done()
 
+    def _record(self, process_id: str, stop: dict[str, Any], late: bool) -> None:
+        hold = self._keeper.holds.get(process_id)
+        if hold is not None:
+            if _counts(hold.stop, stop) and (hold.exit is None or late):
+                hold.record_stop(stop if hold.exit is None else {**stop, "late": True})
+                points.reach("stop-recorded")
+            return
+        directory = self._keeper.place.done(process_id)
+        state = bundle.read_state(directory)
+        if late and state is not None and _counts(state.stop, stop):
+            bundle.write_slot(directory, bundle.STOP, {**stop, "late": True})
+            points.reach("stop-recorded")
+
     def _record_force(self, process_id: str) -> None:
         """Also for what the command left behind when it obeyed; but not when nobody asked for its end."""
         hold = self._keeper.holds.get(process_id)
@@ -108,6 +124,11 @@ class Stopper:
             return hold.tree
         state = bundle.read_state(self._keeper.place.done(process_id))
         return tree_of(process_id, state.born) if state is not None and state.born is not None else None
+
+
+def _counts(before: dict[str, Any] | None, stop: dict[str, Any]) -> bool:
+    """Whether a stop is to be recorded beside what was recorded before."""
+    return before is None or (before["reason"] == protocol.RESTART != stop["reason"])
 
 
 class _End:

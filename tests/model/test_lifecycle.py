@@ -22,6 +22,7 @@ from holdfast.model.lifecycle import (
     Lost,
     NeverRan,
     Requested,
+    RestartPlanned,
     Running,
     Signaled,
     State,
@@ -31,6 +32,7 @@ from holdfast.model.lifecycle import (
     Stopping,
     StopReason,
     Unseen,
+    Waiting,
     WitnessesGone,
     WrongStep,
     advance,
@@ -51,6 +53,7 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.just(ForceUsed()),
     st.builds(ChildEnded, STATUSES, TIMES),
     st.builds(WitnessesGone, TIMES),
+    st.builds(RestartPlanned, TIMES),
 )
 
 
@@ -71,10 +74,26 @@ def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [Requested(), Running(1, 0.0), Stopping(1, 0.0, Stop(None, "killed", 0.0)), Ended(Lost(), 0.0)]
+    "state",
+    [
+        Requested(),
+        Running(1, 0.0),
+        Stopping(1, 0.0, Stop(None, "killed", 0.0)),
+        Ended(Lost(), 0.0),
+        Waiting(Ended(Exited(1), 0.0), 1.0),
+    ],
 )
 @pytest.mark.parametrize(
-    "fact", [STARTED, LaunchFailed(1.0), KILL, ForceUsed(), ChildEnded(Exited(0), 1.0), WitnessesGone(1.0)]
+    "fact",
+    [
+        STARTED,
+        LaunchFailed(1.0),
+        KILL,
+        ForceUsed(),
+        ChildEnded(Exited(0), 1.0),
+        WitnessesGone(1.0),
+        RestartPlanned(2.0),
+    ],
 )
 def test_a_fact_leads_where_the_table_says_or_is_refused(state: State, fact: Fact) -> None:
     following = NEXT[type(state)].get(type(fact))
@@ -146,8 +165,35 @@ def test_a_launch_that_failed_never_ran() -> None:
     assert (state.outcome, state.pid, reason(state)) == (NeverRan(), None, "failed_start")
 
 
+CRASHED = (STARTED, ChildEnded(Exited(3), 102.0))
+
+
+def test_between_two_runs_nothing_is_told_of_the_last_end() -> None:
+    state = after(*CRASHED, RestartPlanned(103.0))
+    assert (reason(state), exit_code(state), stop_of(state)) == (None, None, None)
+    assert after(*CRASHED, RestartPlanned(103.0), ChildStarted(4712, 104.0)) == Running(4712, 104.0)
+
+
+def test_a_kill_between_two_runs_makes_the_last_end_final() -> None:
+    state = after(*CRASHED, RestartPlanned(103.0), KILL)
+    assert (reason(state), exit_code(state)) == ("killed", 3)
+    assert isinstance(state, Ended)
+    assert (state.started_at, state.ended_at, state.stop) == (100.0, 102.0, Stop("agent-7", "killed", 101.0))
+
+
+@pytest.mark.parametrize("fact", [LaunchFailed(104.0), WitnessesGone(104.0)])
+def test_what_cannot_be_run_again_ended_as_it_ended(fact: Fact) -> None:
+    assert after(*CRASHED, RestartPlanned(103.0), fact) == after(*CRASHED)
+
+
+def test_a_stop_for_a_restart_gives_way_to_one_for_good() -> None:
+    restart = StopAsked("me", "restart", 100.5)
+    assert stop_of(after(STARTED, restart, KILL)) == Stop("agent-7", "killed", 101.0)
+    assert stop_of(after(STARTED, KILL, restart)) == Stop("agent-7", "killed", 101.0)
+
+
 class Life(RuleBasedStateMachine):
-    """Any facts in any order: refused ones change nothing, and what was once true stays true."""
+    """Any facts in any order: refused ones change nothing, and what was once true of a run stays true."""
 
     state: State
 
@@ -155,6 +201,7 @@ class Life(RuleBasedStateMachine):
     def begin(self) -> None:
         self.state = Requested()
         self.first_stop: StopAsked | None = None
+        self.last_stop: StopAsked | None = None
         self.status: Status | None = None
         self.started: ChildStarted | None = None
 
@@ -170,9 +217,13 @@ class Life(RuleBasedStateMachine):
         assert type(self.state) is NEXT[type(before)][type(fact)]
         match fact:
             case ChildStarted():
-                self.started = fact
-            case StopAsked():
-                self.first_stop = self.first_stop or fact
+                self.started, self.first_stop, self.status = fact, None, None
+            case RestartPlanned() if isinstance(before, Ended):
+                self.last_stop, self.first_stop = self.first_stop, None
+            case LaunchFailed() | WitnessesGone() if isinstance(before, Waiting):
+                self.first_stop = self.last_stop
+            case StopAsked() if self.first_stop is None or self.first_stop.reason == "restart" != fact.reason:
+                self.first_stop = fact
             case ChildEnded(status=status):
                 self.status = status
 
@@ -187,8 +238,9 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def code_and_signal_are_the_kernels(self) -> None:
-        assert exit_code(self.state) == (self.status.code if isinstance(self.status, Exited) else None)
-        assert end_signal(self.state) == (self.status.signal if isinstance(self.status, Signaled) else None)
+        status = None if isinstance(self.state, Waiting) else self.status
+        assert exit_code(self.state) == (status.code if isinstance(status, Exited) else None)
+        assert end_signal(self.state) == (status.signal if isinstance(status, Signaled) else None)
 
     @invariant()
     def only_an_ended_one_has_a_reason(self) -> None:
@@ -198,7 +250,8 @@ class Life(RuleBasedStateMachine):
     def the_pid_stays(self) -> None:
         if self.started is not None:
             assert not isinstance(self.state, Requested)
-            assert self.state.pid == self.started.pid
+            known = self.state.last if isinstance(self.state, Waiting) else self.state
+            assert known.pid == self.started.pid
 
 
 TestLife = Life.TestCase

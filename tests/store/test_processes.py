@@ -19,6 +19,7 @@ from holdfast.model.lifecycle import (
     Stop,
     Stopping,
     Unseen,
+    Waiting,
 )
 from holdfast.model.process import Leftover, Meta, Stream
 from holdfast.store import processes
@@ -35,19 +36,23 @@ STATES: list[State] = [
     Ended(Unseen(), 4.0, 7, 1.25),
     Ended(Lost(), 4.0),
     Ended(NeverRan(), 4.0, ended_at=4.0),
+    Waiting(Ended(Exited(42), 4.0, 7, 1.25, 4.0, STOP), 9.5),
 ]
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
 def test_a_row_gives_back_the_process(state: State) -> None:
     one = replace(
-        process(1, state, name="web", task="t", deadline=5.0, pty=True, cols=80, rows=24),
+        process(1, state, name="web", task="t", deadline=5.0, pty=True, cols=80, rows=24, success_codes=(0, 3)),
         streams={"out": Stream(10, 20, True), "err": Stream(0, 3)},
         exit_offset=15,
         leftovers=(Leftover(12, 34567),),
         cols=100,
         rows=30,
         deadline_told=True,
+        run=3,
+        streak=2,
+        gave_up=True,
     )
     assert processes.from_row(processes.to_row(one)) == one
 

@@ -24,6 +24,7 @@ VERBS = {
     "send": "Write to the input of a process",
     "attach": "Connect this terminal to a process",
     "resize": "Change the size of a process's terminal",
+    "restart": "Run processes again, with the same command and id",
     "rm": "Forget ended processes and their output",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",

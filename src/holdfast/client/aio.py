@@ -73,7 +73,8 @@ class AsyncClient:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
+        restart_delay, success_codes, stop_cmd.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -203,6 +204,10 @@ class AsyncClient:
 
     async def resize(self, process: Ref, cols: int, rows: int) -> None:
         await self._do(verbs.resize(process, cols, rows))
+
+    async def restart(self, process: Ref, *, grace: float | None = None) -> Process:
+        """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
+        return await self._do(verbs.restart(process, grace=grace))
 
     async def remove(self, *processes: Ref) -> list[str]:
         """Forget ended processes with their logs; the ids that were."""

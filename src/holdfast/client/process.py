@@ -55,6 +55,9 @@ class Process:
         split: bool
         cols: int | None
         rows: int | None
+        restart: str | None
+        restart_at: float | None
+        gave_up: bool | None
     else:
 
         def __getattr__(self, name):
@@ -136,7 +139,7 @@ class Waited:
 def outcome(process: Process) -> str:
     """Where its life stands, in a word or two: `running`, `exit 3`, `SIGKILL`, `deadline, SIGTERM`, `lost`."""
     if process.status != "ended":
-        return process.status
+        return "waiting" if process.restart_at is not None and process.status == "running" else process.status
     if process.exit_code is not None:
         how = f"exit {process.exit_code}"
     elif process.signal is not None:

@@ -48,11 +48,17 @@ if TYPE_CHECKING:
         deadline_action: Literal["kill", "notify"] | None
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
+        restart: Literal["never", "on-failure", "always"] | None
+        restart_limit: int | None
+        restart_delay: float | None
+        success_codes: Sequence[int] | None
+        stop_cmd: str | None
 
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -239,6 +245,14 @@ def send(process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: i
 
 def resize(process: Ref, cols: int, rows: int) -> Verb[None]:
     yield Ask("resize", {"process": ref(process), "cols": cols, "rows": rows}, limit=QUICK)
+
+
+def restart(process: Ref, *, grace: float | None = None) -> Verb[Process]:
+    """Run it again. Which run it is to be is known before it is asked for, so that a repeated question does it once."""
+    known = yield from inspect(process)
+    asked = {"process": known.id, "run": (known.restarts or 0) + 1, "grace": grace}
+    value, _ = yield Ask("restart", {key: value for key, value in asked.items() if value is not None})
+    return Process(value["process"])
 
 
 def remove(processes: Sequence[Ref]) -> Verb[list[str]]:

@@ -30,6 +30,8 @@ class Depot:
         self._backend = backend
         self._hurry = asyncio.Event()
         self.held: dict[str, Descriptors] = {}
+        #: Whose they are: another pid of the same process is another run.
+        self._pids: dict[str, int | None] = {}
 
     def hurry(self) -> None:
         """There is a keeper: no need to wait any longer before trying to reach it."""
@@ -56,7 +58,10 @@ class Depot:
         with sock:
             return await self._converse(sock)
 
-    def hold(self, process_id: str, names: list[str], fds: list[int]) -> None:
+    def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
+        if process_id in self.held and self._pids.get(process_id) != pid:
+            self.drop(process_id, None)
+        self._pids[process_id] = pid
         mine = self.held.setdefault(process_id, {})
         for name, fd in zip(names, fds, strict=False):
             if name in mine:
@@ -72,12 +77,13 @@ class Depot:
                 os.close(fd)
         if not mine:
             self.held.pop(process_id, None)
+            self._pids.pop(process_id, None)
 
     async def _converse(self, sock: socket.socket) -> bool:
         """Offer what is held, then listen until the line is cut; whether the offer was heard."""
         try:
             for process_id, fds in list(self.held.items()):
-                header = {"op": "offer", "id": process_id, "names": list(fds)}
+                header = {"op": "offer", "id": process_id, "names": list(fds), "pid": self._pids.get(process_id)}
                 await _send(sock, header, list(fds.values()))
             await _send(sock, {"op": "offered"}, [])
         except OSError:
@@ -111,7 +117,7 @@ class Depot:
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:
         if header["op"] == "hold":
-            self.hold(header["id"], header["names"], fds)
+            self.hold(header["id"], header["names"], fds, header.get("pid"))
         elif header["op"] == "drop":
             self.drop(header["id"], header.get("names"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 
 from holdfast.daemon import reports
@@ -16,13 +17,23 @@ from holdfast.model.process import Process
 async def end(room: Room, process: Process, by: str | None, why: StopReason, grace: float) -> Message:
     """End the whole tree, politely and after the grace period by force; the result when it is gone, or will not go.
 
-    Of a process that has ended, what it left behind is ended.
+    Of a process that has ended, what it left behind is ended. One that waits for its next run will have none, and
+    neither will one that ends by itself at this very moment.
     """
+    process = room.registry.get(process.id) or process
+    stop = {
+        "id": process.id,
+        "by": reports.asker(by),
+        "reason": why,
+        "signal": int(signal.SIGTERM),
+        "grace": grace,
+        "late": why != "restart" and not process.has_ended,
+    }
+    if grace > 0 and room.stop_commands.concerns(process):
+        await _tell(room, process, by, why, stop)
     room.supervisor.stop_asked(process.id, by, why)
     try:
-        answer = await room.keeper.request(
-            "stop", id=process.id, by=reports.asker(by), reason=why, signal=int(signal.SIGTERM), grace=grace
-        )
+        answer = await room.keeper.request("stop", **stop)
     except Refused as refused:
         if refused.code != "not_found":
             raise to_error(refused) from refused
@@ -33,6 +44,17 @@ async def end(room: Room, process: Process, by: str | None, why: StopReason, gra
     if answer["forced"]:
         room.supervisor.force_used(process.id)
     return result(room, process.id, answer["forced"], answer["survivors"])
+
+
+async def _tell(room: Room, process: Process, by: str | None, why: StopReason, stop: Message) -> None:
+    """Run its stop command. The stop is recorded before, and goes on without us if we do not come back."""
+    grace = stop["grace"]
+    recorded = room.keeper.begin("stop", **stop, quiet=grace)
+    recorded.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+    command = room.stop_commands.begin(process, grace)
+    room.supervisor.stop_asked(process.id, by, why)
+    await asyncio.wait({command}, timeout=grace)
+    recorded.cancel()
 
 
 def result(

@@ -12,6 +12,7 @@ from holdfast.daemon.room import Room
 from holdfast.logs.reader import CHUNK, Chunk, Log
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.model.restarts import may_run_again
 
 
 async def more_than(room: Room, process_id: ProcessId, after: int | None) -> None:
@@ -39,9 +40,10 @@ async def more_than(room: Room, process_id: ProcessId, after: int | None) -> Non
 async def _grow(room: Room, process_id: ProcessId, stream: str, ends: dict[str, int], target: int) -> None:
     """Until this stream brings all of them together beyond the target; a closed one never does."""
     while sum(ends.values()) <= target:
+        run = run_of(room, process_id)
         reach = await room.outputs.beyond(process_id, stream, ends[stream])
         ends[stream] = max(ends[stream], reach.end)
-        if reach.closed and sum(ends.values()) <= target:
+        if reach.closed and sum(ends.values()) <= target and not await opens_again(room, process_id, run):
             await room.registry.wait_ended(process_id)
             return
 
@@ -58,8 +60,8 @@ async def _ends(room: Room, process: Process) -> dict[str, int]:
 async def pieces(
     room: Room, log: Log, process_id: ProcessId, stream: str, start: int, upto: int | None, follow: bool
 ) -> AsyncIterator[Chunk]:
-    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come."""
-    at = start
+    """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run."""
+    at, run = start, 0
     closed = not follow
     while upto is None or at < upto:
         limit = CHUNK if upto is None else min(CHUNK, upto - at)
@@ -72,6 +74,25 @@ async def pieces(
             yield chunk if upto is None else Chunk(chunk.offset, chunk.data[: upto - chunk.offset])
             at = chunk.end
         elif closed:
-            return
+            if not follow or not await opens_again(room, process_id, run):
+                return
+            closed = False
         else:
+            run = run_of(room, process_id)
             closed = (await room.outputs.beyond(process_id, stream, at)).closed
+
+
+def run_of(room: Room, process_id: ProcessId) -> int:
+    process = room.registry.get(process_id)
+    return process.run if process is not None else 0
+
+
+async def opens_again(room: Room, process_id: ProcessId, run: int) -> bool:
+    """A stream was closed in this run: whether it is open again, once that is known."""
+    with room.registry.watching([process_id]) as changed:
+        while (process := room.registry.get(process_id)) is not None and process.run <= run:
+            if not may_run_again(process):
+                return False
+            await changed.wait()
+            changed.clear()
+        return process is not None

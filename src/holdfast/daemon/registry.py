@@ -99,6 +99,16 @@ class Registry:
                 changed.clear()
             return process
 
+    async def wait_run_over(self, process_id: ProcessId, run: int) -> Process | None:
+        """The process once this run of it is over, as it stands then; None when it is forgotten meanwhile."""
+        with self.watching([process_id]) as changed:
+            while (process := self._processes.get(process_id)) is not None and process.run <= run:
+                if process.has_ended or process.is_waiting:
+                    break
+                await changed.wait()
+                changed.clear()
+            return process
+
     def _unwatch(self, ids: Iterable[ProcessId], changed: asyncio.Event) -> None:
         for process_id in ids:
             watchers = self._watchers.get(process_id)

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from holdfast.model import restarts
 from holdfast.model.lifecycle import (
     ChildEnded,
     ChildStarted,
+    Ended,
     Exited,
     Fact,
     ForceUsed,
     Requested,
+    RestartPlanned,
     Signaled,
     State,
     Status,
@@ -22,6 +25,7 @@ from holdfast.model.lifecycle import (
     advance,
 )
 from holdfast.model.process import Leftover, Process, Stream
+from holdfast.model.restarts import Verdict
 
 Report = dict[str, Any]
 
@@ -34,8 +38,8 @@ def facts(report: Report) -> Iterator[Fact]:
     """What happened to the process, in order. The keeper records a stop only before the end."""
     born, stop, end = report["born"], report["stop"], report["exit"]
     yield ChildStarted(born["pid"], born["at"])
-    if stop is not None:
-        yield StopAsked(stop["by"] or None, stop["reason"], stop["at"])
+    if stop is not None and not stop.get("late"):
+        yield _stop_asked(stop)
         if stop["forced"]:
             yield ForceUsed()
     if end is not None:
@@ -43,21 +47,53 @@ def facts(report: Report) -> Iterator[Fact]:
 
 
 def told(process: Process, report: Report) -> Process:
-    """The process as the report has it. The report is the whole story, so what was known before does not matter."""
+    """The process as the report has it. The report is the whole story of this run, so what was known before does not
+    matter; and whether it is run again follows from it.
+    """
     state: State = Requested()
     for fact in facts(report):
         state = advance(state, fact)
     end = report["exit"] or {}
     stdin = report["stdin"]
+    run, streak = run_of(report), int(report["born"].get("streak", 0))
+    verdict = Verdict(streak=streak)
+    if isinstance(state, Ended):
+        verdict = restarts.after_end(process.meta, state, streak)
+        state = _planned(state, verdict, report["stop"])
     return replace(
         process,
         state=state,
+        run=run,
+        streak=verdict.streak,
+        gave_up=verdict.gave_up,
+        deadline_told=process.deadline_told and run == process.run,
         streams=streams(report),
         exit_offset=end.get("ends", {}).get("out"),
         leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),
         stdin_open=not end and stdin is not None and stdin["open"],
         trouble=report.get("trouble"),
     )
+
+
+def run_of(report: Report) -> int:
+    """Which run of the process it tells of; the first is 0."""
+    return int(report["born"].get("run", 0))
+
+
+def was_stopped_late(report: Report) -> bool:
+    """Whether somebody wanted it to end when its last run was over."""
+    return bool((report["stop"] or {}).get("late"))
+
+
+def _planned(state: Ended, verdict: Verdict, stop: dict[str, Any] | None) -> State:
+    if verdict.due is None:
+        return state
+    waiting = advance(state, RestartPlanned(verdict.due))
+    return advance(waiting, _stop_asked(stop)) if stop is not None and stop.get("late") else waiting
+
+
+def _stop_asked(stop: dict[str, Any]) -> StopAsked:
+    return StopAsked(stop["by"] or None, stop["reason"], stop["at"])
 
 
 def streams(report: Report) -> dict[str, Stream]:

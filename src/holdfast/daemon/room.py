@@ -17,6 +17,7 @@ from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.sizes import Measures, Sizes
+from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
@@ -42,6 +43,7 @@ class Room:
     supervisor: Supervisor
     outputs: Outputs
     inputs: Inputs
+    stop_commands: StopCommands
     sizes: Sizes
     login: LoginEnvironment
     chores: Chores

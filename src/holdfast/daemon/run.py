@@ -28,6 +28,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
+from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.supervise import Supervisor
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
@@ -62,6 +63,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
+        vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
@@ -103,6 +105,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         supervisor=supervisor,
         outputs=Outputs(keeper, chores),
         inputs=Inputs(keeper),
+        stop_commands=StopCommands(paths.place, settings, chores),
         sizes=Sizes(paths.place),
         login=LoginEnvironment(paths.login_env, environ),
         chores=chores,

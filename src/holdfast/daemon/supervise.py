@@ -19,6 +19,7 @@ from holdfast.model.lifecycle import (
     ForceUsed,
     StopAsked,
     StopReason,
+    Waiting,
     WitnessesGone,
     advance,
     end_signal,
@@ -38,6 +39,8 @@ class Supervisor:
         self._store = store
         self._chores = chores
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        #: Set when a process is to be run again.
+        self.restarts_changed = asyncio.Event()
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
         """To be held while the state of this process is being changed. First come, first served."""
@@ -68,16 +71,31 @@ class Supervisor:
 
     async def apply(self, process: Process, report: Report) -> Process:
         """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
-        if process.has_ended:
+        run = reports.run_of(report)
+        if run < process.run:
+            return process  # of a run that is over
+        is_final = process.has_ended or (process.is_waiting and not reports.was_stopped_late(report))
+        if run == process.run and is_final:
             return self._rest(process, reports.streams(report))
         before, process = process, reports.told(process, report)
         if process.has_ended:
-            await self._end(process)
+            await self.end(process)
+        elif process.is_waiting:
+            self.wait_for_restart(process)
         elif process.state != before.state:
             self.show(process)
         else:
             self._registry.put(process)  # how far its output reaches is measured when it is asked for
         return process
+
+    def wait_for_restart(self, process: Process) -> None:
+        """Between two runs. What follows from the bundle need not be on disk before it is told."""
+        self.show(process)
+        self.restarts_changed.set()
+        assert isinstance(process.state, Waiting)
+        last = process.state.last
+        told = {"reason": reason(last), "code": exit_code(last), "signal": end_signal(last)}
+        note("waiting", process=process.id, **told, restart_in=round(process.state.due - time.time(), 3))
 
     async def lose(self, process_id: ProcessId) -> None:
         """The keeper knows nothing of this process."""
@@ -90,7 +108,7 @@ class Supervisor:
                 self._rest(process, closed)
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
-                await self._end(replace(process, state=state, streams=closed))
+                await self.end(replace(process, state=state, streams=closed))
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])
@@ -99,7 +117,7 @@ class Supervisor:
     def stop_asked(self, process_id: ProcessId, by: str | None, why: StopReason) -> None:
         """Show that its end was asked for. What counts in the end is what the keeper recorded."""
         process = self._registry.get(process_id)
-        if process is not None and process.is_running:
+        if process is not None and process.is_running and not process.is_waiting:
             self._registry.put(replace(process, state=advance(process.state, StopAsked(by, why, time.time()))))
 
     def force_used(self, process_id: ProcessId) -> None:
@@ -113,7 +131,8 @@ class Supervisor:
         self._registry.put(process)
         self._store.save_soon(process)
 
-    async def _end(self, process: Process) -> None:
+    async def end(self, process: Process) -> None:
+        """On disk first, then told; also that it was run again too often, once."""
         try:
             await self._store.save(process)
         except HoldfastError as failed:
@@ -123,6 +142,8 @@ class Supervisor:
         self._registry.put(process)
         state = process.state
         note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
+        if process.gave_up:
+            note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
     def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""

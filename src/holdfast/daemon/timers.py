@@ -1,4 +1,4 @@
-"""What happens by the clock: deadlines, and forgetting."""
+"""What happens by the clock: deadlines, restarts, and forgetting."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
+from functools import partial
 
-from holdfast.daemon import logbook
+from holdfast.daemon import logbook, restarting
 from holdfast.daemon.ending import end
 from holdfast.daemon.forgetting import forget
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
-from holdfast.model import deadlines, retention
+from holdfast.model import deadlines, restarts, retention
+from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.settings import KEEP_ENDED_FLOOR
 
@@ -28,11 +30,34 @@ async def watch_deadlines(room: Room) -> None:
         room.deadlines_changed.clear()
         for process in deadlines.due(room.registry.living.values(), time.time()):
             _act(room, process)
-        due = deadlines.next_due(room.registry.living.values())
-        pause = _LONGEST_SLEEP if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
-                await room.deadlines_changed.wait()
+        await _until(deadlines.next_due(room.registry.living.values()), room.deadlines_changed)
+
+
+async def _until(due: float | None, changed: asyncio.Event) -> None:
+    pause = _LONGEST_SLEEP if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(pause):
+            await changed.wait()
+
+
+async def watch_restarts(room: Room) -> None:
+    """Run again what is to be run again, when it is due, for ever."""
+    under_way: set[ProcessId] = set()
+    while True:
+        room.supervisor.restarts_changed.clear()
+        now = time.time()
+        for process in restarts.due(room.registry.living.values(), now):
+            if process.id not in under_way:
+                under_way.add(process.id)
+                task = room.chores.start(restarting.when_due(room, process.id), "restart")
+                task.add_done_callback(partial(_restarted, room, under_way, process.id))
+        later = [process for process in room.registry.living.values() if process.id not in under_way]
+        await _until(restarts.next_due(later), room.supervisor.restarts_changed)
+
+
+def _restarted(room: Room, under_way: set[ProcessId], process_id: ProcessId, _: object) -> None:
+    under_way.discard(process_id)
+    room.supervisor.restarts_changed.set()
 
 
 def _act(room: Room, process: Process) -> None:

@@ -116,6 +116,19 @@ def texts(ask: Ask, key: str, most: int) -> list[str] | None:
     return [checked_text(entry, key) for entry in value]
 
 
+def codes(ask: Ask, key: str) -> tuple[int, ...]:
+    """Exit codes, each once; empty when they are not given."""
+    value = ask.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)) or not value:
+        raise BadValue(f"{key} must be a list of exit codes, not {_shortened(value)}")
+    for code in value:
+        if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code <= 255:
+            raise BadValue(f"{key} must be exit codes from 0 to 255, not {_shortened(code)}")
+    return tuple(sorted(set(value)))
+
+
 def environment(ask: Ask, key: str) -> dict[str, str]:
     """Names and values that can be an environment; empty when it is not given."""
     value = ask.get(key)

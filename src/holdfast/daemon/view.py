@@ -46,7 +46,7 @@ def process_object(
         "stdin_open": process.stdin_open and not process.has_ended,
         "deadline_at": process.deadline_at,
         "leftover_pids": measures.leftover_pids if measures is not None else living(process.leftovers),
-        "restarts": 0,
+        "restarts": process.run,
         "ports": [],
         "cpu_seconds": None,
         "rss_bytes": None,
@@ -58,6 +58,9 @@ def process_object(
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
+        "restart": meta.restart,
+        "restart_at": process.restart_at,
+        "gave_up": process.gave_up,
     }
 
 

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.daemon import values
 from holdfast.daemon.values import Ask
@@ -16,7 +16,7 @@ from holdfast.errors import BadValue, StartFailed
 from holdfast.model import duplicates
 from holdfast.model.duplicates import IfRunning
 from holdfast.model.ids import ProcessId, is_id, is_name
-from holdfast.model.process import DeadlineAction, Lifetime, Meta
+from holdfast.model.process import DeadlineAction, Lifetime, Meta, RestartPolicy
 from holdfast.settings import Settings
 
 _MOST_ARGUMENTS = 100_000
@@ -28,6 +28,11 @@ _UMASK = 0o022
 
 _LIFETIMES: tuple[Lifetime, ...] = ("detached", "session", "daemon")
 _ACTIONS: tuple[DeadlineAction, ...] = ("kill", "notify")
+_POLICIES: tuple[RestartPolicy, ...] = ("never", "on-failure", "always")
+_DEFAULT_RESTARTS = 5
+_MOST_RESTARTS = 1_000_000
+_DEFAULT_DELAY = 1.0
+_LONGEST_DELAY = 86400.0
 
 
 class Wanted(NamedTuple):
@@ -67,6 +72,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
+        **_restarts(ask),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(
@@ -133,6 +139,26 @@ def _split(ask: Ask, pty: bool) -> bool:
     if split and pty:
         raise BadValue("a terminal has one stream of output: split and pty exclude each other")
     return split
+
+
+def _restarts(ask: Ask) -> dict[str, Any]:
+    """What has to do with its being run again, and with how it is told to stop."""
+    limit = values.integer(ask, "restart_limit", 0, _MOST_RESTARTS)
+    delay = values.seconds(ask, "restart_delay", zero=False)
+    return {
+        "restart": values.choice(ask, "restart", _POLICIES, "never"),
+        "restart_limit": _DEFAULT_RESTARTS if limit is None else limit,
+        "restart_delay": _DEFAULT_DELAY if delay is None else min(delay, _LONGEST_DELAY),
+        "success_codes": values.codes(ask, "success_codes") or (0,),
+        "stop_cmd": _stop_cmd(ask),
+    }
+
+
+def _stop_cmd(ask: Ask) -> str | None:
+    text = values.text(ask, "stop_cmd")
+    if text is not None and not text.strip():
+        raise BadValue("stop_cmd is empty")
+    return text
 
 
 def _measure(ask: Ask, key: str, pty: bool, default: int) -> int | None:

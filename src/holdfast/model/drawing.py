@@ -28,6 +28,8 @@ _REASONS: dict[EndReason, str] = {
 
 _TAIL = """\
 Who asked for the end is never overwritten: `Stopping` holds the first who did, and only `advance` makes `Ended`.
+Only a stop for a `restart` gives way: whoever asks for the end then is the first who did. In `Waiting` the last end
+stands; a kill makes it final, with its code and the reason `killed`.
 A process that ends with code 42 when it is asked to end is told as `killed` with `exit_code` 42 and no signal.
 A process that was asked to end and did not is still running, and told so.
 """

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
-StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop"]
+#: A stop for a `restart` is no end: the command is run again, unless somebody asks for its end meanwhile.
+StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
 EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "lost", "failed_start"]
 
 
@@ -96,7 +97,15 @@ class Ended:
     stop: Stop | None = None
 
 
-State: TypeAlias = Requested | Running | Stopping | Ended
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Between two runs: the last one is over, and the next is due. It counts as living."""
+
+    last: Ended
+    due: float
+
+
+State: TypeAlias = Requested | Running | Stopping | Ended | Waiting
 
 
 # Facts.
@@ -146,7 +155,14 @@ class WitnessesGone:
     at: float
 
 
-Fact: TypeAlias = ChildStarted | LaunchFailed | StopAsked | ForceUsed | ChildEnded | WitnessesGone
+@dataclass(frozen=True, slots=True)
+class RestartPlanned:
+    """It will be run again at this time: by its restart policy, or because somebody wants it to."""
+
+    due: float
+
+
+Fact: TypeAlias = ChildStarted | LaunchFailed | StopAsked | ForceUsed | ChildEnded | WitnessesGone | RestartPlanned
 
 #: Which fact leads where. A fact that is not listed under a state cannot happen in it.
 NEXT: dict[type[State], dict[type[Fact], type[State]]] = {
@@ -154,7 +170,14 @@ NEXT: dict[type[State], dict[type[Fact], type[State]]] = {
     Running: {StopAsked: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
     Stopping: {StopAsked: Stopping, ForceUsed: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
     # The tree may have to be forced after its first process went willingly.
-    Ended: {ForceUsed: Ended},
+    Ended: {ForceUsed: Ended, RestartPlanned: Waiting},
+    Waiting: {
+        ChildStarted: Running,
+        RestartPlanned: Waiting,
+        StopAsked: Ended,
+        LaunchFailed: Ended,
+        WitnessesGone: Ended,
+    },
 }
 
 ALLOWED: dict[type[State], frozenset[type[Fact]]] = {state: frozenset(facts) for state, facts in NEXT.items()}
@@ -173,9 +196,14 @@ def advance(state: State, fact: Fact) -> State:
     """The state after a fact. Raises WrongStep where the table does not allow it."""
     if type(fact) not in ALLOWED[type(state)]:
         raise WrongStep(state, fact)
+    if isinstance(state, Waiting) and not isinstance(fact, ChildStarted):
+        return _no_longer_waiting(state, fact)
     match fact:
         case ChildStarted(pid=pid, at=at):
             return Running(pid, at)
+        case RestartPlanned(due=due):
+            assert isinstance(state, Ended)
+            return Waiting(state, due)
         case StopAsked():
             return _stopping(state, fact)
         case ForceUsed():
@@ -190,10 +218,22 @@ def advance(state: State, fact: Fact) -> State:
             assert_never(fact)
 
 
+def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
+    """The last end stands, whatever keeps it from being run again; who asked for that is told."""
+    match fact:
+        case RestartPlanned(due=due):
+            return replace(state, due=due)
+        case StopAsked():
+            return replace(state.last, known_at=fact.at, stop=Stop(fact.by, fact.reason, fact.at))
+        case _:
+            return state.last
+
+
 def _stopping(state: State, asked: StopAsked) -> State:
-    if isinstance(state, Running):
-        return Stopping(state.pid, state.at, Stop(asked.by, asked.reason, asked.at))
-    return state
+    if isinstance(state, Stopping) and not (state.stop.reason == "restart" != asked.reason):
+        return state
+    assert isinstance(state, (Running, Stopping))
+    return Stopping(state.pid, state.at, Stop(asked.by, asked.reason, asked.at))
 
 
 def _forced(state: State) -> State:

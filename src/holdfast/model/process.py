@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping
+from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
+RestartPolicy: TypeAlias = Literal["never", "on-failure", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,13 @@ class Meta:
     log_cap: int = 0
     deadline: float | None = None
     deadline_action: DeadlineAction = "kill"
+    restart: RestartPolicy = "never"
+    restart_limit: int = 5
+    """How many restarts in a row there are at most; 0 for no limit."""
+    restart_delay: float = 1.0
+    """Before the first of them; each further one waits twice as long."""
+    success_codes: tuple[int, ...] = (0,)
+    stop_cmd: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -43,7 +51,8 @@ class Meta:
     def from_json(cls, value: dict[str, Any]) -> Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
-        return cls(**{**known, "argv": tuple(value.get("argv") or ())})
+        lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
+        return cls(**{**known, **lists})
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -81,6 +90,12 @@ class Process:
     rows: int | None = None
     trouble: str | None = None
     deadline_told: bool = False
+    run: int = 0
+    """How often it was run again."""
+    streak: int = 0
+    """How many restarts in a row its policy has asked for."""
+    gave_up: bool = False
+    """Whether the limit of them was reached."""
 
     @property
     def id(self) -> ProcessId:
@@ -88,8 +103,17 @@ class Process:
 
     @property
     def is_running(self) -> bool:
-        """Also while its end has been asked for: what has not died is not called dead."""
-        return isinstance(self.state, (Running, Stopping))
+        """Also while its end has been asked for: what has not died is not called dead. Also between two runs."""
+        return isinstance(self.state, (Running, Stopping, Waiting))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is between two runs."""
+        return isinstance(self.state, Waiting)
+
+    @property
+    def restart_at(self) -> float | None:
+        return self.state.due if isinstance(self.state, Waiting) else None
 
     @property
     def has_ended(self) -> bool:
@@ -110,7 +134,7 @@ class Process:
         match self.state:
             case Running(at=at) | Stopping(at=at):
                 return at
-            case Ended(started_at=at):
+            case Ended(started_at=at) | Waiting(last=Ended(started_at=at)):
                 return at
             case _:
                 return None
@@ -121,10 +145,11 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        return None if isinstance(self.state, Requested) else self.state.pid
+        return None if isinstance(self.state, (Requested, Waiting)) else self.state.pid
 
     @property
     def deadline_at(self) -> float | None:
-        if self.meta.deadline is None:
+        """Of this run; each has a deadline of its own."""
+        if self.meta.deadline is None or self.is_waiting:
             return None
         return (self.started_at or self.meta.requested_at) + self.meta.deadline

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Outcome, State, Stop
+from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
 from holdfast.model.process import Leftover, Meta, Process, Stream
 
 Row = tuple[str, str, str, str, str]
@@ -20,6 +20,7 @@ _STATES: dict[str, type[State]] = {
     "running": lifecycle.Running,
     "stopping": lifecycle.Stopping,
     "ended": lifecycle.Ended,
+    "waiting": lifecycle.Waiting,
 }
 _OUTCOMES: dict[str, type[Outcome]] = {
     "exited": lifecycle.Exited,
@@ -63,6 +64,9 @@ def from_row(row: Row) -> Process:
         cols=marks.get("cols", meta.cols),
         rows=marks.get("rows", meta.rows),
         deadline_told=marks.get("deadline_told", False),
+        run=marks.get("run", 0),
+        streak=marks.get("streak", 0),
+        gave_up=marks.get("gave_up", False),
     )
 
 
@@ -81,11 +85,16 @@ def _marks(process: Process) -> dict[str, Any]:
         "cols": process.cols,
         "rows": process.rows,
         "deadline_told": process.deadline_told,
+        "run": process.run,
+        "streak": process.streak,
+        "gave_up": process.gave_up,
     }
 
 
 def _state_to_json(state: State) -> dict[str, Any]:
     fields = {"is": _STATE_NAMES[type(state)], **_fields(state)}
+    if isinstance(state, Waiting):
+        fields["last"] = _state_to_json(state.last)
     if isinstance(state, Ended):
         fields["outcome"] = {"is": _OUTCOME_NAMES[type(state.outcome)], **_fields(state.outcome)}
     if fields.get("stop") is not None:
@@ -100,6 +109,8 @@ def _fields(record: State | Outcome | Stop) -> dict[str, Any]:
 def _state_from_json(value: dict[str, Any]) -> State:
     fields = dict(value)
     kind = _STATES[fields.pop("is")]
+    if "last" in fields:
+        fields["last"] = _state_from_json(fields["last"])
     if "outcome" in fields:
         outcome = dict(fields["outcome"])
         fields["outcome"] = _OUTCOMES[outcome.pop("is")](**outcome)

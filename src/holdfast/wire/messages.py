@@ -12,7 +12,8 @@ objects (PROCESS_FIELDS).
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
+                 restart, restart_limit, restart_delay, success_codes, stop_cmd
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
@@ -26,6 +27,8 @@ objects (PROCESS_FIELDS).
     send         process, data (base64), enter, eof, at (offset or null)
                                                               -> written, accepted, status ("sent" or "already_exited"), process
     resize       process, cols, rows                          -> {}
+    restart      process, run (which run it is to be, so that a retry is the same restart; null: the next), grace
+                                                              -> process
     remove       processes                                    -> removed: [id]
     end_session  session                                      -> results (as kill), left: [id]
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
@@ -77,4 +80,7 @@ PROCESS_FIELDS = (
     "split",
     "cols",
     "rows",
+    "restart",  # its policy: never, on-failure, always
+    "restart_at",  # between two runs: when the next is due; null otherwise
+    "gave_up",  # ended, because it would have had to be run again too often in a row
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from tests.cli.calling import as_json, out, refusal, start
+from tests.cli.calling import as_json, out, refusal, start, until_output
 from tests.support import eventually, is_alive, run_cli
 
 
@@ -71,6 +71,18 @@ def test_stop_leaves_detached_processes_and_they_are_found_again(home: Path) -> 
     assert not is_alive(before)
     assert run_cli("wait", detached).returncode == 5
     assert as_json("inspect", "--json", mortal)["status"] == "ended"
+
+
+def test_stop_says_whom_it_waits_for(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("grace = 3.0\n")
+    stubborn = start(
+        "--lifetime", "daemon", "--name", "mule", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"
+    )
+    until_output(stubborn)
+    done = run_cli("daemon", "stop")
+    assert done.returncode == 0
+    assert f"waiting for {stubborn} (mule), which was asked to end 2s ago" in done.stderr.decode()
 
 
 def test_the_daemon_in_the_foreground(home: Path) -> None:

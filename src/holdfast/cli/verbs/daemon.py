@@ -9,6 +9,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Verb
 from holdfast.client import caller, launch
+from holdfast.client.conversation import Done, Failed
 from holdfast.client.link import Link, LinkCut, greet
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue, Unreachable
@@ -44,6 +45,8 @@ VERB = Verb(
 )
 
 _STOP_LIMIT = 60.0
+#: A stop that takes longer than this tells whom it waits for, again and again.
+_NEWS_AFTER = 2.0
 _PAUSE = 0.01
 
 
@@ -72,7 +75,7 @@ def _stop(given: Given, paths: Paths) -> int:
     link = _find(paths)
     answer: Message = {"ended": [], "left": []}
     if link is not None:
-        answer, _ = link.call("stop", {})
+        answer = _ask_to_stop(link)
         _wait_until_gone(link)
     if given.json:
         console.out_json({"running": False, **answer})
@@ -81,6 +84,29 @@ def _stop(given: Given, paths: Paths) -> int:
         for process_id in answer["left"]:
             console.say(f"{process_id} goes on")
     return 0
+
+
+def _ask_to_stop(link: Link) -> Message:
+    """Its answer. Whom it waits for is said meanwhile."""
+    rid, began = link.ask("stop", {}), time.monotonic()
+    while True:
+        answers = link.hear(_NEWS_AFTER)
+        for answer in answers:
+            if isinstance(answer, Failed):
+                raise answer.error
+            if isinstance(answer, Done):
+                if answer.rid == rid:
+                    return answer.value
+                _say_who(answer.value["processes"], time.monotonic() - began)
+        if not answers:
+            link.ask("list", {})
+
+
+def _say_who(processes: list[Message], since: float) -> None:
+    for process in processes:
+        if process["lifetime"] == "daemon":
+            name = f" ({process['name']})" if process["name"] else ""
+            console.say(f"waiting for {process['id']}{name}, which was asked to end {age_text(since)} ago")
 
 
 def _is_running(pid: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, parse_window
@@ -28,6 +28,11 @@ def parse_variable(text: str) -> tuple[str, str]:
     return name, value if equals else os.environ[name]
 
 
+def parse_codes(text: str) -> list[int]:
+    """`0,3`."""
+    return [count(word.strip()) for word in text.split(",")]
+
+
 VERB = Verb(
     "run",
     synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
@@ -37,7 +42,8 @@ VERB = Verb(
         on top of the login environment, this directory and this umask. Options end at the first word that is none.
 
         In the foreground the output is shown as it comes, SIGINT (^C) and SIGTERM are passed on, a second ^C within
-        two seconds ends the command by all means, and holdfast ends with the command's own code. If holdfast itself
+        two seconds ends the command by all means, and holdfast ends with the command's own code. With --restart the
+        first one ends it for good. If holdfast itself
         goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast attach.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
@@ -82,6 +88,36 @@ VERB = Verb(
             "--deadline-action",
             choices=("kill", "notify"),
             help="What happens at the deadline. Default: kill.",
+        ),
+        Option(
+            "--restart",
+            choices=("never", "on-failure", "always"),
+            help="Run it again when it ends by itself: never, when it failed, or always. What was killed, or ended at "
+            "its deadline, stays ended. Default: never.",
+        ),
+        Option(
+            "--restart-limit",
+            metavar="N",
+            convert=count,
+            help="Give up after N restarts in a row, 0 for never. A run that goes well begins a new row. Default: 5.",
+        ),
+        Option(
+            "--restart-delay",
+            metavar="S",
+            convert=parse_seconds,
+            help="The pause before the first restart; it doubles with each further one, up to a minute. Default: 1.",
+        ),
+        Option(
+            "--success-codes",
+            metavar="N,N…",
+            convert=parse_codes,
+            help="Exit codes that are no failure. Default: 0.",
+        ),
+        Option(
+            "--stop-cmd",
+            metavar="TEXT",
+            help="Run TEXT by the shell before the process is signalled, in its directory and environment and with its "
+            "pid in HOLDFAST_PID, for as long as the grace period at most.",
         ),
         Option(
             "--if-running",
@@ -168,11 +204,14 @@ def _check(given: Given) -> None:
         raise BadValue("run: --shell is for a command text", next="give it with -c TEXT")
     if given.deadline_action is not None and given.deadline is None:
         raise BadValue("run: --deadline-action without --deadline", next="add --deadline S")
+    if given.restart is None and (given.restart_limit is not None or given.restart_delay is not None):
+        raise BadValue("run: --restart-limit and --restart-delay are for --restart", next="add --restart on-failure")
 
 
 def _options(given: Given) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
-    options = {name: getattr(given, name) for name in (*names, "deadline_action", "if_running", "shell")}
+    again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
+    options = {name: getattr(given, name) for name in (*names, *again, "deadline_action", "if_running", "shell")}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
 

@@ -11,6 +11,7 @@ from holdfast.daemon.handlers import (
     logs,
     remove,
     resize,
+    restart,
     send,
     start,
     status,
@@ -28,6 +29,7 @@ HANDLERS: dict[str, Handler] = {
     "kill": kill.handle,
     "send": send.handle,
     "resize": resize.handle,
+    "restart": restart.handle,
     "remove": remove.handle,
     "end_session": end_session.handle,
     "status": status.handle,
@@ -37,4 +39,4 @@ HANDLERS: dict[str, Handler] = {
 
 #: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
 #: with the same start finds it done.
-GOING_ON = frozenset({"start", "kill", "remove", "end_session", "stop"})
+GOING_ON = frozenset({"start", "kill", "restart", "remove", "end_session", "stop"})

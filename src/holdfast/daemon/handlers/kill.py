@@ -57,13 +57,13 @@ async def _started(room: Room, process_id: ProcessId) -> Process | None:
 
 
 async def _signal(room: Room, process: Process, number: int) -> Message:
-    if process.has_ended:
-        return ending.result(room, process.id)
+    if process.has_ended or process.is_waiting:
+        return ending.result(room, process.id, sent=0 if process.is_waiting else None)
     try:
         answer = await room.keeper.request("signal", id=process.id, signal=number)
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused
-        await room.registry.wait_ended(process.id)
+        await room.registry.wait_run_over(process.id, process.run)
         return ending.result(room, process.id)
     return ending.result(room, process.id, sent=answer["sent"])

@@ -56,7 +56,7 @@ def _answer(room: Room, process: Process, stream: str, start: int, end: int, ski
         "first": extent.first,
         "total": max(extent.end, end),
         "skipped": skipped,
-        "closed": stream not in now.streams or now.streams[stream].closed,
+        "closed": not now.is_waiting and (stream not in now.streams or now.streams[stream].closed),
         "process": room.show(now),
     }
 

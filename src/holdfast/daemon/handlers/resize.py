@@ -22,7 +22,8 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
     try:
-        await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
+        if not process.is_waiting:
+            await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
     except Refused as refused:
         raise to_error(refused) from refused
     _remember(room, process.id, cols, rows)

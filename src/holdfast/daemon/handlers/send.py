@@ -10,7 +10,7 @@ from holdfast.daemon import values
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, StdinFull
 from holdfast.model.process import Process
 
 _LONGEST = 16 << 20
@@ -23,6 +23,8 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     at, eof = values.integer(ask, "at", 0), values.flag(ask, "eof")
     if process.has_ended:
         return _answer(room, process, 0, None, "already_exited")
+    if process.is_waiting:
+        raise _between_runs(process)
     try:
         accepted = await room.inputs.write(process.id, data, at) if data or not eof else None
         if eof:
@@ -30,9 +32,16 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused
-        ended = await room.registry.wait_ended(process.id)
-        return _answer(room, ended or process, 0, None, "already_exited")
+        now = await room.registry.wait_run_over(process.id, process.run) or process
+        if not now.has_ended:
+            raise _between_runs(now) from refused
+        return _answer(room, now, 0, None, "already_exited")
     return _answer(room, room.registry.get(process.id) or process, len(data), accepted, "sent")
+
+
+def _between_runs(process: Process) -> StdinFull:
+    """Nobody reads now, but soon: whoever has more to say tries again."""
+    return StdinFull(f"{process.id} is between two runs and reads nothing", next="try again when it runs")
 
 
 async def _close(room: Room, process: Process) -> None:

@@ -10,6 +10,7 @@ from holdfast.daemon import environment, wanted
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
+from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
@@ -77,7 +78,7 @@ async def _start(room: Room, want: Wanted) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     meta = want.meta
     check_room(room.registry.living.keys(), room.settings.max_processes)
-    _check_name(room, meta)
+    check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)
     try:
@@ -96,13 +97,6 @@ async def _start(room: Room, want: Wanted) -> Process:
 
 def _note_start(process: Process) -> None:
     note("started", process=process.id, pid=process.pid, session=process.meta.session)
-
-
-def _check_name(room: Room, meta: Meta) -> None:
-    if meta.name is not None:
-        for other in room.registry.living.values():
-            if other.meta.name == meta.name:
-                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
 
 
 def _spec(want: Wanted) -> dict[str, Any]:

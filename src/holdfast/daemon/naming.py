@@ -1,0 +1,15 @@
+"""A name stands for one living process."""
+
+from __future__ import annotations
+
+from holdfast.daemon.room import Room
+from holdfast.errors import NotNow
+from holdfast.model.process import Meta
+
+
+def check_name(room: Room, meta: Meta) -> None:
+    """Raises NotNow when another living process bears the name."""
+    if meta.name is not None:
+        for other in room.registry.living.values():
+            if other.meta.name == meta.name and other.id != meta.id:
+                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")

@@ -1,0 +1,54 @@
+"""The same command once more, in the bundle that it has: its log goes on, its state begins anew.
+
+At every instant the bundle tells of a run that is over or of the one that was claimed. Its old state is put aside,
+never overwritten, and comes back when the next run is never let go.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast_keeper import bundle, points
+from holdfast_keeper.launch import Launch, Nest, Spec
+from holdfast_keeper.place import Place
+
+
+class Relaunch(Launch):
+    """`born` says which run it is, and whatever else whoever asked for it wants to be told again."""
+
+    def __init__(self, process_id: str, place: Place, spec: Spec, nest: Nest, born: bundle.Slot) -> None:
+        super().__init__(process_id, place.live(process_id), spec, nest)
+        self._at_rest = place.done(process_id)
+        self._also_born = born
+        self._pending = bundle.pending(nest.pid)
+
+    def give_up(self) -> None:
+        """The bundle is as it was before: of a run that is over."""
+        self._close()
+        if os.path.isdir(self.directory):
+            bundle.void_pending(self.directory)
+            if not os.path.exists(f"{self.directory}/{bundle.STATE}"):
+                bundle.bring_back_state(self.directory)
+            os.rename(self.directory, self._at_rest)
+        bundle.remove(self._nest.directory)
+
+    def _move_in(self) -> None:
+        if not os.path.isdir(self.directory):
+            os.rename(self._at_rest, self.directory)
+        points.reach("rerun-moved")
+        bundle.part_with_state(self.directory, self._also_born["run"] - 1)
+        points.reach("rerun-parted")
+        for name in (bundle.FIFO["out"], self._pending):
+            os.rename(f"{self._nest.directory}/{name}", f"{self.directory}/{name}")
+        points.reach("rerun-moved-in")
+
+    def _write_spec(self) -> None:
+        bundle.remove(self._nest.directory)  # it is what it was
+
+    def _make_fifo(self, name: str) -> str:
+        """Over the old one: at no time is there none, for a successor of ours opens it by its name."""
+        path = f"{self.directory}/{name}"
+        bundle.unlink(f"{path}.new")
+        os.mkfifo(f"{path}.new", 0o600)
+        os.rename(f"{path}.new", path)
+        return path

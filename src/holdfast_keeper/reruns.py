@@ -1,0 +1,73 @@
+"""Running an ended command again: what must be true before, and who may ask twice."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from holdfast_keeper import bundle
+from holdfast_keeper.control import Connection
+from holdfast_keeper.hold import Hold
+from holdfast_keeper.starter import Wish
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
+
+class NotYet(Exception):
+    """Too early to say: the request is looked at again."""
+
+
+class Refusal(Exception):
+    """A request that cannot be granted: code and text of the answer."""
+
+
+def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> dict[str, Any] | None:
+    """Run it again as run `run`; answered when it runs, at once if it is that run already. Raises Refusal or NotYet."""
+    process_id, run, streak = message["id"], int(message["run"]), int(message.get("streak") or 0)
+    report = keeper.report(process_id)
+    if report is None:
+        raise Refusal("not_found", f"no process {process_id}")
+    last = run_of(report["born"])
+    if run == last:
+        return report
+    if run != last + 1:
+        raise Refusal("bad_value", f"the last run of {process_id} was {last}, so the next cannot be {run}")
+    if report["exit"] is None:
+        raise Refusal("not_now", f"{process_id} still runs")
+    if (report["stop"] or {}).get("late") and not message.get("despite_stop"):
+        raise Refusal("stopped", f"{process_id} was to be run no more")
+    if keeper.stopper.is_ending(process_id):
+        raise NotYet  # without cgroups, what ends the last run could take the next one for a part of it
+    if process_id in keeper.holds:
+        _lay_to_rest(keeper, keeper.holds[process_id])
+    spec = _spec(keeper, message)
+    before = keeper.report(process_id)
+    keeper.starter.rerun(Wish(process_id, spec, [(connection, message["rid"])], before, {"run": run, "streak": streak}))
+    return None
+
+
+def run_of(born: bundle.Slot) -> int:
+    return int(born.get("run", 0))
+
+
+def _lay_to_rest(keeper: Keeper, hold: Hold) -> None:
+    """Complete a bundle whose output somebody may still hold open: what it writes from now on is nobody's."""
+    if any(pump.drain() > pump.log.end for pump in hold.pumps.values()):
+        raise Refusal("disk_full", "no room on the disk for what it wrote")
+    for pump in hold.pumps.values():
+        pump.closed = True
+    keeper.ends.complete(hold)
+    if keeper.holds_still(hold):
+        raise Refusal("disk_full", "no room on the disk to run it again")
+
+
+def _spec(keeper: Keeper, message: dict[str, Any]) -> dict[str, Any]:
+    """As it was asked for at first, but for the size that its terminal had last."""
+    directory = bundle.find(keeper.place.directory, message["id"])
+    try:
+        with open(f"{directory}/{bundle.SPEC}", "rb") as file:
+            spec = dict(json.load(file))
+    except (OSError, ValueError) as broken:
+        raise Refusal("failed_start", f"its bundle does not say how to run it: {broken}") from broken
+    return {**spec, **{key: int(message[key]) for key in ("cols", "rows") if message.get(key) is not None}}
