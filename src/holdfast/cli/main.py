@@ -24,6 +24,8 @@ VERBS = {
     "send": "Write to the input of a process",
     "attach": "Connect this terminal to a process",
     "resize": "Change the size of a process's terminal",
+    "events": "Show what happened, and follow what happens",
+    "publish": "Put an event on the bus",
     "rm": "Forget ended processes and their output",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",

@@ -28,6 +28,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
+from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
@@ -98,6 +99,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         settings=settings,
         registry=registry,
         store=opened.store,
+        stream=Stream(opened.store),
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,
