@@ -57,6 +57,16 @@ class Paths:
         return f"{self.home}/login-env.json"
 
     @property
+    def hooks(self) -> str:
+        """What the owner wants to have run when something happens."""
+        return f"{self.home}/hooks"
+
+    @property
+    def hook_places(self) -> str:
+        """Up to which event each hook has run."""
+        return f"{self.home}/hook-places"
+
+    @property
     def config(self) -> str:
         return f"{self.home}/config.toml"
 

@@ -28,6 +28,10 @@ class Settings(NamedTuple):
     """How long an ended process is remembered; never less than 30 minutes."""
     max_ended: int = 10_000
     """How many ended processes are remembered at most."""
+    keep_events: float = 7 * 86400.0
+    """How long an event can be read again."""
+    max_events: int = 1_000_000
+    """How many events can be read again at most."""
     wait_limit: float = 0.0
     """The longest single wait that is granted; 0 for no limit."""
     grace: float = 10.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import DiskFull, HoldfastError
+from holdfast.model.happenings import Event
 from holdfast.model.process import Process
 from holdfast.store.db import open_db
 from holdfast.store.store import Store
@@ -43,7 +45,7 @@ class Case:
 
     def run(self, work: Callable[[Store], Awaitable[None]]) -> None:
         async def main() -> None:
-            store = Store(self.connection, self.troubles.append)
+            store = Store(self.connection, str(self.path), self.troubles.append)
             try:
                 await work(store)
             finally:
@@ -124,18 +126,62 @@ def test_many_that_wait_share_a_commit(case: Case) -> None:
     assert len(commits) < 100
 
 
-def test_a_full_disk_is_said_and_changes_nothing(case: Case) -> None:
+def test_a_full_disk_is_said_and_what_was_to_be_saved_follows_when_there_is_room(case: Case) -> None:
     case.fill()
 
     async def work(store: Store) -> None:
         with pytest.raises(DiskFull):
-            await store.save(big(1))
+            await store.save(big(1), [happened("a")])
         assert in_store(case.path) == set()
         case.free()
-        await store.save(big(2))
+        await store.save(big(2), [happened("b")])
 
     case.run(work)
-    assert in_store(case.path) == {process(2).id}
+    assert in_store(case.path) == {process(1).id, process(2).id}
+    assert sorted(topics(case.path)) == ["a", "b"]
+
+
+def test_events_are_kept_with_the_change_that_they_tell_of(case: Case) -> None:
+    told: list[tuple[int, str]] = []
+
+    async def work(store: Store) -> None:
+        store.on_events = lambda numbered: told.extend((seq, envelope["type"]) for seq, envelope in numbered)
+        store.save_soon(process(1), [happened("first")])
+        store.save_soon(process(1), [happened("second")])
+        assert told == []
+        await store.save(process(1), [happened("third")])
+        await store.record([happened("fourth")])
+        assert told == [(1, "first"), (2, "second"), (3, "third"), (4, "fourth")]
+        assert store.newest_event == 4
+        assert [seq for seq, _ in await store.read_events(2, 10)] == [3, 4]
+        assert [seq for seq, _ in await store.read_events(0, 2)] == [1, 2]
+
+    case.run(work)
+    assert topics(case.path) == ["first", "second", "third", "fourth"]
+
+
+def test_numbers_of_forgotten_events_are_not_given_again(case: Case) -> None:
+    async def work(store: Store) -> None:
+        await store.record([happened(str(number)) for number in range(5)])
+        store.forget_events(before=float("inf"), most=0)
+        await store.record([happened("new")])
+        assert [seq for seq, _ in await store.read_events(0, 10)] == [6]
+        assert await store.oldest_event() == 6
+
+    case.run(work)
+
+
+def happened(topic: str) -> Event:
+    return Event(topic, 5.0, {})
+
+
+def topics(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    try:
+        rows = connection.execute("SELECT envelope FROM events ORDER BY seq").fetchall()
+        return [json.loads(row[0])["type"] for row in rows]
+    finally:
+        connection.close()
 
 
 def test_what_found_no_room_is_written_when_there_is_some(case: Case) -> None:
@@ -165,7 +211,7 @@ def test_a_row_that_cannot_be_written_does_not_hold_up_the_others(case: Case) ->
 
 def test_a_closed_store_refuses(case: Case) -> None:
     async def main() -> None:
-        store = Store(case.connection, case.troubles.append)
+        store = Store(case.connection, str(case.path), case.troubles.append)
         await store.close()
         with pytest.raises(HoldfastError):
             await store.save(process(1))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast.wire import light_json
+
+_SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(holdfast.__file__)))
 
 _values = st.recursive(
     st.none()
@@ -52,3 +58,18 @@ def test_hostile_texts_are_refused(text: str) -> None:
 def test_what_json_cannot_say_is_refused(value: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         light_json.dumps(value)
+
+
+def test_what_is_broken_is_a_value_error_also_where_json_was_never_imported() -> None:
+    script = """
+import sys
+from holdfast.wire import light_json
+assert "json" not in sys.modules
+for text in ("{", "[1,", '{"a"', '"\\\\ud8', "nul", "", "[1] 2"):
+    try:
+        light_json.loads(text)
+    except ValueError:
+        continue
+    raise AssertionError(text)
+"""
+    subprocess.run([sys.executable, "-S", "-c", script], check=True, env={"PYTHONPATH": _SOURCE})

@@ -25,6 +25,8 @@ VERBS = {
     "attach": "Connect this terminal to a process",
     "resize": "Change the size of a process's terminal",
     "restart": "Run processes again, with the same command and id",
+    "events": "Show what happened, and follow what happens",
+    "publish": "Put an event on the bus",
     "rm": "Forget ended processes and their output",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",

@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
+    from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
@@ -126,6 +127,17 @@ class AsyncClient:
         """The output that is there, piece by piece, in constant memory: as in `logs`, but from the beginning."""
         cursor = Cursor(verbs.ref(process), stream, from_=offset, lines=lines, line=line, bytes=bytes)
         return self._read(process, "closed", cursor)
+
+    def events(self, pattern: str = "**", *, since: int | None = None, follow: bool = False) -> AsyncEventReading:
+        """What happened, and with `follow` what happens: as in the blocking client."""
+        from holdfast.client.happenings import AsyncEventReading, EventsFollowed
+
+        followed = EventsFollowed(pattern, since, follow)
+        return AsyncEventReading(AsyncReading(self.paths, self.session, followed))
+
+    async def publish(self, topic: str, payload: Message | None = None) -> int:
+        """Put an event on the daemon's bus; its number, once it is kept."""
+        return await self._do(verbs.publish(topic, payload))
 
     def _read(self, process: Ref, until: str, cursor: Cursor) -> AsyncReading:
         return AsyncReading(self.paths, self.session, Following(verbs.ref(process), [cursor], until == "exit"))

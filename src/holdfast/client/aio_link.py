@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.client.conversation import Answer
-    from holdfast.client.following import Following
+    from holdfast.client.following import Followed
     from holdfast.client.process import Process
     from holdfast.client.verbs import Reply
     from holdfast.paths import Paths
@@ -136,7 +136,7 @@ def _settle(answered: asyncio.Future[Message], answer: Done | Failed | LinkCut) 
 class AsyncReading:
     """An async iterator over pieces of output. Close it, or use it in `async with`, when you leave it early."""
 
-    def __init__(self, paths: Paths, session: str, following: Following) -> None:
+    def __init__(self, paths: Paths, session: str, following: Followed) -> None:
         self._paths = paths
         self._session = session
         self._following = following

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from holdfast.client.conversation import Answer, Output
+    from holdfast.client.happenings import EventsFollowed
     from holdfast.wire.frames import Message
 
+    #: Whatever a reading may be of.
+    Followed: TypeAlias = "Following | EventsFollowed"
     #: Sends a question and returns its number.
     AskNow: TypeAlias = Callable[[str, Message], int]
 

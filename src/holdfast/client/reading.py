@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from holdfast.client.conversation import Answer, Output
-    from holdfast.client.following import Following
+    from holdfast.client.following import Followed
     from holdfast.client.link import Link
     from holdfast.client.process import Process
     from holdfast.wire.frames import Message
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Reading:
     """An iterator over pieces of output. Close it, or use it in `with`, when you leave it early."""
 
-    def __init__(self, open_link: Callable[[], Link], following: Following) -> None:
+    def __init__(self, open_link: Callable[[], Link], following: Followed) -> None:
         self._open_link = open_link
         self._following = following
         self._link: Link | None = None

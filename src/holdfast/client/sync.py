@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self, Unpack, overload
 
+    from holdfast.client.happenings import EventReading
     from holdfast.client.link import Link
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
@@ -116,6 +117,21 @@ class Client:
     ) -> Reading:
         """The output that is there, piece by piece, in constant memory: as in `logs`, but from the beginning."""
         return self._read(process, stream, from_=offset, lines=lines, line=line, bytes=bytes)
+
+    def events(self, pattern: str = "**", *, since: int | None = None, follow: bool = False) -> EventReading:
+        """What happened, oldest first, from behind number `since` on; with `follow`, then what happens, for ever.
+
+        With `follow` and without `since`, from now on. Nothing is missing and nothing comes twice, also when the
+        daemon is killed meanwhile.
+        """
+        from holdfast.client.happenings import EventReading, EventsFollowed
+        from holdfast.client.reading import Reading
+
+        return EventReading(Reading(self.open_link, EventsFollowed(pattern, since, follow)))
+
+    def publish(self, topic: str, payload: Message | None = None) -> int:
+        """Put an event on the daemon's bus; its number, once it is kept."""
+        return self._do(verbs.publish(topic, payload))
 
     def _read(
         self, process: Ref, stream: str, follow: bool = False, to_exit: bool = False, **asked: int | None

@@ -107,6 +107,11 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
     return Process(value["process"], (*notes, *value.get("notes", ())))
 
 
+def publish(topic: str, payload: Message | None) -> Verb[int]:
+    value, _ = yield Ask("publish", {"topic": topic, "payload": payload}, limit=QUICK, may_repeat=False)
+    return int(value["seq"])
+
+
 def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
     """The running processes, with `all` the ended ones, too."""
     value, _ = yield Ask("list", {"all": all, "session": session, "task": task}, limit=QUICK)

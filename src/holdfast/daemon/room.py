@@ -18,6 +18,7 @@ from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
+from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
@@ -38,6 +39,7 @@ class Room:
     settings: Settings
     registry: Registry
     store: Store
+    stream: Stream
     keeper: KeeperLink
     depot: Depot
     supervisor: Supervisor

@@ -18,6 +18,7 @@ from holdfast.daemon import environment, timers
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
 from holdfast.daemon.handlers.stop import end_of_daemon
+from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
@@ -29,6 +30,7 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
+from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
@@ -65,6 +67,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
+        room.chores.start(_hooks(room).watch(), "hooks")
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
@@ -100,6 +103,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         settings=settings,
         registry=registry,
         store=opened.store,
+        stream=Stream(opened.store),
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,
@@ -112,6 +116,11 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         readers=ThreadPoolExecutor(_READERS, "logs"),
     )
     return room, Recovery(paths.place, registry, keeper, supervisor, chores)
+
+
+def _hooks(room: Room) -> Hooks:
+    environ = {**environment.minimal(os.environ), "HOLDFAST_HOME": room.paths.home}
+    return Hooks(room.paths.hooks, room.paths.hook_places, room.stream, environ)
 
 
 def _hello(settings: Settings) -> Message:

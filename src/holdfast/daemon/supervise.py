@@ -14,6 +14,8 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.reports import Report
 from holdfast.errors import HoldfastError
+from holdfast.model import happenings
+from holdfast.model.happenings import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
@@ -128,22 +130,26 @@ class Supervisor:
 
     def show(self, process: Process) -> None:
         """For changes that the bundle knows as well: the row may follow later."""
+        happened = self._happened(process)
         self._registry.put(process)
-        self._store.save_soon(process)
+        self._store.save_soon(process, happened)
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
         try:
-            await self._store.save(process)
+            await self._store.save(process, self._happened(process))
         except HoldfastError as failed:
             # The bundle holds the truth, so it is told all the same, and the row follows when there is room.
             note("row-late", process=process.id, why=failed.message)
-            self._store.save_soon(process)
         self._registry.put(process)
         state = process.state
         note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
+
+    def _happened(self, process: Process) -> list[Event]:
+        """What it means to followers that the process is as it is now."""
+        return happenings.of_change(self._registry.get(process.id), process, time.time())
 
     def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""

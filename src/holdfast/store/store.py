@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from holdfast.errors import HoldfastError
+from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.store import db, processes
-from holdfast.store.writer import Change, Writer
+from holdfast.store import db, events, processes
+from holdfast.store.writer import NOBODY, Change, Writer
 
 #: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
 _LINGER = 0.25
@@ -28,7 +30,7 @@ class Opened(NamedTuple):
 async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
     """Raises StoreTooNew, and sqlite3.Error or OSError when the file cannot be used at all."""
     connection, found, set_aside = await asyncio.to_thread(_open, path)
-    return Opened(Store(connection, on_trouble), found, set_aside)
+    return Opened(Store(connection, path, on_trouble), found, set_aside)
 
 
 def _open(path: str) -> tuple[sqlite3.Connection, list[Process], str | None]:
@@ -39,31 +41,54 @@ def _open(path: str) -> tuple[sqlite3.Connection, list[Process], str | None]:
 class Store:
     """Open for the life of the daemon. `on_trouble` is told, in the loop, of rows that could not be written yet."""
 
-    def __init__(self, connection: sqlite3.Connection, on_trouble: Callable[[str], None]) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, on_trouble: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_trouble = on_trouble
-        self._writer = Writer(connection, self._trouble)
+        #: Called in the loop with events that are on disk now, in their order.
+        self.on_events: Callable[[list[Numbered]], None] = _nobody_listens
+        self.newest_event = events.newest(connection)
+        self._path = path
+        self._writer = Writer(connection, self._trouble, lambda numbered: self._call(self._happened, numbered))
         self._flush: asyncio.TimerHandle | None = None
 
-    async def save(self, process: Process) -> None:
-        """On disk when it returns. Raises DiskFull, and then nothing was changed."""
-        await self.begin_save(process)
+    async def save(self, process: Process, happened: Sequence[Event] = ()) -> None:
+        """On disk, with what it means to followers, when it returns. Raises DiskFull when it can only be done later."""
+        await self.begin_save(process, happened)
 
-    def begin_save(self, process: Process) -> asyncio.Future[None]:
+    def begin_save(self, process: Process, happened: Sequence[Event] = ()) -> asyncio.Future[None]:
         """As save, for a caller who has something else to do meanwhile."""
-        return self._commit([Change(process.id, process)])
+        return self._commit([Change(process.id, process, tuple(happened))], again=True)
+
+    async def record(self, happened: Sequence[Event]) -> None:
+        """Events that are no process's, on disk when it returns. Raises DiskFull when it can only be done later."""
+        await self._commit([Change(NOBODY, None, tuple(happened))], again=True)
+
+    def record_soon(self, happened: Sequence[Event]) -> None:
+        self._put_later([Change(NOBODY, None, tuple(happened))])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
-        await self._commit([Change(process_id, None) for process_id in ids])
+        await self._commit([Change(process_id, None) for process_id in ids], again=False)
 
-    def save_soon(self, process: Process) -> None:
+    def save_soon(self, process: Process, happened: Sequence[Event] = ()) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
-        self._put_later([Change(process.id, process)])
+        self._put_later([Change(process.id, process, tuple(happened))])
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""
         self._put_later([Change(process_id, None) for process_id in ids])
+
+    async def read_events(self, after: int, limit: int) -> list[Numbered]:
+        """Events that follow a number, oldest first."""
+        return await asyncio.to_thread(_read_events, self._path, after, limit)
+
+    async def oldest_event(self) -> int:
+        """The number from which on nothing is missing."""
+        return await asyncio.to_thread(_oldest_event, self._path)
+
+    def forget_events(self, before: float, most: int) -> None:
+        """Drop old events, soon."""
+        self._writer.run(lambda connection: events.forget(connection, before, most))
 
     async def close(self) -> None:
         """Writes what is left, once, and closes the file."""
@@ -80,10 +105,14 @@ class Store:
         self._flush = None
         self._writer.flush()
 
-    def _commit(self, changes: list[Change]) -> asyncio.Future[None]:
+    def _commit(self, changes: list[Change], again: bool) -> asyncio.Future[None]:
         done: asyncio.Future[None] = self._loop.create_future()
-        self._writer.put_now(changes, lambda error: self._call(_resolve, done, error))
+        self._writer.put_now(changes, lambda error: self._call(_resolve, done, error), again)
         return done
+
+    def _happened(self, numbered: list[Numbered]) -> None:
+        self.newest_event = numbered[-1].seq
+        self.on_events(numbered)
 
     def _trouble(self, message: str) -> None:
         self._call(self._on_trouble, message)
@@ -93,6 +122,30 @@ class Store:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
             return  # the loop is closed: nobody is left to be told
+
+
+def _nobody_listens(numbered: list[Numbered]) -> None:
+    return
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    """A connection of one's own: readers and the writer do not wait for each other."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _read_events(path: str, after: int, limit: int) -> list[Numbered]:
+    with _reading(path) as connection:
+        return events.read(connection, after, limit)
+
+
+def _oldest_event(path: str) -> int:
+    with _reading(path) as connection:
+        return events.oldest(connection)
 
 
 def _resolve(done: asyncio.Future[None], error: HoldfastError | None) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
+from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.store import db, processes
+from holdfast.store import db, events, processes
 
 #: Between two attempts at what could not be written.
 _RETRY = 2.0
@@ -22,12 +23,19 @@ _NEVER = float("inf")
 
 Told = Callable[[HoldfastError | None], None]
 Failures = dict[ProcessId, HoldfastError]
+Chore = Callable[[sqlite3.Connection], object]
 
 
 class Change(NamedTuple):
     process_id: ProcessId
     process: Process | None
     """None: the row goes."""
+    events: tuple[Event, ...] = ()
+    """What it means to followers: kept if and only if the change is."""
+
+
+#: Whose change it is when something happened that is no process's.
+NOBODY = ProcessId("")
 
 
 class _Wanted(NamedTuple):
@@ -42,11 +50,21 @@ class _Waiter(NamedTuple):
 
 
 class Writer:
-    """Of several changes to one process only the newest is written. Callbacks run in the writer's thread."""
+    """Of several changes to one process only the newest is written, with the events of all of them.
 
-    def __init__(self, connection: sqlite3.Connection, on_trouble: Callable[[str], None]) -> None:
+    Callbacks run in the writer's thread. `on_events` hears of events when they are on disk, in their order.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        on_trouble: Callable[[str], None],
+        on_events: Callable[[list[Numbered]], None],
+    ) -> None:
         self._connection = connection
         self._on_trouble = on_trouble
+        self._on_events = on_events
+        self._chores: list[Chore] = []
         self._wake = threading.Condition()
         self._wanted: dict[ProcessId, _Wanted] = {}
         self._waiters: list[_Waiter] = []
@@ -55,12 +73,12 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="store", daemon=True)
         self._thread.start()
 
-    def put_now(self, changes: list[Change], told: Told) -> None:
-        """`told` hears None once the changes are on disk, or why they are not."""
+    def put_now(self, changes: list[Change], told: Told, again: bool = False) -> None:
+        """`told` hears None once the changes are on disk, or why they are not yet; or, without `again`, are not."""
         with self._wake:
             if self._closing:
                 return told(HoldfastError("the daemon is stopping"))
-            self._want(changes, again=False)
+            self._want(changes, again)
             self._waiters.append(_Waiter([change.process_id for change in changes], told))
             self._due = 0.0
             return self._wake.notify()
@@ -69,6 +87,13 @@ class Writer:
         """To go along with what somebody waits for, or with the next `flush`. Wakes nobody."""
         with self._wake:
             self._want(changes, again=True)
+
+    def run(self, chore: Chore) -> None:
+        """Have something done to the store in a transaction of its own, soon; what fails is said, not tried again."""
+        with self._wake:
+            self._chores.append(chore)
+            self._due = 0.0
+            self._wake.notify()
 
     def flush(self) -> None:
         with self._wake:
@@ -84,12 +109,16 @@ class Writer:
 
     def _want(self, changes: Iterable[Change], again: bool) -> None:
         for change in changes:
+            before = self._wanted.get(change.process_id)
+            if before is not None:
+                change = change._replace(events=before.change.events + change.events)
             self._wanted[change.process_id] = _Wanted(change, again)
 
     def _work(self) -> None:
         unfolded = False
-        while not self._closing or self._wanted:
+        while not self._closing or self._wanted or self._chores:
             wanted, waiters = self._next_batch(_IDLE if unfolded else None)
+            self._do_chores()
             if wanted:
                 self._write(wanted, waiters)
                 unfolded = True
@@ -127,15 +156,30 @@ class Writer:
             failures |= self._commit([change])
         return failures
 
+    def _do_chores(self) -> None:
+        with self._wake:
+            chores, self._chores = self._chores, []
+        for chore in chores:
+            try:
+                with db.transaction(self._connection):
+                    chore(self._connection)
+            except sqlite3.Error as failed:
+                self._on_trouble(f"a chore of the store failed: {failed}")
+
     def _try(self, changes: list[Change]) -> HoldfastError | None:
+        numbered: list[Numbered] = []
         try:
             with db.transaction(self._connection):
                 for change in changes:
-                    processes.apply(self._connection, change.process_id, change.process)
+                    if change.process_id != NOBODY:
+                        processes.apply(self._connection, change.process_id, change.process)
+                    numbered += events.append(self._connection, change.events)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
                 return DiskFull("no room to record the process")
             return HoldfastError(f"the store cannot be written: {failed}")
+        if numbered:
+            self._on_events(numbered)
         return None
 
     def _try_again_later(self, failed: dict[ProcessId, _Wanted]) -> None:
@@ -143,7 +187,12 @@ class Writer:
             return
         with self._wake:
             if not self._closing:
-                self._wanted = failed | self._wanted
+                for process_id, newer in self._wanted.items():
+                    if (older := failed.get(process_id)) is not None:
+                        change = newer.change._replace(events=older.change.events + newer.change.events)
+                        newer = newer._replace(change=change)
+                    failed[process_id] = newer
+                self._wanted = failed
                 self._due = min(self._due, time.monotonic() + _RETRY)
         self._on_trouble(f"{len(failed)} rows could not be written yet")
 

@@ -47,7 +47,7 @@ if _json is not None:
         stripped = text.strip(" \t\n\r")
         try:
             value, end = _scan(stripped, 0)
-        except (StopIteration, RecursionError):
+        except (StopIteration, RecursionError, SystemError):  # the last where `json`, which has the error, is not there
             raise ValueError("not JSON") from None
         if end != len(stripped):
             raise ValueError("more than one JSON value")

@@ -31,6 +31,9 @@ objects (PROCESS_FIELDS).
                                                               -> process
     remove       processes                                    -> removed: [id]
     end_session  session                                      -> results (as kill), left: [id]
+    events       pattern, since (a number: what follows it), follow
+                                                              -> data… (lines of JSON; `offset`: the number to go on from), then newest, oldest
+    publish      topic, payload                               -> seq
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

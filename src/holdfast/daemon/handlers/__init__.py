@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.daemon.handlers import (
     doctor,
     end_session,
+    events,
     inspect,
     kill,
     list,
@@ -32,6 +33,8 @@ HANDLERS: dict[str, Handler] = {
     "restart": restart.handle,
     "remove": remove.handle,
     "end_session": end_session.handle,
+    "events": events.handle,
+    "publish": events.publish,
     "status": status.handle,
     "doctor": doctor.handle,
     "stop": stop.handle,

@@ -1,0 +1,86 @@
+"""Every hook follows the stream of events from a place of its own, one event after the other.
+
+The place is kept on disk and moves when a run is over: after a crash the event that was under way comes again, and
+none is left out. A slow hook holds up nobody but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+
+from holdfast.daemon.hooks import description
+from holdfast.daemon.hooks.description import Hook
+from holdfast.daemon.hooks.run import run
+from holdfast.daemon.logbook import note
+from holdfast.daemon.stream import Stream
+
+#: How often it is looked whether hooks came, went or changed.
+_LOOK_AGAIN = 5.0
+
+
+class Hooks:
+    """The hooks of an instance, in `directory`; where each of them stands is kept in `places`."""
+
+    def __init__(self, directory: str, places: str, stream: Stream, environ: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._places = places
+        self._stream = stream
+        self._environ = environ
+        self._running: dict[Hook, asyncio.Task[None]] = {}
+        self._said: set[str] = set()
+
+    async def watch(self) -> None:
+        """Run the hooks that are there, for ever."""
+        try:
+            while True:
+                hooks, wrong = await asyncio.to_thread(description.read_all, self._directory)
+                self._said = {self._say(bad.message) for bad in wrong}
+                await self._change_to(set(hooks))
+                await asyncio.sleep(_LOOK_AGAIN)
+        finally:
+            await self._change_to(set())
+
+    def _say(self, wrong: str) -> str:
+        if wrong not in self._said:
+            note("hook-wrong", why=wrong)
+        return wrong
+
+    async def _change_to(self, hooks: set[Hook]) -> None:
+        gone = [self._running.pop(hook) for hook in self._running.keys() - hooks]
+        for task in gone:
+            task.cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        for hook in hooks - self._running.keys():
+            note("hook", name=hook.name, topics=",".join(hook.topics))
+            self._running[hook] = asyncio.create_task(self._follow(hook), name=f"hook {hook.name}")
+
+    async def _follow(self, hook: Hook) -> None:
+        place = f"{self._places}/{hook.name}"
+        wanted = hook.wants()
+        async for batch in self._stream.follow(self._begin(place), "**"):
+            for envelope in batch.events:
+                if wanted.find(str(envelope.get("type") or "?")):
+                    await run(hook, envelope, self._environ)
+                    if "seq" in envelope:
+                        _keep(place, envelope["seq"])
+            _keep(place, batch.cursor)
+
+    def _begin(self, place: str) -> int:
+        """Where it stood; a new hook begins with what happens from now on."""
+        try:
+            with open(place) as file:
+                return min(int(file.read()), self._stream.newest)
+        except (OSError, ValueError):
+            _keep(place, self._stream.newest)
+            return self._stream.newest
+
+
+def _keep(place: str, seq: int) -> None:
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        with open(f"{place}.new", "w") as file:
+            file.write(str(seq))
+        os.replace(f"{place}.new", place)

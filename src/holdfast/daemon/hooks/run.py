@@ -1,0 +1,70 @@
+"""One event, one run of a hook: a process of its own, apart from ours, for a limited time, its words in a log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.daemon.hooks.description import Hook
+from holdfast.daemon.logbook import note
+from holdfast.wire import light_json
+
+_LARGEST_LOG = 1 << 20
+#: Between the polite signal and the forced end.
+_GRACE = 2.0
+
+
+async def run(hook: Hook, envelope: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Until it has ended, or its time is over and it was ended. What goes wrong is noted."""
+    log = _open_log(f"{hook.directory}/hook.log")
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *hook.argv,
+            cwd=hook.directory,
+            env={**environ, "HOLDFAST_EVENT": str(envelope.get("type")), "HOLDFAST_HOOK": hook.name},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    except OSError as failed:
+        note("hook-failed", hook=hook.name, why=failed)
+        return
+    finally:
+        os.close(log)
+    try:
+        async with asyncio.timeout(hook.timeout):
+            await process.communicate(f"{light_json.dumps(dict(envelope))}\n".encode())
+    except TimeoutError:
+        note("hook-too-slow", hook=hook.name, seq=envelope.get("seq"), seconds=hook.timeout)
+    finally:
+        await _end(process)
+    if process.returncode:
+        note("hook-failed", hook=hook.name, seq=envelope.get("seq"), code=process.returncode)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """One that is still there, with its whole session. (Once it was buried its number may be somebody else's.)"""
+    for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
+        if process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await process.wait()
+
+
+def _open_log(path: str) -> int:
+    """What hooks say; begun anew when it has become long."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    if os.fstat(fd).st_size > _LARGEST_LOG:
+        os.ftruncate(fd, 0)
+    return fd

@@ -1,0 +1,145 @@
+"""The stream of events, for those who follow it.
+
+What is on disk has a number and is never lost to a follower, however slow: it reads on from its own place, from memory
+or from disk. What is not worth keeping (`whisper`) is told to whoever listens at the moment; a follower that cannot
+keep up with it hears how much it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from holdfast.events.topics import Tree
+from holdfast.model.happenings import Event, Numbered
+from holdfast.store.store import Store
+
+Envelope = dict[str, Any]
+
+#: Numbered events that are kept in memory: followers that are not far behind cost no reading.
+_REMEMBERED = 5000
+_AT_ONCE = 500
+#: Whispers that may wait for one follower.
+_MOST_WHISPERS = 1000
+
+DROPPED = "events.dropped"
+
+
+class Batch(NamedTuple):
+    """Some events, and the number from which to go on behind them. The kept ones have a `seq`."""
+
+    cursor: int
+    events: list[Envelope]
+
+
+class Stream:
+    """Everything that happens, in order."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._recent: deque[Numbered] = deque(maxlen=_REMEMBERED)
+        self._followers: set[_Follower] = set()
+        store.on_events = self._happened
+
+    @property
+    def newest(self) -> int:
+        """The number of the event that happened last; 0 when nothing ever did."""
+        return self._store.newest_event
+
+    def is_heard(self, topic: str) -> bool:
+        """Whether anyone follows what would be whispered under this topic."""
+        return any(follower.wants(topic) for follower in self._followers)
+
+    def whisper(self, topic: str, fields: dict[str, Any]) -> None:
+        """Tell those who follow now. It has no number and is not kept."""
+        for follower in self._followers:
+            if follower.wants(topic):
+                follower.hear(Event(topic, time.time(), fields).envelope())
+
+    async def read(self, after: int, pattern: str) -> AsyncIterator[Batch]:
+        """What is there and follows that number."""
+        upto = self.newest
+        wanted = _wanted(pattern)
+        while after < upto and (batch := await self._next(after)):
+            after = batch[-1].seq
+            yield Batch(after, _fitting(batch, wanted))
+
+    async def follow(self, after: int, pattern: str) -> AsyncIterator[Batch]:
+        """What is there, and what comes, for ever."""
+        with self._listening(pattern) as follower:
+            while True:
+                while after < self.newest and (batch := await self._next(after)):
+                    after = batch[-1].seq
+                    yield Batch(after, _fitting(batch, follower.pattern))
+                if whispers := follower.take():
+                    yield Batch(after, whispers)
+                follower.news.clear()
+                if after >= self.newest and not follower.has_whispers:
+                    await follower.news.wait()
+
+    async def _next(self, after: int) -> list[Numbered]:
+        if self._recent and self._recent[0].seq <= after + 1:
+            start = bisect.bisect_right(self._recent, after, key=lambda event: event.seq)
+            return [self._recent[at] for at in range(start, min(start + _AT_ONCE, len(self._recent)))]
+        return await self._store.read_events(after, _AT_ONCE)
+
+    def _happened(self, numbered: list[Numbered]) -> None:
+        self._recent.extend(numbered)
+        for follower in self._followers:
+            follower.news.set()
+
+    @contextmanager
+    def _listening(self, pattern: str) -> Iterator[_Follower]:
+        follower = _Follower(_wanted(pattern))
+        self._followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+
+class _Follower:
+    """One who follows: what it wants, and the whispers that it has not taken yet."""
+
+    def __init__(self, pattern: Tree[bool]) -> None:
+        self.pattern = pattern
+        self.news = asyncio.Event()
+        self._whispers: deque[Envelope] = deque()
+        self._missed = 0
+
+    @property
+    def has_whispers(self) -> bool:
+        return bool(self._whispers or self._missed)
+
+    def wants(self, topic: str) -> bool:
+        return bool(self.pattern.find(topic))
+
+    def hear(self, envelope: Envelope) -> None:
+        if len(self._whispers) >= _MOST_WHISPERS:
+            self._whispers.popleft()
+            self._missed += 1
+        self._whispers.append(envelope)
+        self.news.set()
+
+    def take(self) -> list[Envelope]:
+        taken = list(self._whispers)
+        self._whispers.clear()
+        if self._missed:
+            taken.insert(0, Event(DROPPED, time.time(), {"count": self._missed}).envelope())
+            self._missed = 0
+        return taken
+
+
+def _wanted(pattern: str) -> Tree[bool]:
+    tree: Tree[bool] = Tree()
+    tree.add(pattern, True)
+    return tree
+
+
+def _fitting(batch: list[Numbered], wanted: Tree[bool]) -> list[Envelope]:
+    return [{"seq": seq, **envelope} for seq, envelope in batch if wanted.find(str(envelope.get("type") or "?"))]

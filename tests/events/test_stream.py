@@ -1,0 +1,182 @@
+"""The daemon's events: numbered, kept, followed without gap or double."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import BadValue
+from tests.support import eventually, run_cli
+
+Event = dict[str, Any]
+
+
+def kept(pattern: str = "**") -> list[Event]:
+    with holdfast.connect() as hf, hf.events(pattern) as events:
+        return list(events)
+
+
+def test_a_process_begins_and_ends_once(home: Path) -> None:
+    with holdfast.connect(session="chat-1") as hf:
+        process = hf.run("exit 3", name="job", task="t")
+        hf.wait(process.id)
+        for pattern in ("process.*", "process.**", "**"):
+            started, ended = [event for event in hf.events(pattern) if event["src"] == "process"]
+            assert (started["type"], ended["type"]) == ("process.started", "process.ended")
+            assert started["seq"] < ended["seq"]
+            for event in (started, ended):
+                assert (event["id"], event["name"], event["session"], event["task"]) == (
+                    process.id,
+                    "job",
+                    "chat-1",
+                    "t",
+                )
+            assert started["pid"] == process.pid
+            assert (ended["reason"], ended["exit_code"], ended["signal"]) == ("exited", 3, None)
+
+
+def test_an_event_is_there_when_the_wait_for_it_returns(home: Path) -> None:
+    with holdfast.connect() as hf:
+        for _ in range(20):
+            process = hf.run("true")
+            hf.wait(process.id)
+            assert [e["type"] for e in hf.events("process.*") if e["id"] == process.id][-1] == "process.ended"
+
+
+def test_going_on_from_a_number_brings_what_followed_it(home: Path) -> None:
+    with holdfast.connect() as hf:
+        numbers = [hf.publish(f"made.up{count}") for count in range(5)]
+        assert [event["seq"] for event in hf.events("made.*", since=numbers[1])] == numbers[2:]
+        assert list(hf.events("made.*", since=numbers[-1])) == []
+
+
+def test_following_brings_what_happens_and_only_what_is_wanted(home: Path) -> None:
+    heard: list[Event] = []
+    with holdfast.connect() as hf, hf.events("wanted.**", since=0, follow=True) as events:
+        follower = threading.Thread(target=lambda: heard.extend(next(events) for _ in range(3)))
+        follower.start()
+        for topic in ("wanted.a", "other.b", "wanted", "wanted.c.d"):
+            hf.publish(topic, {"n": 1})
+        follower.join(10)
+    assert [event["type"] for event in heard] == ["wanted.a", "wanted", "wanted.c.d"]
+
+
+def test_a_published_event_keeps_what_it_says_of_itself(home: Path) -> None:
+    with holdfast.connect() as hf:
+        hf.publish("relay.x", {"type": "tui.key", "ts": 5.0, "src": "elsewhere", "seq": 77})
+        (event,) = hf.events("tui.*")
+    assert {**event, "seq": 0} == {"seq": 0, "type": "tui.key", "ts": 5.0, "src": "elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"), [("", None), ("a b", None), ("a\n", None), ("x" * 300, None), ("a", [1]), ("a", "text")]
+)
+def test_what_cannot_be_an_event_is_refused(home: Path, topic: str, payload: Any) -> None:
+    with holdfast.connect() as hf, pytest.raises(BadValue):
+        hf.publish(topic, payload)
+
+
+def test_a_number_that_is_yet_to_come_is_refused(home: Path) -> None:
+    refused = pytest.raises(BadValue, match="yet to come")
+    with holdfast.connect() as hf, hf.events(since=10**9, follow=True) as events, refused:
+        next(events)
+
+
+def test_the_async_client_follows_too(home: Path) -> None:
+    async def main() -> list[str]:
+        async with holdfast.aconnect() as hf:
+            await hf.publish("a.1")
+            await hf.publish("a.2")
+            async with hf.events("a.*") as events:
+                return [event["type"] async for event in events]
+
+    assert asyncio.run(main()) == ["a.1", "a.2"]
+
+
+def test_nothing_is_missing_and_nothing_comes_twice_while_the_daemon_is_killed(home: Path) -> None:
+    """A follower in another program, and processes that end while the daemon is away."""
+    script = """
+import holdfast, json, sys
+with holdfast.connect() as hf, hf.events("process.*", since=0, follow=True) as events:
+    for event in events:
+        print(json.dumps(event), flush=True)
+"""
+    with holdfast.connect() as hf:
+        hf.status()
+        follower = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        ids = []
+        for count in range(24):
+            ids.append(hf.run(f"sleep 0.0{count % 10}; exit {count}").id)
+            if count % 4 == 3:
+                os.kill(hf.status()["pid"], signal.SIGKILL)
+        hf.wait(ids)
+        assert follower.stdout is not None
+        heard: list[Event] = []
+        while len(heard) < 2 * len(ids):
+            heard.append(json.loads(follower.stdout.readline()))
+        last = hf.run("exit 99")
+        while heard[-1].get("exit_code") != 99:
+            heard.append(json.loads(follower.stdout.readline()))
+        follower.kill()
+        follower.communicate()
+    numbers = [event["seq"] for event in heard]
+    assert numbers == sorted(set(numbers))
+    told = [(event["id"], event["type"], event.get("exit_code")) for event in heard]
+    expected: list[tuple[str, str, int | None]] = [(id_, "process.started", None) for id_ in (*ids, last.id)]
+    expected += [(id_, "process.ended", code) for code, id_ in enumerate(ids)] + [(last.id, "process.ended", 99)]
+    assert sorted(told, key=str) == sorted(expected, key=str)
+
+
+def test_the_command_line_shows_and_publishes(home: Path) -> None:
+    assert run_cli("publish", "deploy.done", '{"version": "1.2"}').stdout == b"1\n"
+    assert json.loads(run_cli("publish", "deploy.done", "--json").stdout) == {"seq": 2}
+    shown = run_cli("events", "deploy.*", "--json").stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in shown] == [1, 2]
+    assert b"version=1.2" in run_cli("events").stdout
+    assert run_cli("events", "--since", "1").stdout.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["events", "--since", "x"],
+        ["events", "--since", "99"],
+        ["events", "a", "b"],
+        ["publish"],
+        ["publish", "a", "{"],
+        ["publish", "a", "[1]"],
+        ["publish", ""],
+        ["publish", "a", "{}", "more"],
+    ],
+)
+def test_bad_words_are_answered_in_one_line(home: Path, words: list[str]) -> None:
+    done = run_cli(*words)
+    assert done.returncode == 125
+    assert done.stderr.count(b"\n") == 1
+    assert b"Next:" in done.stderr
+
+
+def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None:
+    run_cli("publish", "a")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "events", "-f", "--since", "0", "--json"], stdout=subprocess.PIPE, text=True
+    )
+    assert follower.stdout is not None
+    assert json.loads(follower.stdout.readline())["type"] == "a"
+    follower.stdout.close()
+
+    def publish() -> bool:
+        run_cli("publish", "b")
+        return follower.poll() is not None
+
+    assert eventually(publish)
