@@ -57,6 +57,11 @@ class Paths:
         return f"{self.home}/login-env.json"
 
     @property
+    def screens(self) -> str:
+        """What the daemon remembers of terminals."""
+        return f"{self.home}/screens"
+
+    @property
     def config(self) -> str:
         return f"{self.home}/config.toml"
 

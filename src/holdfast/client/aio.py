@@ -17,6 +17,7 @@ from holdfast.paths import find_paths
 if TYPE_CHECKING:
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
@@ -203,6 +204,10 @@ class AsyncClient:
 
     async def resize(self, process: Ref, cols: int, rows: int) -> None:
         await self._do(verbs.resize(process, cols, rows))
+
+    async def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
+        """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
+        return await self._do(verbs.screen(process, ansi=ansi))
 
     async def remove(self, *processes: Ref) -> list[str]:
         """Forget ended processes with their logs; the ids that were."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
+    from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
@@ -66,7 +67,8 @@ class Client:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell,
+        attached (somebody's terminal is about to show what it writes, and answers what it asks).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -202,6 +204,10 @@ class Client:
 
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         self._do(verbs.resize(process, cols, rows))
+
+    def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
+        """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
+        return self._do(verbs.screen(process, ansi=ansi))
 
     def remove(self, *processes: Ref) -> list[str]:
         """Forget ended processes with their logs; the ids that were."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.client.conversation import Output
     from holdfast.client.page import LogPage
+    from holdfast.client.screen import Screen
     from holdfast.wire.frames import Message
 
     T = TypeVar("T")
@@ -48,11 +49,12 @@ if TYPE_CHECKING:
         deadline_action: Literal["kill", "notify"] | None
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
+        attached: bool
 
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
-    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -239,6 +241,14 @@ def send(process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: i
 
 def resize(process: Ref, cols: int, rows: int) -> Verb[None]:
     yield Ask("resize", {"process": ref(process), "cols": cols, "rows": rows}, limit=QUICK)
+
+
+def screen(process: Ref, *, ansi: bool = False) -> Verb[Screen]:
+    """What a person would see on its terminal now."""
+    from holdfast.client.screen import Screen
+
+    value, _ = yield Ask("screen", {"process": ref(process), "ansi": ansi}, limit=QUICK)
+    return Screen(value["screen"])
 
 
 def remove(processes: Sequence[Ref]) -> Verb[list[str]]:

@@ -19,3 +19,4 @@ async def forget(room: Room, process_id: ProcessId) -> None:
         room.registry.drop(process_id)
         room.sizes.forget(process_id)
         room.inputs.forget(process_id)
+        await room.screens.forget(process_id)

@@ -16,6 +16,7 @@ from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
+from holdfast.daemon.screens import Screens
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.view import ProcessObject, process_object
@@ -43,6 +44,7 @@ class Room:
     outputs: Outputs
     inputs: Inputs
     sizes: Sizes
+    screens: Screens
     login: LoginEnvironment
     chores: Chores
     readers: ThreadPoolExecutor

@@ -12,7 +12,7 @@ objects (PROCESS_FIELDS).
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, attached (the caller is about to be, see there)
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
@@ -26,6 +26,9 @@ objects (PROCESS_FIELDS).
     send         process, data (base64), enter, eof, at (offset or null)
                                                               -> written, accepted, status ("sent" or "already_exited"), process
     resize       process, cols, rows                          -> {}
+    screen       process, ansi                                -> screen: {id, lines, cursor: {row, col, visible}, cols, rows, title, alternate,
+                                                                 at (how far the output was looked at), gap (output before it was left out, or null)}, process
+    attached     process, from (byte offset or null: now)     -> {} when the process has ended; until then the caller's terminal answers its questions
     remove       processes                                    -> removed: [id]
     end_session  session                                      -> results (as kill), left: [id]
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …

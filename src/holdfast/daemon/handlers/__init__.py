@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.daemon.handlers import (
+    attached,
     doctor,
     end_session,
     inspect,
@@ -11,6 +12,7 @@ from holdfast.daemon.handlers import (
     logs,
     remove,
     resize,
+    screen,
     send,
     start,
     status,
@@ -28,6 +30,8 @@ HANDLERS: dict[str, Handler] = {
     "kill": kill.handle,
     "send": send.handle,
     "resize": resize.handle,
+    "screen": screen.handle,
+    "attached": attached.handle,
     "remove": remove.handle,
     "end_session": end_session.handle,
     "status": status.handle,
