@@ -50,7 +50,10 @@ def view(*chunks: bytes) -> str:
         (b"- 1\x1b[2K\x1b[1G\\ 2\x1b[2K\x1b[1Gdone\n", "- 1 … done [3 updates]\n"),
         (b"spin\x1b[1000Dspun\n", "spin … spun [2 updates]\n"),
         (b"not \x1b[5Gback\x1b[2D\n", "not back\n"),
-        (b"a 1\nb 1\n\x1b[2A\r\x1b[2Ka 2\n\x1b[2Kb 2\n\x1b[2Aa 3\nb 3\nend\n", "a 1\nb 1\na 2 … a 3 [2 updates]\nb 2 … b 3 [2 updates]\nend\n"),
+        (
+            b"a 1\nb 1\n\x1b[2A\r\x1b[2Ka 2\n\x1b[2Kb 2\n\x1b[2Aa 3\nb 3\nend\n",
+            "a 1\nb 1\na 2 … a 3 [2 updates]\nb 2 … b 3 [2 updates]\nend\n",
+        ),
         (b"x\ny\n\x1b[2A\x1b[2K\rx: 9%\r\x1b[2B\x1b[1A\x1b[2K\ry: ok\r\x1b[1B", "x\ny\nx: 9%\ny: ok\n"),
         (b"top\x1b[Aone\n", "one\ntop"),
         (b"no\x1b[3Bmove\n", "nomove\n"),

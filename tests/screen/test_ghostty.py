@@ -53,8 +53,8 @@ LAYOUTS = {
 
 SESSION = (
     "\x1b[?1049h\x1b[2J\x1b[5;20r\x1b[5;1Hcolours \x1b[1;38;5;208mor\x1b[38;2;1;2;3mange\x1b[0m 中文 é\u0301\r\n"
-    "\x1b]2;title ü\x07\x1b(0lqqk\x1b(B\x1b[3@\x1b[2P\x1b[4h\x1b7\x1b[10;3Hxy\x1b8\x1b[4l\x1bM\x1bD\t|\x1b[?25l\n\n\x1b[2J"
-    "\x1b[Hlast \x1b[7mline\x1b[27m\x1b[20;70Hdie Ecke, die umbricht"
+    "\x1b]2;title ü\x07\x1b(0lqqk\x1b(B\x1b[3@\x1b[2P\x1b[4h\x1b7\x1b[10;3Hxy\x1b8\x1b[4l\x1bM\x1bD\t|\x1b[?25l"
+    "\n\n\x1b[2J\x1b[Hlast \x1b[7mline\x1b[27m\x1b[20;70Hdie Ecke, die umbricht"
 ).encode()
 
 

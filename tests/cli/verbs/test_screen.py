@@ -28,6 +28,14 @@ for _ in range(int(sys.argv[1])):
         os.read(0, 100)
 """
 
+MUCH = """
+import os, time
+for n in range(1600):
+    os.write(1, b"%06d \\x1b[32mok\\x1b[0m some more of the same line\\n" % n * 1500)
+os.write(1, b"THE END")
+time.sleep(60)
+"""
+
 
 def shown(process_id: str) -> Any:
     return as_json("screen", "--json", process_id)
@@ -151,8 +159,7 @@ def test_after_the_head_was_dropped_it_is_still_right() -> None:
 
 
 def test_much_output_is_no_reason_to_wait() -> None:
-    command = "import os\nfor n in range(1600): os.write(1, b'%06d \\x1b[32mok\\x1b[0m some more of the same line\\n' % n * 1500)"
-    process_id = start("-t", sys.executable, "-c", f"{command}\nos.write(1, b'THE END')\nimport time\ntime.sleep(60)")
+    process_id = start("-t", sys.executable, "-c", MUCH)
     eventually(lambda: "THE END" in text(process_id), timeout=100, pause=0.5)
     assert as_json("inspect", "--json", process_id)["output_bytes"] > 60 << 20
     import holdfast
