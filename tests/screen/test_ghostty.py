@@ -87,6 +87,13 @@ def test_colours_come_as_sequences_and_nothing_else_does() -> None:
     line = shown.picture(ansi=True).lines[0]
     assert "\x1b[38;5;1mred" in line
     assert "\x1b]" not in line
+    assert shown.picture(ansi=True).lines[1] == ""
+
+
+def test_a_title_holds_nothing_that_a_terminal_obeys() -> None:
+    shown = terminal()
+    shown.feed(b"\x1b]2;ti\xc2\x9btle\x07")
+    assert shown.picture().title == "title"
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,11 @@ class ScreenLink:
         self._deaths.pop(process_id, None)
 
     def close(self) -> None:
-        """Let go of it; it ends by itself."""
+        """Let go of it for good; it ends by itself."""
+        self._library = None
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._rest is not None:
             self._rest.cancel()
         worker, self._worker = self._worker, None
@@ -140,7 +144,7 @@ class ScreenLink:
 
     def _close_idle(self) -> None:
         if not self._turn.locked():
-            self.close()
+            self._let_go()
 
 
 def find_library() -> tuple[str, str] | None:

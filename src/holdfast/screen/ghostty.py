@@ -83,6 +83,7 @@ class Attributes(c.Structure):
     )
 
 
+_NO_STYLE = "\x1b[0m"
 #: To say which keyboard flags are on would be to say that they do something here. Who is not answered does without.
 _KEYBOARD = re.compile(rb"\x1b\[\?\d+u")
 #: The formatter tells the whole palette before each line; whoever looks has one of their own.
@@ -223,7 +224,9 @@ class Ghostty:
         fill = self._lib.format
         text = self._lib.taken(lambda ptr, size: fill(self._handle, None, options, ptr, size), "format")
         line = text.decode(errors="replace").rstrip("\r\n")
-        return line if kind == PLAIN else _CONTROL_STRINGS.sub("", line)
+        if kind == VT:
+            line = _CONTROL_STRINGS.sub("", line)
+        return line if line.replace(_NO_STYLE, "") else ""
 
     def _ref(self, x: int, y: int) -> GridRef:
         ref = GridRef(c.sizeof(GridRef))
@@ -234,7 +237,8 @@ class Ghostty:
         text = Text()
         if self._lib.get(self._handle, TITLE, c.byref(text)) or not text.len:
             return ""
-        return c.string_at(text.ptr, text.len).decode(errors="replace")
+        title = c.string_at(text.ptr, text.len).decode(errors="replace")
+        return "".join([character for character in title if character.isprintable()])
 
     def _get(self, key: int, value: Any) -> Any:
         _check(self._lib.get(self._handle, key, c.byref(value)), f"get {key}")
