@@ -80,9 +80,8 @@ def _terminals(room: Room) -> _Finding:
 def _screens(room: Room) -> _Finding:
     found = find_library()
     detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
-    return _Finding(
-        found is not None, detail, "no screens, and questions to a terminal go unanswered: pip install pyghostty"
-    )
+    degrades = "there are no screens, and what programs ask their terminal goes unanswered: pip install pyghostty"
+    return _Finding(found is not None, detail, degrades)
 
 
 def _disk(room: Room) -> _Finding:
