@@ -15,6 +15,7 @@ class Scale(NamedTuple):
     idle_seconds: float
     listed: int
     list_rounds: int
+    screen_bytes: int
     kills: int
 
 
@@ -27,6 +28,7 @@ FULL = Scale(
     idle_seconds=20.0,
     listed=100,
     list_rounds=30,
+    screen_bytes=100_000_000,
     kills=1000,
 )
 
@@ -40,5 +42,6 @@ QUICK = Scale(
     idle_seconds=0.5,
     listed=5,
     list_rounds=2,
+    screen_bytes=1_000_000,
     kills=4,
 )

@@ -54,6 +54,20 @@ def test_many_calls_share_one_connection(instance: Path) -> None:
     with_client(work)
 
 
+def test_what_a_terminal_shows(instance: Path) -> None:
+    async def work(hf: AsyncClient) -> None:
+        process = await hf.run("printf 'one\\n\\033[32mtwo\\033[0m'", pty=True, size=(40, 5))
+        await hf.wait(process.id, timeout=10)
+        screen = await hf.screen(process)
+        assert (screen.text, str(screen), screen.lines) == ("one\ntwo", "one\ntwo", ["one", "two", "", "", ""])
+        assert (screen.row, screen.col, screen.cols, screen.rows) == (1, 3, 40, 5)
+        assert "\x1b[" in (await hf.screen(process, ansi=True)).text
+        with pytest.raises(holdfast.NoTerminal):
+            await hf.screen(await hf.run("sleep 60"))
+
+    with_client(work)
+
+
 def test_it_can_be_awaited_instead_of_entered(instance: Path) -> None:
     async def main() -> None:
         hf = await holdfast.aconnect()

@@ -28,8 +28,9 @@ def test_every_dependency_has_a_line_in_the_docs() -> None:
     assert not missing
 
 
-def test_nothing_is_required_at_run_time() -> None:
-    assert project()["project"]["dependencies"] == []
+def test_only_the_emulator_is_required_at_run_time() -> None:
+    required = [re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]]
+    assert required == ["pyghostty"]
 
 
 def test_the_changelog_tells_of_the_version() -> None:

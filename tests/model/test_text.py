@@ -47,6 +47,16 @@ def view(*chunks: bytes) -> str:
         (b"   \rjust one\n", "just one\n"),
         (b"50%\r\x1b[K100%\r\n", "50% … 100% [2 updates]\n"),
         (b"spaces kept   \r\n   \r\n", "spaces kept   \n   \n"),
+        (b"- 1\x1b[2K\x1b[1G\\ 2\x1b[2K\x1b[1Gdone\n", "- 1 … done [3 updates]\n"),
+        (b"spin\x1b[1000Dspun\n", "spin … spun [2 updates]\n"),
+        (b"not \x1b[5Gback\x1b[2D\n", "not back\n"),
+        (
+            b"a 1\nb 1\n\x1b[2A\r\x1b[2Ka 2\n\x1b[2Kb 2\n\x1b[2Aa 3\nb 3\nend\n",
+            "a 1\nb 1\na 2 … a 3 [2 updates]\nb 2 … b 3 [2 updates]\nend\n",
+        ),
+        (b"x\ny\n\x1b[2A\x1b[2K\rx: 9%\r\x1b[2B\x1b[1A\x1b[2K\ry: ok\r\x1b[1B", "x\ny\nx: 9%\ny: ok\n"),
+        (b"top\x1b[Aone\n", "one\ntop"),
+        (b"no\x1b[3Bmove\n", "nomove\n"),
         (b"left\rno\x08\x08\x08newline", "left … newline [2 updates]"),
     ],
 )
@@ -57,6 +67,13 @@ def test_only_what_a_person_reads_is_left(raw: bytes, shown: str) -> None:
 def test_ten_thousand_updates_are_one_line_with_first_last_and_count() -> None:
     raw = b"".join(b"\r%3d%% done" % (n // 100) for n in range(10_000)) + b"\r100% done\n"
     assert view(raw) == "  0% done … 100% done [10001 updates]\n"
+
+
+def test_several_bars_at_once_are_shown_first_and_last() -> None:
+    raw = b"".join(b"\x1b[2A" * bool(n) + b"\r\x1b[Kone %d%%\n\r\x1b[Ktwo %d%%\n" % (n, n // 2) for n in range(101))
+    shown = "one 0%\ntwo 0%\none 1% … one 100% [100 updates]\ntwo 0% … two 50% [100 updates]\n"
+    assert view(raw) == shown
+    assert view(raw + b"done\n") == shown + "done\n"
 
 
 @pytest.mark.parametrize("character", ["é", "→", "€", "日", "😀"])
@@ -74,7 +91,7 @@ def test_a_truncated_tail_is_exactly_one_replacement_character(size: int) -> Non
 def test_sequences_of_any_length_are_held_in_little_memory() -> None:
     text = TextView()
     assert text.feed(b"\x1b[") + "".join(text.feed(b"1;" * 10_000) for _ in range(20)) == ""
-    assert text._cut == "\x1b["
+    assert text._cut == "\x1b[;"
     assert text.feed(b"mred\n") == "red\n"
     assert text.feed(b"\x1b]52;c;") + "".join(text.feed(b"QUFB" * 10_000) for _ in range(20)) == ""
     assert text.feed(b"\x1b\\after\n") == "after\n"
@@ -98,6 +115,7 @@ def test_the_unfinished_line_can_be_looked_at() -> None:
 _AWKWARD = [
     *(b"\r", b"\n", b"\r\n", b"\x08", b"\x00", b"\x07", b"\x18", b" ", b"!", b"/", b"x", b"0;"),
     *(b"\x1b", b"\x1b[", b"\x1b[31m", b"\x1b]0;", b"\x1b\\", b"\x1bP", b"\x1b("),
+    *(b"\x1b[2A", b"\x1b[A", b"\x1b[12", b"\x1b[B", b"\x1b[1F", b"\x1b[2K", b"\x1b[1G", b"\x1b[9999A", b"\x1b[12345A"),
     *(b"\x9b", b"\xc2", b"\xc2\x9b", b"\xc2\x9d", b"\xc2\x85", b"\xf0\x9f\x98\x80", b"\xf0\x9f"),
     *(b"y" * (LONGEST_HELD - 1), b"z" * (LONGEST_HELD + 1)),
 ]

@@ -62,7 +62,7 @@ def attach(
     """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards."""
     undo = Undo()
     with (
-        Live(client.open_link, process, {"out": offset}, accepted) as live,
+        Live(client.open_link, process, {"out": offset}, accepted, answers=True) as live,
         Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
         RawTerminal(0, undo),
     ):

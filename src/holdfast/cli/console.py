@@ -79,11 +79,27 @@ def has_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _columns() -> int:
+def is_drawable() -> bool:
+    """Whether stdout is a terminal on which something can be drawn in place of what was there."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def terminal_size() -> tuple[int, int]:
+    """Columns and rows of stdout; more than anything needs where it is no terminal."""
     try:
-        return os.get_terminal_size(1).columns or 80
+        cols, rows = os.get_terminal_size(1)
     except OSError:
-        return 1 << 30  # not a terminal: nothing is cut
+        return 1 << 30, 1 << 30
+    return cols or 80, rows or 24
+
+
+def _columns() -> int:
+    return terminal_size()[0]
+
+
+def shortened(text: str, room: int) -> str:
+    """As much of the text as so many columns hold."""
+    return _fitted(text, max(1, room))
 
 
 def _fitted(text: str, room: int) -> str:

@@ -22,6 +22,7 @@ VERBS = {
     "wait": "Wait until processes end, or write something",
     "kill": "End processes with all that they started, or send a signal",
     "send": "Write to the input of a process",
+    "screen": "Show what is on the terminal of a process",
     "attach": "Connect this terminal to a process",
     "resize": "Change the size of a process's terminal",
     "restart": "Run processes again, with the same command and id",

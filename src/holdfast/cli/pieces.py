@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from binascii import b2a_base64
 
 from holdfast.cli import console
@@ -11,6 +12,9 @@ from holdfast.model.text import TextView
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.client.conversation import Output
+
+#: How often a line that changes is drawn again.
+_REDRAW = 0.1
 
 
 class Pieces:
@@ -25,6 +29,9 @@ class Pieces:
     def rest(self) -> None:
         """To be called when nothing came for a moment."""
 
+    def skip(self) -> None:
+        """To be called where output is missing."""
+
     def close(self) -> None:
         """To be called at the end."""
 
@@ -37,25 +44,39 @@ class RawPieces(Pieces):
 
 
 class TextPieces(Pieces):
-    """Line by line; a line that is not complete when nothing more comes for a moment is shown as far as it goes."""
+    """Line by line. A line that is not complete when nothing more comes for a moment is shown as far as it goes.
 
-    def __init__(self) -> None:
+    On a terminal it is drawn again in place when it changes. Elsewhere what was written cannot be taken back: a line
+    that is being overwritten, like a progress bar, is shown when it is done.
+    """
+
+    def __init__(self, in_place: bool = False) -> None:
         self._view = TextView()
+        self._in_place = in_place
         self._shown = ""
+        self._drawn_at = 0.0
 
     @property
     def has_more(self) -> bool:  # type: ignore[override]
-        return self._view.peek() != self._shown
+        return (self._in_place or not self._view.is_redrawn) and self._view.peek() != self._shown
 
     def show(self, piece: Output) -> None:
         self._write(self._view.feed(piece.data))
+        if self._in_place and time.monotonic() - self._drawn_at > _REDRAW:
+            self.rest()
 
     def rest(self) -> None:
-        now = self._view.peek()
-        if now != self._shown:
-            sys.stdout.write(self._beyond(now))
+        self._drawn_at = time.monotonic()
+        if self.has_more:
+            now = self._view.peek()
+            sys.stdout.write(self._beyond(fitted(now) if self._in_place else now))
             self._shown = now
             sys.stdout.flush()
+
+    def skip(self) -> None:
+        unfinished = self._view.close()
+        self._write(f"{unfinished}\n" if unfinished else "")
+        self._view = TextView()
 
     def close(self) -> None:
         self._write(self._view.close())
@@ -67,8 +88,19 @@ class TextPieces(Pieces):
             sys.stdout.flush()
 
     def _beyond(self, text: str) -> str:
-        """What of the text is not on the screen yet; on a new line, when what is there was overwritten."""
-        return text[len(self._shown) :] if text.startswith(self._shown) else f"\n{text}"
+        """What of the text is not shown yet; where that was overwritten, all of it, in its place or below it."""
+        if text.startswith(self._shown) and not (self._in_place and fitted(self._shown) != self._shown):
+            return text[len(self._shown) :]
+        if not self._in_place:
+            return f"\n{text}"
+        height = fitted(self._shown).count("\n")
+        return (f"\x1b[{height}A" if height else "") + f"\r\x1b[J{text}"
+
+
+def fitted(text: str) -> str:
+    """So much of some lines that each takes one line of this terminal, and all of them fit on it."""
+    cols, rows = console.terminal_size()
+    return "\n".join([console.shortened(line, cols - 1) for line in text.split("\n")[-max(1, rows - 1) :]])
 
 
 class JsonPieces(Pieces):

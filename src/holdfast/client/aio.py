@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
@@ -220,6 +221,9 @@ class AsyncClient:
     async def restart(self, process: Ref, *, grace: float | None = None) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
         return await self._do(verbs.restart(process, grace=grace))
+    async def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
+        """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
+        return await self._do(verbs.screen(process, ansi=ansi))
 
     async def remove(self, *processes: Ref) -> list[str]:
         """Forget ended processes with their logs; the ids that were."""

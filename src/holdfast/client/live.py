@@ -112,16 +112,23 @@ class Input:
 class Live(Reading):
     """`hear` gives the output until the process has ended and all that it wrote was read.
 
-    What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again.
+    What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again. With `answers`, the
+    output is shown on a terminal that answers what the process asks it; then the daemon does not.
     """
 
     def __init__(
-        self, open_link: Callable[[], Link], process: Process, offsets: dict[str, int], accepted: int | None = None
+        self,
+        open_link: Callable[[], Link],
+        process: Process,
+        offsets: dict[str, int],
+        accepted: int | None = None,
+        answers: bool = False,
     ) -> None:
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
         super().__init__(open_link, Following(process.id, cursors, to_exit=True))
         self.input = Input(process.id, accepted)
         self._id = process.id
+        self._answers = answers
 
     def signal(self, number: int) -> None:
         self._post("kill", {"processes": [self._id], "signal": number})
@@ -146,6 +153,12 @@ class Live(Reading):
         except LinkCut as cut:
             self._mend(cut)
             return None
+
+    def _begin(self, link: Link) -> None:
+        if self._answers:
+            start = self._following.cursors[0].question()["from"]
+            link.ask("attached", {"process": self._id, "from": start})
+        super()._begin(link)
 
     def _take(self, answer: Answer, link: Link) -> Output | None:
         if self.input.take(answer, time.monotonic()):

@@ -58,15 +58,28 @@ class LogPage:
         return f"<LogPage {self.process_id} {self.start}..{self.end} of {self.total}>"
 
 
-def make_page(answer: Message, output: list[Output], *, raw: bool, at_line_start: bool, at_line_end: bool) -> LogPage:
+def make_page(
+    answer: Message,
+    output: list[Output],
+    *,
+    raw: bool,
+    at_line_start: bool,
+    at_line_end: bool,
+    lost_head: bool = False,
+) -> LogPage:
     """The page in the answer to `logs`, cut to whole lines at the ends that may be moved.
+
+    With `lost_head`, what was asked for begins before what is kept: then the page begins with the first whole line.
 
     A page that may begin later was asked for from one byte before, so that a line that begins with it is kept.
     """
     data = b"".join([piece.data for piece in output])
     start = output[0].offset if output else answer.get("start") or 0
     end = output[-1].end if output else start
-    if at_line_start:
+    if lost_head and start == answer.get("first"):
+        cut = whole_line_start(data)
+        data, start = data[cut:], start + cut
+    elif at_line_start:
         cut = line_start(data)
         data, start = data[cut:], start + cut
     if at_line_end:
@@ -78,6 +91,14 @@ def make_page(answer: Message, output: list[Output], *, raw: bool, at_line_start
 def text_of(data: bytes) -> str:
     view = TextView()
     return view.feed(data) + view.close()
+
+
+def whole_line_start(data: bytes) -> int:
+    """Where the first line begins that is whole; where none does, the first character that is."""
+    cut = data.find(b"\n") + 1
+    if 0 < cut < len(data):
+        return cut
+    return next((at for at in range(min(4, len(data))) if not 0x80 <= data[at] < 0xC0), 0)
 
 
 def line_start(data: bytes) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.client.conversation import Output
     from holdfast.client.page import LogPage
+    from holdfast.client.screen import Screen
     from holdfast.wire.frames import Message
 
     T = TypeVar("T")
@@ -53,12 +54,14 @@ if TYPE_CHECKING:
         restart_delay: float | None
         success_codes: Sequence[int] | None
         stop_cmd: str | None
+        attached: bool
 
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
+    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -144,7 +147,9 @@ def logs(
     asked = {"from": offset, "line": line, "lines": lines, "bytes": bytes}
     answer, output = yield Ask("logs", {**where, **{key: value for key, value in asked.items() if value is not None}})
     is_cut = sum(len(piece.data) for piece in output) >= bytes
-    return make_page(answer, output, raw=raw, at_line_start=False, at_line_end=is_cut and not raw)
+    lost_head = not raw and offset is not None and offset < (answer.get("first") or 0)
+    at_line_end = is_cut and not raw
+    return make_page(answer, output, raw=raw, at_line_start=False, at_line_end=at_line_end, lost_head=lost_head)
 
 
 def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
@@ -156,7 +161,8 @@ def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
         at_line_start = not raw
         start = total - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
-    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False)
+    lost_head = not raw and not at_line_start and bool(answer.get("first"))
+    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
 
 
 def wait(
@@ -258,6 +264,12 @@ def restart(process: Ref, *, grace: float | None = None) -> Verb[Process]:
     asked = {"process": known.id, "run": (known.restarts or 0) + 1, "grace": grace}
     value, _ = yield Ask("restart", {key: value for key, value in asked.items() if value is not None})
     return Process(value["process"])
+def screen(process: Ref, *, ansi: bool = False) -> Verb[Screen]:
+    """What a person would see on its terminal now."""
+    from holdfast.client.screen import Screen
+
+    value, _ = yield Ask("screen", {"process": ref(process), "ansi": ansi}, limit=QUICK)
+    return Screen(value["screen"])
 
 
 def remove(processes: Sequence[Ref]) -> Verb[list[str]]:

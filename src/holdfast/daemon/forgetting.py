@@ -20,3 +20,4 @@ async def forget(room: Room, process_id: ProcessId) -> None:
         room.sizes.forget(process_id)
         room.inputs.forget(process_id)
         room.stop_commands.forget(process_id)
+        await room.screens.forget(process_id)

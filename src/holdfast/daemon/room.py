@@ -16,6 +16,7 @@ from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
+from holdfast.daemon.screens import Screens
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -47,6 +48,7 @@ class Room:
     inputs: Inputs
     stop_commands: StopCommands
     sizes: Sizes
+    screens: Screens
     login: LoginEnvironment
     chores: Chores
     readers: ThreadPoolExecutor

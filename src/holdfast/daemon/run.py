@@ -27,6 +27,8 @@ from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
+from holdfast.daemon.screen_link import ScreenLink
+from holdfast.daemon.screens import Screens
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
@@ -68,6 +70,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
         room.chores.start(_hooks(room).watch(), "hooks")
+        await room.screens.take_over(list(room.registry.all.values()))
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
@@ -98,6 +101,9 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
     backend = LocalBackend(paths.place, environ, file_limit)
     keeper = KeeperLink(backend, _hello(settings))
     supervisor = Supervisor(registry, opened.store, chores)
+    outputs, inputs = Outputs(keeper, chores), Inputs(keeper)
+    readers = ThreadPoolExecutor(_READERS, "logs")
+    link = ScreenLink(paths.place, paths.screens, environ)
     room = Room(
         paths=paths,
         settings=settings,
@@ -110,10 +116,13 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         outputs=Outputs(keeper, chores),
         inputs=Inputs(keeper),
         stop_commands=StopCommands(paths.place, settings, chores),
+        outputs=outputs,
+        inputs=inputs,
         sizes=Sizes(paths.place),
+        screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
         login=LoginEnvironment(paths.login_env, environ),
         chores=chores,
-        readers=ThreadPoolExecutor(_READERS, "logs"),
+        readers=readers,
     )
     return room, Recovery(paths.place, registry, keeper, supervisor, chores)
 
@@ -170,6 +179,7 @@ async def _stop(room: Room, server: Server) -> None:
     # The store last: all of the others write to it.
     await room.store.close()
     room.sizes.close()
+    room.screens.close()
     room.readers.shutdown(wait=False, cancel_futures=True)
 
 

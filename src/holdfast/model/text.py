@@ -2,19 +2,21 @@
 
 Escape sequences and control characters are gone, line ends are `\\n`, a backspace takes a character back, and a line
 that was overwritten by carriage returns shows its first and last state with a count:
-`0% … 100% done [10000 updates]`. The bytes may come cut anywhere: the text is the same.
+`0% … 100% done [10000 updates]`. Lines that are drawn again further up, as by several progress bars at once, are shown
+as they were first and, once they rest, as they are at last. The bytes may come cut anywhere: the text is the same.
 """
 
 from __future__ import annotations
 
 import codecs
 
+from holdfast.model.redrawn import DOWN, LONGEST_HELD, UP, Lines
+
+__all__ = ["LONGEST_HELD", "TextView"]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-
-#: A line is held until it is complete, since it may still be overwritten; of a longer one this much is let go.
-LONGEST_HELD = 1 << 14
 
 #: What makes bytes more than plain text: C0 but tab and newline, DEL, and the lead byte of C1 in UTF-8.
 _SPECIAL = bytes(n for n in range(32) if n not in (9, 10)) + b"\x7f\xc2"
@@ -30,9 +32,14 @@ _SEQUENCE = (
     rf"|(?<=\x9b){_CSI}[@-~]?|(?<=[\x90\x98\x9d-\x9f]){_STRING})?"
 )
 _UNFINISHED = rf"(?:\x1b\[|\x9b){_CSI}|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_STRING}|\x1b[ -/]*"
+#: What moves the cursor to another line, or to the start of its own; erasing the whole line counts as that.
+_MOVE = r"(?:\x1b\[|\x9b)(\d{0,4})([ABDEFGK])"
+#: So far to the left there is nothing left of it.
+_FAR = 100
+_HIGHEST = 200
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
 
-_compiled: tuple[re.Pattern[str], re.Pattern[str]] | None = None
+_compiled: tuple[re.Pattern[str], ...] | None = None
 
 
 class TextView:
@@ -41,25 +48,30 @@ class TextView:
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._cut = ""
-        self._line = _Line()
+        self._lines = Lines()
 
     def feed(self, data: bytes) -> str:
         """The text of the lines that `data` completes."""
         data = data.replace(b"\r\n", b"\n")
         if self._is_plain(data):
-            return self._line.add_plain(self._decoder.decode(data))
-        return self._line.add(self._strip(self._decoder.decode(data)))
+            return self._lines.add_plain(self._decoder.decode(data))
+        return self._lines.add(self._strip(self._decoder.decode(data)))
 
     def close(self) -> str:
         """The unfinished last line; a character that was cut off is one U+FFFD."""
         tail = self._decoder.decode(b"", True)
-        shown = self._line.add_plain(self._strip(tail) if self._cut else tail)
+        shown = self._lines.add_plain(self._strip(tail) if self._cut else tail)
         self._cut = ""
-        return shown + self._line.end()
+        return shown + self._lines.end()
 
     def peek(self) -> str:
-        """The unfinished line as it stands now. It may still change."""
-        return self._line.shown()
+        """The unfinished line, or lines, as they stand now. They may still change."""
+        return self._lines.shown()
+
+    @property
+    def is_redrawn(self) -> bool:
+        """Whether what is unfinished has been overwritten already, and so will be again."""
+        return self._lines.is_redrawn
 
     def _is_plain(self, data: bytes) -> bool:
         if self._cut or len(data.translate(None, _SPECIAL)) != len(data):
@@ -68,14 +80,14 @@ class TextView:
 
     def _strip(self, text: str) -> str:
         """The text without sequences; one that is not complete is kept for the next time."""
-        sequences, unfinished = _patterns()
+        sequences, unfinished, moves = _patterns()
         text = self._cut + text
         self._cut = ""
         at = max(text.rfind(introducer) for introducer in _INTRODUCERS)
         if at >= 0 and (found := unfinished.fullmatch(text, at)):
             self._cut = _essence(found[0])
             text = text[:at]
-        return sequences.sub("", text)
+        return sequences.sub(_as_move if moves.search(text) else "", text)
 
 
 def _essence(sequence: str) -> str:
@@ -83,108 +95,30 @@ def _essence(sequence: str) -> str:
     head = sequence[: 2 if sequence[0] == "\x1b" and sequence[1:2] in tuple("[]PX^_") else 1]
     if head[-1] in "]PX^_\x90\x98\x9d\x9e\x9f" or sequence == head:
         return head
-    return head + " " if " " <= sequence[-1] <= "/" else head
+    if " " <= sequence[-1] <= "/":
+        return head + " "
+    how_far = sequence[len(head) :]
+    return sequence if len(how_far) <= 4 and how_far.isdecimal() else head + ";"
 
 
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _as_move(sequence: re.Match[str]) -> str:
+    """What is left of a sequence: how it moves the cursor, as far as lines are concerned."""
+    found = _patterns()[2].fullmatch(sequence[0])
+    if found is None:
+        return ""
+    count, kind = int(found[1] or 0), found[2]
+    if kind in "AF":
+        return UP * min(count or 1, _HIGHEST)
+    if kind in "BE":
+        return DOWN * min(count or 1, _HIGHEST)
+    returns = {"G": count <= 1, "D": count >= _FAR, "K": count == 2}
+    return "\r" if returns[kind] else ""
+
+
+def _patterns() -> tuple[re.Pattern[str], ...]:
     global _compiled
     if _compiled is None:
         import re
 
-        _compiled = re.compile(_SEQUENCE), re.compile(_UNFINISHED)
+        _compiled = re.compile(_SEQUENCE), re.compile(_UNFINISHED), re.compile(_MOVE, re.ASCII)
     return _compiled
-
-
-class _Line:
-    """The line that is being written: the states it went through, and the one it is in."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def add_plain(self, text: str) -> str:
-        """The same as `add`, for text without `\\r` and `\\b`."""
-        done = text.rfind("\n") + 1
-        if not done:
-            return self._append(text)
-        first = text.find("\n")
-        return self._append(text[:first]) + self.end() + text[first:done] + self._append(text[done:])
-
-    def add(self, text: str) -> str:
-        if "\r" not in text and "\b" not in text:
-            return self.add_plain(text)
-        *done, rest = text.split("\n")
-        return "".join([self._write(line) + self.end() + "\n" for line in done]) + self._write(rest)
-
-    def end(self) -> str:
-        shown = self.shown()
-        self._clear()
-        return shown
-
-    def shown(self) -> str:
-        if not self._states:
-            return self._now
-        now = self._now.rstrip()
-        return self._summary(now or self._last, self._states + bool(now))
-
-    def _clear(self) -> None:
-        self._now = ""
-        self._first = self._last = ""
-        self._states = 0
-        self._returned = False
-
-    def _summary(self, last: str, states: int) -> str:
-        if states == 1:
-            return last
-        first = "" if last == self._first else f"{self._first} … "
-        return f"{first}{last} [{states} updates]"
-
-    def _write(self, line: str) -> str:
-        *over, rest = line.split("\r")
-        out = []
-        for state in over:
-            out.append(self._type(state))
-            self._returned = True
-        out.append(self._type(rest))
-        return "".join(out)
-
-    def _type(self, text: str) -> str:
-        head, *strokes = text.split("\b")
-        out = [self._append(head)]
-        back = 0
-        for stroke in strokes:
-            back += 1
-            if stroke:
-                self._back(back)
-                out.append(self._append(stroke))
-                back = 0
-        self._back(back)
-        return "".join(out)
-
-    def _back(self, steps: int) -> None:
-        if steps and not self._returned:
-            self._now = self._now[:-steps]
-
-    def _append(self, text: str) -> str:
-        if not text:
-            return ""
-        if self._returned:
-            self._overwrite()
-        self._now += text
-        return self._let_go() if len(self._now) > LONGEST_HELD else ""
-
-    def _overwrite(self) -> None:
-        self._returned = False
-        state, self._now = self._now.rstrip(), ""
-        if state:
-            self._states += 1
-            self._first = self._first or state
-            self._last = state
-
-    def _let_go(self) -> str:
-        """Give up on a line too long to be held: what was written so far stands."""
-        size = (len(self._now) - 1) // LONGEST_HELD * LONGEST_HELD
-        before = self._summary(self._last, self._states) + " … " if self._states else ""
-        out, rest = before + self._now[:size], self._now[size:]
-        self._clear()
-        self._now = rest
-        return out

@@ -14,6 +14,7 @@ objects (PROCESS_FIELDS).
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, attached (the caller is about to be, see there)
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
@@ -29,6 +30,9 @@ objects (PROCESS_FIELDS).
     resize       process, cols, rows                          -> {}
     restart      process, run (which run it is to be, so that a retry is the same restart; null: the next), grace
                                                               -> process
+    screen       process, ansi                                -> screen: {id, lines, cursor: {row, col, visible}, cols, rows, title, alternate,
+                                                                 at (how far the output was looked at), gap (output before it was left out, or null)}, process
+    attached     process, from (byte offset or null: now)     -> {} when the process has ended; until then the caller's terminal answers its questions
     remove       processes                                    -> removed: [id]
     end_session  session                                      -> results (as kill), left: [id]
     events       pattern, since (a number: what follows it), follow

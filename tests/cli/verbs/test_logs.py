@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.cli.calling import as_json, out, refusal, start
+from tests.cli.calling import Terminal, as_json, out, refusal, start
 from tests.support import eventually, run_cli
 
 
@@ -75,7 +75,13 @@ def test_what_is_no_longer_kept_is_said() -> None:
     assert f"first {dropped} bytes are no longer kept".encode() in done.stderr
     whole = b"".join(b"%d\n" % n for n in range(1, 200001))
     assert done.stdout == whole[dropped:]
-    assert as_json("logs", "--json", process_id)["dropped"] == dropped
+    page = as_json("logs", "--json", process_id)
+    assert page["dropped"] == dropped
+    lines = whole[dropped:].partition(b"\n")[2] if whole[dropped - 1 : dropped] != b"\n" else whole[dropped:]
+    assert page["text"].encode() in (lines, whole[dropped:].partition(b"\n")[2])
+    shown = run_cli("logs", process_id)
+    assert shown.stdout.decode() == page["text"]
+    assert f"begins at byte {page['start']}".encode() in shown.stderr
     assert run_cli("logs", "-n", "5", process_id).stderr == b""
 
 
@@ -103,6 +109,23 @@ def test_a_prompt_without_an_end_is_shown_while_following() -> None:
         assert os.read(following.stdout.fileno(), 100) == b"name? "
         run_cli("send", process_id, "Ada")
         assert following.stdout.read() == b"Ada\n"
+
+
+PROGRESS = "for i in $(seq 1 40); do printf '\\r%s%%' $i; sleep 0.02; done; sleep 0.5; echo; echo done"
+
+
+def test_a_progress_bar_is_followed_as_one_line() -> None:
+    assert out("logs", "-f", start("-c", PROGRESS)) == "1% … 40% [40 updates]\ndone\n"
+
+
+def test_on_a_terminal_a_progress_bar_is_drawn_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with Terminal("logs", "-f", start("-c", PROGRESS)) as terminal:
+        seen = terminal.see("done")
+        assert terminal.end() == 0
+    *before, last = seen.split(b"\r\x1b[J")
+    assert before and last.endswith(b" 40% [40 updates]\r\ndone")
+    assert seen.count(b"\n") == 1
 
 
 def test_split_streams() -> None:

@@ -8,7 +8,7 @@ from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.following import Cursor, Following
-from holdfast.client.page import line_start
+from holdfast.client.page import line_start, whole_line_start
 from holdfast.client.reading import Reading
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
@@ -114,13 +114,17 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
             start, is_tail = _tail(client, process_id, stream, limit, given.raw)
             limit = None if given.follow else limit + is_tail
     cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
-    pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else TextPieces()
+    pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
     with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
-        _show(reading, pieces, start, is_tail)
+        _show(reading, pieces, start, is_tail, by_line=not given.raw)
     process = (reading.answer or {}).get("process") or {}
     if process.get("split") and given.stream is None:
         console.say(f"stderr is kept apart: holdfast logs --stream err {process['id']}")
     return 0
+
+
+def _text_pieces(given: Given) -> Pieces:
+    return TextPieces(in_place=bool(given.follow) and console.is_drawable())
 
 
 def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) -> tuple[int, bool]:
@@ -131,13 +135,17 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> None:
+def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool, by_line: bool) -> None:
     expected = start
     while not reading.is_over:
         heard = reading.hear(_MOMENT if pieces.has_more else None)
         for piece in heard:
             if expected is not None and piece.offset > expected:
-                _say_gap(expected, piece.offset)
+                kept = piece.offset
+                pieces.skip()
+                if by_line:
+                    _cut_to_whole_line(piece)
+                _say_gap(expected, kept, piece.offset)
             expected = piece.end
             if is_tail:
                 _cut_to_line(piece)
@@ -153,6 +161,13 @@ def _cut_to_line(piece: Output) -> None:
     piece.data, piece.offset = piece.data[cut:], piece.offset + cut
 
 
-def _say_gap(start: int, end: int) -> None:
-    which = f"the first {end} bytes" if start == 0 else f"{end - start} bytes from {start} on"
-    console.say(f"{which} are no longer kept; what follows begins at byte {end}")
+def _cut_to_whole_line(piece: Output) -> None:
+    """Of a line that has lost its head, nothing is shown; of the only one there is, whole characters."""
+    cut = whole_line_start(piece.data)
+    piece.data, piece.offset = piece.data[cut:], piece.offset + cut
+
+
+def _say_gap(start: int, kept: int, end: int) -> None:
+    which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
+    line = ", with a line" if end > kept else ""
+    console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")

@@ -163,7 +163,7 @@ def run(given: Given) -> int:
 
         key = attached.parse_key(given.detach_key)
     with connect(given.session) as client:
-        process = client.run(command, **_options(given))
+        process = client.run(command, **_options(given, attaches))
         for note in process.notes:
             console.say(note)
         if given.detach:
@@ -208,12 +208,12 @@ def _check(given: Given) -> None:
         raise BadValue("run: --restart-limit and --restart-delay are for --restart", next="add --restart on-failure")
 
 
-def _options(given: Given) -> RunOptions:
+def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
     options = {name: getattr(given, name) for name in (*names, *again, "deadline_action", "if_running", "shell")}
     size = given.size or (_terminal_size() if given.pty else None)
-    return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
+    return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 
 
 def _attaches(given: Given) -> bool:

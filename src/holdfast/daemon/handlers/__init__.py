@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.daemon.handlers import (
+    attached,
     doctor,
     end_session,
     events,
@@ -13,6 +14,7 @@ from holdfast.daemon.handlers import (
     remove,
     resize,
     restart,
+    screen,
     send,
     start,
     status,
@@ -31,6 +33,8 @@ HANDLERS: dict[str, Handler] = {
     "send": send.handle,
     "resize": resize.handle,
     "restart": restart.handle,
+    "screen": screen.handle,
+    "attached": attached.handle,
     "remove": remove.handle,
     "end_session": end_session.handle,
     "events": events.handle,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.screen_link import find_library
 from holdfast.errors import Unreachable
 
 _ENOUGH_FILES = 4096
@@ -76,6 +77,13 @@ def _terminals(room: Room) -> _Finding:
     return _Finding(True, f"{most} terminals")
 
 
+def _screens(room: Room) -> _Finding:
+    found = find_library()
+    detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
+    degrades = "there are no screens, and what programs ask their terminal goes unanswered: pip install pyghostty"
+    return _Finding(found is not None, detail, degrades)
+
+
 def _disk(room: Room) -> _Finding:
     free = shutil.disk_usage(room.paths.home).free
     return _Finding(free >= _ENOUGH_DISK, f"{free >> 20} MiB free in {room.paths.home}", "output waits when it is full")
@@ -98,6 +106,7 @@ CHECKS: dict[str, Callable[[Room], _Finding]] = {
     "exit witness": _exit_witness,
     "open files": _files,
     "terminals": _terminals,
+    "screens": _screens,
     "disk": _disk,
     "login environment": _login,
     "event loop": _event_loop,

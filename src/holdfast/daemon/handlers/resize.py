@@ -21,6 +21,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         raise BadValue("a size has cols and rows")
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
+    await room.screens.resized(process, cols, rows)
     try:
         if not process.is_waiting:
             await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import environment, wanted
+from holdfast.daemon import environment, values, wanted
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
@@ -35,7 +35,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
             return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
-        process = await _start(room, want)
+        process = await _start(room, want, values.flag(ask, "attached"))
         return {"process": room.show(process), "notes": [duplicates.note(twins)] if twins else []}
 
 
@@ -74,7 +74,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
         raise NotNow(f"what was to be replaced does not die: {', '.join(alive)}")
 
 
-async def _start(room: Room, want: Wanted) -> Process:
+async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     meta = want.meta
     check_room(room.registry.living.keys(), room.settings.max_processes)
@@ -82,6 +82,8 @@ async def _start(room: Room, want: Wanted) -> Process:
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)
     try:
+        if meta.pty:
+            await room.screens.begin(process, is_attached)
         report = await room.keeper.request("start", id=meta.id, spec=_spec(want))
     except BaseException as failed:
         room.registry.drop(meta.id)
@@ -89,6 +91,7 @@ async def _start(room: Room, want: Wanted) -> Process:
             raise to_error(failed) from failed
         raise
     process = await room.supervisor.apply(process, report)
+    room.screens.watch(process)
     if meta.deadline is not None:
         room.deadlines_changed.set()
     asyncio.get_running_loop().call_soon(_note_start, process)  # whoever waits for the answer need not wait for this

@@ -1,0 +1,21 @@
+"""screen: what a person would see on the terminal of a process now."""
+
+from __future__ import annotations
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import NoTerminal
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """The picture, how far the output was looked at for it, and whether some of it was left out."""
+    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    ansi = values.flag(ask, "ansi")
+    if not process.meta.pty:
+        raise NoTerminal(f"{process.id} has no terminal", next=f"holdfast logs {process.id}")
+    shown = await room.screens.show(process, ansi)
+    now = room.registry.get(process.id) or process
+    return {
+        "screen": {"id": process.id, **shown["picture"], "at": shown["at"], "gap": shown["gap"]},
+        "process": room.show(now),
+    }

@@ -1,0 +1,253 @@
+"""The terminals of PTY processes: what they show, and who answers what they are asked.
+
+While somebody is attached, their terminal answers. While nobody is, we do, through the process's input. What was
+dealt with is written down first, so that no question is answered twice, whoever crashes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from holdfast.daemon.chores import Chores
+from holdfast.daemon.inputs import Inputs
+from holdfast.daemon.keeper_link import KeeperLink, Refused
+from holdfast.daemon.logbook import note
+from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.screen_link import ScreenLink, Undrawable
+from holdfast.errors import HoldfastError, Unsupported
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.screen import marks as marking
+from holdfast.screen.marks import Marks
+
+Message = dict[str, Any]
+
+#: Between two looks at a process that writes a little, and at one that writes a lot.
+_PACE = 0.003
+_FLOOD_PACE = 0.02
+_FLOOD = 16 << 10
+_TROUBLE_PAUSE = 1.0
+_COLS, _ROWS = 120, 30
+#: After a start of the daemon, as long as somebody who was attached may take to come back.
+_COMING_BACK = 5.0
+
+
+@dataclass(slots=True)
+class _Terminal:
+    marks: Marks
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: How many are attached, and from which byte on their terminal answers.
+    attached: int = 0
+    #: Where somebody came or went: output is not looked at across such a place.
+    cuts: list[int] = field(default_factory=list)
+
+
+class Screens:
+    def __init__(
+        self,
+        directory: str,
+        link: ScreenLink,
+        keeper: KeeperLink,
+        outputs: Outputs,
+        inputs: Inputs,
+        chores: Chores,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        self._directory = directory
+        self._link = link
+        self._keeper = keeper
+        self._outputs = outputs
+        self._inputs = inputs
+        self._chores = chores
+        self._threads = threads
+        self._terminals: dict[ProcessId, _Terminal] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that draws; None while there is none."""
+        return self._link.pid
+
+    async def begin(self, process: Process, is_attached: bool) -> None:
+        """Before a terminal is made: what has to be known of it is on disk when this returns.
+
+        With `is_attached`, somebody is about to show it on their own.
+        """
+        self._terminals[process.id] = _Terminal(await self._in_thread(partial(self._marked, process, 0, is_attached)))
+
+    def watch(self, process: Process) -> None:
+        """Follow the output of a PTY process for as long as there may be any."""
+        if process.meta.pty and self._link.is_possible and not process.output_closed:
+            self._chores.start(self._follow(process), "screen")
+
+    async def take_over(self, processes: list[Process]) -> None:
+        """After a start of the daemon: go on with what an earlier one knew, and clear away what nobody knows."""
+        known = {process.id for process in processes}
+        await self._in_thread(partial(_clear, self._directory, known))
+        for process in processes:
+            self.watch(process)
+
+    async def resized(self, process: Process, cols: int, rows: int) -> None:
+        """Before a terminal gets another size: from here on what it shows is for that size."""
+        terminal = await self._terminal(process)
+        end = await self._end(process.id)
+        await self._in_thread(partial(terminal.marks.resize, end, cols, rows))
+
+    async def show(self, process: Process, ansi: bool) -> Message:
+        """What it shows now: `picture`, `at` (how far its output was looked at) and `gap`. Raises Unsupported."""
+        terminal = await self._terminal(process)
+        while True:
+            answer = await self._ask("show", process.id, terminal, ansi=ansi)
+            if "picture" in answer:
+                break
+        if process.output_closed:
+            await self._link.ask("keep", process.id)
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def attach(self, process: Process, offset: int | None) -> AsyncIterator[None]:
+        """For as long as somebody's terminal shows the output, from `offset` on (None: from now on)."""
+        terminal = await self._terminal(process)
+        start = await self._end(process.id) if offset is None else offset
+        terminal.attached += 1
+        if terminal.marks.attached is None:
+            terminal.cuts.append(start)
+            await self._in_thread(partial(terminal.marks.attach, start))
+        try:
+            yield
+        finally:
+            self._chores.start(self._leave(process.id, terminal), "detach")
+
+    async def forget(self, process_id: ProcessId) -> None:
+        self._terminals.pop(process_id, None)
+        self._link.forget(process_id)
+        await self._in_thread(partial(_remove, self._directory, process_id))
+        if self._link.pid is not None:
+            await self._link.ask("forget", process_id)
+
+    def close(self) -> None:
+        self._link.close()
+
+    async def _follow(self, process: Process) -> None:
+        process_id = process.id
+        await self._link.warm()
+        terminal = await self._terminal(process)
+        if terminal.marks.attached is not None and not terminal.attached:
+            terminal.attached += 1
+            self._chores.start(self._await_return(process_id, terminal), "reattach")
+        at = 0
+        while self._terminals.get(process_id) is terminal:
+            try:
+                reach = await self._outputs.beyond(process_id, "out", at)
+                seen = await self._catch_up(process_id, terminal)
+                if reach.closed:
+                    await self._link.ask("keep", process_id)
+                    return
+            except (Undrawable, Unsupported) as failed:
+                note("screen-given-up", process=process_id, why=failed.message)
+                return
+            except HoldfastError:  # the keeper is away, or a disk is full
+                await asyncio.sleep(_TROUBLE_PAUSE)
+                continue
+            await asyncio.sleep(_FLOOD_PACE if seen - at > _FLOOD else _PACE)
+            at = max(seen, reach.end)
+
+    async def _catch_up(self, process_id: ProcessId, terminal: _Terminal) -> int:
+        while True:
+            answer = await self._ask("follow", process_id, terminal)
+            if not answer["more"]:
+                return int(answer["at"])
+
+    async def _ask(self, op: str, process_id: ProcessId, terminal: _Terminal, **arguments: object) -> Message:
+        """Look at some more of the output, and answer what is asked there; also when the caller gives up meanwhile."""
+        work = self._look(op, process_id, terminal, arguments)
+        return await asyncio.shield(asyncio.get_running_loop().create_task(work))
+
+    async def _look(self, op: str, process_id: ProcessId, terminal: _Terminal, arguments: dict[str, object]) -> Message:
+        async with terminal.turn:
+            marks = terminal.marks
+            answer = await self._link.ask(
+                op, process_id, resizes=marks.resizes, handled=marks.handled, cuts=terminal.cuts, **arguments
+            )
+            if answer["replies"]:
+                await self._reply(process_id, terminal, answer["at"], answer["replies"])
+            terminal.cuts = [cut for cut in terminal.cuts if cut > answer["at"]]
+            return answer
+
+    async def _reply(self, process_id: ProcessId, terminal: _Terminal, at: int, replies: list[list[Any]]) -> None:
+        start = terminal.marks.attached
+        ours = [b64decode(data) for offset, data in replies if start is None or offset <= start]
+        await self._in_thread(partial(terminal.marks.handle, at))
+        if ours:
+            try:
+                await self._inputs.write(process_id, b"".join(ours), None)
+            except (Refused, HoldfastError) as refused:  # it has ended, or does not read its input
+                note("reply-refused", process=process_id, why=refused)
+
+    async def _await_return(self, process_id: ProcessId, terminal: _Terminal) -> None:
+        await asyncio.sleep(_COMING_BACK)
+        await self._leave(process_id, terminal)
+
+    async def _leave(self, process_id: ProcessId, terminal: _Terminal) -> None:
+        """One is no longer attached. What was asked until now was shown to them."""
+        end = await self._end(process_id) if terminal.attached == 1 else 0
+        terminal.attached -= 1
+        if not terminal.attached:
+            await self._in_thread(partial(terminal.marks.handle, end))
+            await self._in_thread(partial(terminal.marks.attach, None))
+
+    async def _terminal(self, process: Process) -> _Terminal:
+        terminal = self._terminals.get(process.id)
+        if terminal is None:
+            loaded = await self._in_thread(partial(marking.load, self._path(process.id)))
+            # One of before there were marks: nobody knows what was answered, so what was asked so far counts as that.
+            marks = loaded or await self._in_thread(partial(self._marked, process, await self._end(process.id), False))
+            terminal = self._terminals.setdefault(process.id, _Terminal(marks))
+        return terminal
+
+    def _marked(self, process: Process, handled: int, is_attached: bool) -> Marks:
+        marks = marking.begin(self._path(process.id), process.cols or _COLS, process.rows or _ROWS)
+        marks.handle(handled)
+        marks.attach(0 if is_attached else None)
+        return marks
+
+    async def _end(self, process_id: ProcessId) -> int:
+        """How far the output reaches now."""
+        try:
+            return int((await self._keeper.request("report", id=process_id))["streams"]["out"]["end"])
+        except (Refused, HoldfastError, KeyError):
+            return 0
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _path(self, process_id: ProcessId) -> str:
+        return f"{self._directory}/{process_id}.marks"
+
+
+def _files(directory: str) -> Iterator[tuple[str, str]]:
+    """Every file with the process that it belongs to."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(directory):
+            yield name.partition(".")[0], f"{directory}/{name}"
+
+
+def _clear(directory: str, known: set[ProcessId]) -> None:
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    for process_id, path in _files(directory):
+        if process_id not in known:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _remove(directory: str, process_id: ProcessId) -> None:
+    for ending in ("screen", "screen.new", "marks", "marks.new"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{directory}/{process_id}.{ending}")

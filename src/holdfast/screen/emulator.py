@@ -1,0 +1,56 @@
+"""What a terminal emulator has to be able to do here, and what it shows. Which one does it is known in one place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+
+class Picture(NamedTuple):
+    """What a person would see. Rows and columns count from 0."""
+
+    lines: list[str]
+    row: int
+    col: int
+    cursor_visible: bool
+    cols: int
+    rows: int
+    title: str
+    alternate: bool
+    """Whether the alternate screen is on, as in full-screen programs."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lines": self.lines,
+            "cursor": {"row": self.row, "col": self.col, "visible": self.cursor_visible},
+            "cols": self.cols,
+            "rows": self.rows,
+            "title": self.title,
+            "alternate": self.alternate,
+        }
+
+
+class Emulator(Protocol):
+    """One terminal. Bytes may come cut anywhere."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def resize(self, cols: int, rows: int) -> None: ...
+
+    def take_replies(self) -> list[bytes]:
+        """What the terminal said to the program since it was last asked, in order."""
+
+    @property
+    def is_between_sequences(self) -> bool:
+        """Whether the next byte begins something new: no escape sequence is under way."""
+
+    def picture(self, ansi: bool = False) -> Picture:
+        """What it shows; with `ansi`, the lines hold the sequences for colours and styles."""
+
+    def snapshot(self) -> bytes:
+        """Everything that decides how it goes on."""
+
+    def close(self) -> None: ...
+
+
+class Unusable(Exception):
+    """The emulator cannot do that, or a snapshot is not one of its own."""

@@ -1,0 +1,99 @@
+"""What has to be remembered of a terminal beside its output: its sizes, and how far its questions were dealt with.
+
+A file per process, a line per mark. It is written to before what it tells of is done, so a crash in between leaves a
+question unanswered and never answers one twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+
+from holdfast.screen.sizes import Resize
+
+#: With more lines than this the file is written anew, with what still counts.
+_LONGEST = 2000
+_MOST_RESIZES = 500
+
+
+@dataclass(slots=True)
+class Marks:
+    path: str
+    resizes: list[Resize] = field(default_factory=list)
+    #: Questions before this byte have been dealt with.
+    handled: int = 0
+    #: Somebody's terminal shows the output from this byte on, and answers.
+    attached: int | None = None
+    _lines: int = 0
+
+    def resize(self, offset: int, cols: int, rows: int) -> None:
+        self.resizes.append(Resize(offset, cols, rows))
+        self._write({"size": [offset, cols, rows]})
+
+    def handle(self, upto: int) -> None:
+        if upto > self.handled:
+            self.handled = upto
+            self._write({"handled": upto})
+
+    def attach(self, offset: int | None) -> None:
+        if offset != self.attached:
+            self.attached = offset
+            self._write({"attached": offset})
+
+    def _write(self, mark: dict[str, object]) -> None:
+        self._lines += 1
+        if self._lines > _LONGEST:
+            self._rewrite()
+            return
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, json.dumps(mark).encode() + b"\n")
+        finally:
+            os.close(fd)
+
+    def _rewrite(self) -> None:
+        self.resizes = self.resizes[-_MOST_RESIZES:]
+        marks: list[dict[str, object]] = [{"size": list(resize)} for resize in self.resizes]
+        marks += [{"handled": self.handled}, {"attached": self.attached}]
+        temporary = f"{self.path}.new"
+        with open(temporary, "w", opener=_private) as file:
+            file.writelines(json.dumps(mark) + "\n" for mark in marks)
+        os.rename(temporary, self.path)
+        self._lines = len(marks)
+
+
+def begin(path: str, cols: int, rows: int) -> Marks:
+    """The marks of a terminal that is about to be made."""
+    marks = Marks(path)
+    marks.resize(0, cols, rows)
+    return marks
+
+
+def load(path: str) -> Marks | None:
+    """The marks of an earlier daemon; None where there are none. A line that was cut off counts for nothing."""
+    try:
+        with open(path, "rb") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return None
+    marks = Marks(path, _lines=len(lines))
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            _take(marks, json.loads(line))
+    return marks
+
+
+def _take(marks: Marks, mark: dict[str, object]) -> None:
+    match mark:
+        case {"size": [int(offset), int(cols), int(rows)]}:
+            marks.resizes.append(Resize(offset, cols, rows))
+        case {"handled": int(upto)}:
+            marks.handled = max(marks.handled, upto)
+        case {"attached": int() | None as offset}:
+            marks.attached = offset
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,35 @@
+"""Emulators and screens for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.daemon.screen_link import find_library
+from holdfast.screen.ghostty import Ghostty, Library
+from holdfast.screen.screen import Emulators, Screen, Wanted
+from holdfast.screen.sizes import Resize
+from tests.logs.written import ID
+
+found = find_library()
+assert found is not None, "pyghostty is not installed"
+LIBRARY = Library(found[0])
+
+
+def emulators(version: str = "1") -> Emulators:
+    return Emulators(
+        version, lambda cols, rows: Ghostty(LIBRARY, cols, rows), lambda data: Ghostty.restored(LIBRARY, data)
+    )
+
+
+def screen(place: Path, version: str = "1") -> Screen:
+    return Screen(emulators(version), str(place), ID, str(place / "screen"))
+
+
+def sized(cols: int = 80, rows: int = 24, *more: tuple[int, int, int], handled: int = 0) -> Wanted:
+    return Wanted([Resize(0, cols, rows), *(Resize(*size) for size in more)], handled)
+
+
+def caught_up(screen: Screen, wanted: Wanted) -> Screen:
+    while screen.advance(wanted):
+        pass
+    return screen
