@@ -29,6 +29,7 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings
@@ -64,6 +65,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
         await server.open()
+        vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
         await _until_stopped(room, vital)
