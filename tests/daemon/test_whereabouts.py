@@ -63,7 +63,7 @@ def test_an_anchor_without_a_home_does_not_fork_for_ever(home: Path) -> None:
     shutil.rmtree(home)
     for pid in pids[:2]:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not processes_of(str(home)), PATIENCE)
+    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
 
 
 def test_whoever_comes_into_the_same_home_is_left_alone(home: Path) -> None:
