@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.cli.main import main
+from holdfast.cli.entry import main
 
 sys.exit(main())

@@ -47,7 +47,7 @@ def live(place: Place) -> None:
         kernel.name_process("holdfast-anchor")
         status = _Watch(place, store, keeper, ours).run()
         ours.close()
-        if status == 0:
+        if status == 0 or (not place.is_there() and not any(map(_is_alive, store.by_pid))):
             place.release()
             return
         if not os.WIFSIGNALED(status):
@@ -126,6 +126,11 @@ class _Watch:
             bundle.write_slot(self._place.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
         except OSError as failed:
             log.say(f"anchor: no witness for {process_id}: {failed}")
+
+
+def _is_alive(pid: int) -> bool:
+    found = kernel.stat(pid)
+    return found is not None and not found.is_dead
 
 
 def _ignore_signals() -> None:

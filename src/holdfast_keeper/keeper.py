@@ -18,6 +18,7 @@ from typing import Any
 from holdfast_keeper import adopt, bundle, depot, kernel, log, requests
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.ends import Ends
+from holdfast_keeper.eviction import Eviction
 from holdfast_keeper.flow import Flow
 from holdfast_keeper.groups import Groups
 from holdfast_keeper.hold import Hold, finished_report
@@ -52,6 +53,8 @@ class Keeper:
         self.ends = Ends(self)
         self.revival = Revival(self)
         self._inherited = store
+        self.eviction = Eviction(self)
+        self._inherited = store.held
         self._anchor = depot.Holder(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._depots: list[depot.Holder] = []
         self._offers_until = time.monotonic() + adopt.OFFER_TIME

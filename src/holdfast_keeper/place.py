@@ -29,6 +29,7 @@ class Place:
         for room in (bundle.LIVE, bundle.DONE):
             os.makedirs(f"{self.directory}/{room}", mode=0o700, exist_ok=True)
         self._lock = _lock(f"{self.directory}/{LOCK}")
+        self._here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.control = _listen(self.directory, CONTROL, socket.SOCK_STREAM)
         self.depot = _listen(self.directory, DEPOT, socket.SOCK_SEQPACKET)
         self.file_limit = _raise_file_limit()
@@ -57,10 +58,18 @@ class Place:
         except OSError as failed:  # they are in force all the same, until we are replaced
             log.say(f"keeper: {SETTINGS} could not be written: {failed}")
 
+    def is_there(self) -> bool:
+        """Whether the directory is still where it was; another one in its place is not ours."""
+        try:
+            return os.path.samestat(os.fstat(self._here), os.stat(self.directory))
+        except OSError:
+            return False
+
     def release(self) -> None:
         """Nobody is held any more: leave no socket behind that nobody answers."""
-        for name in (CONTROL, DEPOT):
+        for name in (CONTROL, DEPOT) if self.is_there() else ():
             bundle.unlink(f"{self.directory}/{name}")
+        os.close(self._here)
         os.close(self._lock)
 
 

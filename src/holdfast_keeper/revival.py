@@ -41,6 +41,8 @@ class Revival:
         argv = self._keeper.settings.get("revive")
         if self.was_left or not argv or any(connection.is_daemon for connection in self._keeper.connections):
             return
+        if not self._keeper.place.is_there():  # whoever deleted it does not want it back
+            return
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         self._keeper.loop.after(self._pause, self._look)
         try:

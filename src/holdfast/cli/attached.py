@@ -12,6 +12,7 @@ from holdfast.cli.screen import RawTerminal, Undo, without_queries
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
 from holdfast.client.live import Live
 from holdfast.errors import BadValue, NoTerminal, NotNow
+from holdfast.model.units import LARGEST_WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class _Attached:
         except OSError:
             return
         if cols and rows:
+            cols, rows = min(cols, LARGEST_WINDOW), min(rows, LARGEST_WINDOW)
             if nudge and rows > 1:
                 self._live.resize(cols, rows - 1)
             self._live.resize(cols, rows)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast.cli import colours
 from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.errors import HoldfastError
 
@@ -23,17 +24,17 @@ def out_json(value: object) -> None:
     sys.stdout.write(f"{light_json.dumps(value)}\n")
 
 
-def say(text: str) -> None:
-    """A message. One that cannot be delivered is nobody's loss."""
+def say(text: str, colour: str = colours.PLAIN) -> None:
+    """A message; its sender's name is in that colour. One that cannot be delivered is nobody's loss."""
     try:
-        sys.stderr.write(f"holdfast: {visible(text)}\n")
+        sys.stderr.write(f"{colours.paint('holdfast:', colour, 2)} {visible(text)}\n")
         sys.stderr.flush()
     except OSError:
         pass
 
 
 def say_error(error: HoldfastError) -> None:
-    say(f"{error.message.rstrip('.')}. Next: {error.next}")
+    say(f"{error.message.rstrip('.')}. Next: {error.next}", colours.RED)
 
 
 def write(fd: int, data: bytes) -> None:
@@ -57,26 +58,25 @@ def visible(text: str) -> str:
     return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Aligned columns; on a terminal the last one is cut to its width."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
+) -> str:
+    """Aligned columns; on a terminal the last one is cut to its width. `colour_of` says it by row and column."""
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     room = max(10, _columns() - sum(widths[:-1]) - 2 * (len(widths) - 1))
-    return "\n".join([_line(row, widths, room) for row in cells])
+    lines = [_fit(row, widths, room) for row in cells]
+    if colour_of is not None and colours.are_on():
+        lines[0] = [colours.paint(cell, colours.BOLD) for cell in lines[0]]
+        for at, row in enumerate(lines[1:]):
+            row[:] = [colours.paint(cell, colour_of(at, column)) for column, cell in enumerate(row)]
+    return "\n".join(["  ".join(row).rstrip() for row in lines])
 
 
-def _line(row: Sequence[str], widths: Sequence[int], room: int) -> str:
+def _fit(row: Sequence[str], widths: Sequence[int], room: int) -> list[str]:
     *cells, last = row
     padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    return "  ".join([*padded, _fitted(last, room)]).rstrip()
-
-
-def colored(text: str, color: int) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m" if has_color() else text
-
-
-def has_color() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return [*padded, _fitted(last, room)]
 
 
 def is_drawable() -> bool:

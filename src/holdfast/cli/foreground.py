@@ -7,7 +7,7 @@ import select
 import time
 
 from holdfast.cli import console
-from holdfast.cli.outcomes import exit_status
+from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGINT, SIGTERM, Signals
 from holdfast.client.live import Live
 
@@ -68,6 +68,8 @@ class _Foreground:
                 for piece in self._live.hear():
                     self._show(piece)
         assert self._live.ended is not None
+        if self._live.ended.reason == "deadline":
+            console.say(f"ended at its deadline: {end_line(self._live.ended)}")
         return exit_status(self._live.ended)
 
     def _poll(self) -> list[int]:
@@ -98,6 +100,7 @@ class _Foreground:
         One that would be run again is ended for good instead.
         """
         is_run_again = self._process.restart not in (None, "never")
+        """Hand a signal to the process. A second ^C ends it by force; after a third we no longer wait for that."""
         if number != SIGINT:
             self._live.stop() if is_run_again else self._live.signal(number)
             return True
@@ -107,6 +110,8 @@ class _Foreground:
             self._live.signal(number)
         elif len(self._interrupts) <= 2:
             self._live.stop()
+        elif len(self._interrupts) == 2:
+            self._live.force()
         else:
             console.say(f"{self._process.id} is being ended; not waiting for it: holdfast wait {self._process.id}")
             return False

@@ -37,6 +37,7 @@ VERBS = {
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_BAD_DESCRIPTOR = 9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         code = _BROKEN_PIPE
     except OSError as error:
-        code = _report(HoldfastError(f"{error.strerror or error}", next="holdfast doctor"), words)
+        code = _report(_explained(error), words)
     code = _settled(code)
     if arguments is None:
         os._exit(code)  # everything is written and the system closes the rest; the interpreter's own end takes longer
@@ -64,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Where a standard stream was closed, nothing else may take its number: what is written there goes nowhere."""
+    """Where a standard stream was closed, nothing else may take its number: to write there fails as before."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         for fd in (0, 1, 2):
             try:
                 os.fstat(fd)
             except OSError:
-                os.open(os.devnull, os.O_RDWR)
+                os.open(os.devnull, os.O_RDONLY)
         sys.stdout = sys.stdout or open(1, "w", closefd=False)
         sys.stderr = sys.stderr or open(2, "w", closefd=False)
 
@@ -123,6 +124,18 @@ def _report(error: HoldfastError, words: list[str]) -> int:
             pass
     console.say_error(error)
     return error.exit_status
+
+
+def _explained(error: OSError) -> HoldfastError:
+    """What the system said, with the path that it spoke of."""
+    if error.errno == _BAD_DESCRIPTOR and error.filename is None:
+        return HoldfastError("stdout is closed; what was to be shown is lost", next="give it a place: > FILE")
+    where = "".join(f"{_path(name)}: " for name in (error.filename, error.filename2) if name is not None)
+    return HoldfastError(f"{where}{error.strerror or error}", next="holdfast doctor")
+
+
+def _path(name: object) -> str:
+    return os.fsdecode(name) if isinstance(name, (str, bytes)) else f"descriptor {name}"
 
 
 def _settled(code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.cli import colours
 from holdfast.client.process import outcome
 from holdfast.model.units import duration_text
 
@@ -20,6 +21,15 @@ def exit_status(process: Process) -> int:
     if process.exit_code is not None:
         return process.exit_code
     return UNKNOWN if process.signal is None else 128 + process.signal
+
+
+def colour(process: Process) -> str:
+    """Of its status on a terminal: green runs, grey is done, red failed, yellow was ended or wants a look."""
+    if process.status == "running":
+        return colours.YELLOW if process.stale or process.trouble else colours.GREEN
+    if process.status != "ended" or process.reason in ("lost", "killed", "session_end", "daemon_stop"):
+        return colours.YELLOW
+    return colours.DIM if process.exit_code == 0 else colours.RED
 
 
 def title(process: Process) -> str:

@@ -56,6 +56,7 @@ class AsyncClient:
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
+        self._is_open = True
         self._accepted: dict[str, int] = {}
 
     async def __aenter__(self) -> Self:
@@ -67,6 +68,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connection; calls under way end with an error. The processes go on."""
+        self._is_open = False
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
@@ -141,6 +143,8 @@ class AsyncClient:
         return await self._do(verbs.publish(topic, payload))
 
     def _read(self, process: Ref, until: str, cursor: Cursor) -> AsyncReading:
+        if not self._is_open:
+            raise verbs.closed()
         return AsyncReading(self.paths, self.session, Following(verbs.ref(process), [cursor], until == "exit"))
 
     @overload
@@ -268,6 +272,8 @@ class AsyncClient:
 
     async def _connected(self) -> Connection:
         async with self._opening:
+            if not self._is_open:
+                raise verbs.closed()
             if self._connection is None or not self._connection.is_usable:
                 self._connection = await open_connection(self.paths, self.session)
             return self._connection

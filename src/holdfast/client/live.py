@@ -133,9 +133,9 @@ class Live(Reading):
     def signal(self, number: int) -> None:
         self._post("kill", {"processes": [self._id], "signal": number})
 
-    def stop(self) -> None:
-        """Start the way from asking to forcing; its end is heard of."""
-        self._post("kill", {"processes": [self._id]})
+    def force(self) -> None:
+        """End it and all that it started, at once; its end is heard of."""
+        self._post("kill", {"processes": [self._id], "grace": 0})
 
     def resize(self, cols: int, rows: int) -> None:
         self._post("resize", {"process": self._id, "cols": cols, "rows": rows})

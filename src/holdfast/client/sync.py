@@ -251,6 +251,8 @@ class Client:
 
     def open_link(self) -> Link:
         """A connection of one's own, for a conversation that is not one call."""
+        if not self._is_open:
+            raise verbs.closed()
         return open_link(self.paths, self.session)
 
     def _do(self, verb: Verb[T]) -> T:
@@ -290,6 +292,8 @@ class Client:
 
     def _take(self) -> Link:
         with self._lock:
+            if not self._is_open:
+                raise verbs.closed()
             if self._pid != os.getpid():  # a fork must not speak on its parent's connections
                 self._pid, self._idle = os.getpid(), []
             while self._idle:

@@ -12,7 +12,7 @@ import time
 from holdfast.client import caller
 from holdfast.client.link import PATIENCE, LinkCut
 from holdfast.client.process import KillResult, Process, Waited
-from holdfast.errors import BadValue, StdinClosed, Unreachable
+from holdfast.errors import BadValue, HoldfastError, StdinClosed, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,8 +184,7 @@ def wait(
         after = (yield from inspect(processes[0])).output_bytes
     if after is not None:
         asked["after"] = after
-    if timeout == float("inf"):
-        timeout = None
+    timeout = _patience(timeout)
     began = time.monotonic()
     cuts = 0
     while True:
@@ -296,6 +295,19 @@ def doctor() -> Verb[list[Message]]:
 def stop() -> Verb[Message]:
     value, _ = yield Ask("stop", {}, may_repeat=False)
     return value
+
+
+def _patience(timeout: object) -> float | None:
+    """None for ever, which infinity means as well."""
+    if timeout is None or timeout == float("inf"):
+        return None
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout >= 0:  # also refuses nan
+        raise BadValue(f"a timeout is a number of seconds from 0 on, not {timeout!r:.80}", next="None waits for ever")
+    return float(timeout)
+
+
+def closed() -> HoldfastError:
+    return HoldfastError("this client is closed", next="make another one: holdfast.connect()")
 
 
 def several(processes: Ref | Refs) -> Sequence[Ref]:

@@ -13,7 +13,7 @@ from typing import cast
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
-from holdfast.paths import Paths
+from holdfast.paths import Paths, make_directories
 
 _BACKLOG = 1024
 #: Answers that are already written get this long to reach their clients when the daemon stops.
@@ -29,18 +29,29 @@ class Server:
         self._nobody_there = asyncio.Event()
         self._nobody_there.set()
         self._listener: asyncio.Server | None = None
+        self._door: os.stat_result | None = None
 
     async def open(self) -> None:
         sock = _listen(self._room.paths)
+        self._door = os.stat(self._room.paths.socket)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(lambda: Doorman(self._choose), sock=sock, backlog=_BACKLOG)
+
+    async def reopen(self) -> None:
+        """Be found again after somebody deleted the socket. Who talks with us goes on."""
+        make_directories(self._room.paths)
+        if self._listener is not None:
+            self._listener.close()
+        await self.open()
 
     async def close(self) -> None:
         """Take no more requests, and let the answers that were given go out."""
         if self._listener is not None:
             self._listener.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._room.paths.socket)
+        with contextlib.suppress(OSError):
+            # Where our home was deleted, another daemon may have its door there now.
+            if self._door is not None and os.path.samestat(self._door, os.stat(self._room.paths.socket)):
+                os.unlink(self._room.paths.socket)
         for conversation in list(self._conversations):
             conversation.close()
         with contextlib.suppress(TimeoutError):

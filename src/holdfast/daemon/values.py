@@ -64,12 +64,20 @@ def flag(ask: Ask, key: str, default: bool = False) -> bool:
     return value
 
 
-def integer(ask: Ask, key: str, least: int, most: int = _LARGEST_NUMBER) -> int | None:
+def whole_number(ask: Ask, key: str) -> int | None:
+    """Any whole number; None when it is not given."""
     value = ask.get(key)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadValue(f"{key} must be a whole number, not {_kind(value)}")
+    return value
+
+
+def integer(ask: Ask, key: str, least: int, most: int = _LARGEST_NUMBER) -> int | None:
+    value = whole_number(ask, key)
+    if value is None:
+        return None
     if not least <= value <= most:
         raise BadValue(f"{key} must be {_range(least, most)}, not {_shortened(value)}")
     return value

@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 
 from holdfast.daemon import values
 from holdfast.daemon.values import Ask
-from holdfast.errors import BadValue, StartFailed
+from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
 from holdfast.model import duplicates
 from holdfast.model.duplicates import IfRunning
 from holdfast.model.ids import ProcessId, is_id, is_name
 from holdfast.model.process import DeadlineAction, Lifetime, Meta, RestartPolicy
+from holdfast.model.process import DeadlineAction, Lifetime, Meta
+from holdfast.model.units import checked_window
 from holdfast.settings import Settings
 
 _MOST_ARGUMENTS = 100_000
 _SMALLEST_LOG = 64 << 10
 _LARGEST_LOG = 1 << 50
-_MOST_COLS_OR_ROWS = 1000
 _COLS, _ROWS = 120, 30
 _UMASK = 0o022
 
@@ -53,6 +54,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
     """Raises BadValue for whatever cannot be meant."""
     text, argv = _command(ask)
     pty = values.flag(ask, "pty")
+    cols, rows = _window(ask, pty)
     meta = Meta(
         id=_id(ask),
         command=text if text is not None else shlex.join(argv),
@@ -67,8 +69,8 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         pty=pty,
         stdin=values.flag(ask, "stdin"),
         split=_split(ask, pty),
-        cols=_measure(ask, "cols", pty, _COLS),
-        rows=_measure(ask, "rows", pty, _ROWS),
+        cols=cols,
+        rows=rows,
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
@@ -87,8 +89,21 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
 
 
 def through_shell(text: str, shell: str | None, settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The argv that runs a command text. Raises StartFailed when there is no shell."""
-    return (shell or settings.shell or usual_shell(env.get("PATH", os.defpath)), "-c", text)
+    """The argv that runs a command text. Raises StartFailed when there is no shell, or not the one that is wanted."""
+    path = env.get("PATH", os.defpath)
+    named = shell or settings.shell
+    if named:
+        _check_shell(named, path)
+    return (named or usual_shell(path), "-c", text)
+
+
+def _check_shell(shell: str, path: str) -> None:
+    """The error of a start would speak of the command, which has nothing to do with it."""
+    if shutil.which(shell, path=path) is not None:
+        return
+    if "/" in shell and os.path.exists(shell):
+        raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
+    raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
 
 
 @lru_cache(maxsize=64)
@@ -122,8 +137,8 @@ def _command(ask: Ask) -> tuple[str | None, list[str]]:
         if not argv or not argv[0]:
             raise BadValue("the command is empty")
         return None, argv
-    if text is None or not text.strip():
-        raise BadValue("the command is empty")
+    if text is None:
+        raise BadValue("the command is missing")
     return text, []
 
 
@@ -164,3 +179,7 @@ def _stop_cmd(ask: Ask) -> str | None:
 def _measure(ask: Ask, key: str, pty: bool, default: int) -> int | None:
     value = values.integer(ask, key, 1, _MOST_COLS_OR_ROWS)
     return (value or default) if pty else None
+def _window(ask: Ask, pty: bool) -> tuple[int, int] | tuple[None, None]:
+    cols, rows = values.whole_number(ask, "cols"), values.whole_number(ask, "rows")
+    window = checked_window(_COLS if cols is None else cols, _ROWS if rows is None else rows)
+    return window if pty else (None, None)

@@ -7,6 +7,9 @@ from holdfast.errors import BadValue
 #: Longer than anybody waits; still fits every clock that it is handed to.
 LONGEST = 100 * 365 * 86400.0
 
+#: The most columns or rows of a terminal.
+LARGEST_WINDOW = 1000
+
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LARGEST = (1 << 63) - 1
@@ -45,10 +48,21 @@ def parse_window(text: str) -> tuple[int, int]:
     cols, x, rows = text.lower().partition("x")
     if not (x and cols.isascii() and cols.isdigit() and rows.isascii() and rows.isdigit()):
         raise BadValue(f"{text[:80]!r} is no terminal size", next="write it as COLSxROWS, for example 120x30")
-    size = (int(cols[:6]), int(rows[:6]))
-    if not all(1 <= n <= 65535 for n in size):
-        raise BadValue(f"a terminal cannot be {text[:80]}", next="both numbers are between 1 and 65535")
-    return size
+    return checked_window(int(cols[:9]), int(rows[:9]))
+
+
+def checked_window(cols: int, rows: int) -> tuple[int, int]:
+    """Both as they are. Raises BadValue when no terminal can have that size."""
+    if not (1 <= cols <= LARGEST_WINDOW and 1 <= rows <= LARGEST_WINDOW):
+        raise BadValue(
+            f"a terminal cannot be {_short(cols)}x{_short(rows)}",
+            next=f"columns and rows are between 1 and {LARGEST_WINDOW}",
+        )
+    return cols, rows
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**9 else "…"
 
 
 def size_text(size: int) -> str:

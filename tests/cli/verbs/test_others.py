@@ -133,6 +133,10 @@ def test_closed_outputs_are_no_traceback() -> None:
             ["bash", "-c", f"{sys.executable} -m holdfast ps {redirect}"], capture_output=True, check=False
         )
         assert b"Traceback" not in done.stderr + done.stdout, redirect
+        assert done.returncode == (0 if redirect[0] in "2<" else 125), redirect
+        if redirect == ">&-":
+            assert done.stderr.count(b"\n") == 1
+            assert b"stdout is closed" in done.stderr
 
 
 def test_an_encoding_that_cannot_say_it(instance: Path) -> None:

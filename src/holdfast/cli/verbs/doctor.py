@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli import console
+from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, Verb
 from holdfast.client.sync import connect
 
@@ -36,7 +36,7 @@ def run(given: Given) -> int:
         return 0
     width = max((len(check["name"]) for check in checks), default=0)
     for check in checks:
-        mark = console.colored("ok", 32) if check["ok"] else console.colored("--", 33)
+        mark = colours.paint("ok", colours.GREEN) if check["ok"] else colours.paint("--", colours.YELLOW)
         console.out(f"{mark}  {check['name']:{width}}  {console.visible(str(check['detail']))}")
         if not check["ok"] and check.get("degrades"):
             console.out(f"    {'':{width}}  {console.visible(check['degrades'])}")

@@ -33,7 +33,11 @@ VERB = Verb(
     """,
     options=[
         Option(
-            "-s", "--signal", metavar="SIGNAL", convert=signal_number, help="Send just this signal: TERM, SIGHUP, 9, …"
+            "-s",
+            "--signal",
+            metavar="SIGNAL",
+            convert=signal_number,
+            help="Send just this signal: TERM, SIGHUP, 9, RTMIN+1, …",
         ),
         Option(
             "--grace",
@@ -55,10 +59,7 @@ VERB = Verb(
 
 
 def run(given: Given) -> int:
-    scopes = [bool(given.words), given.session is not None, given.task is not None, given.all]
-    if sum(scopes) != 1:
-        what = "names of processes and a scope" if sum(scopes) > 1 else "nothing to kill"
-        raise BadValue(f"kill: {what}", next="give IDs, or one of --session, --task, --all")
+    _check_scope(given)
     with connect() as client:
         results = client.kill(
             *given.words,
@@ -75,6 +76,16 @@ def run(given: Given) -> int:
         for result in results:
             console.out(_line(result, given.signal))
     return 125 if any(map(_failed, results)) and given.signal is None else 0
+
+
+def _check_scope(given: Given) -> None:
+    scopes = [f"--{name}" for name in ("session", "task", "all") if getattr(given, name) not in (None, False)]
+    if given.words:
+        scopes.insert(0, "IDs")
+    if len(scopes) > 1:
+        raise BadValue(f"kill: {' and '.join(scopes)} exclude each other", next="give one of them")
+    if not scopes:
+        raise BadValue("kill: nothing to kill", next="give IDs, or one of --session, --task, --all")
 
 
 def _line(result: KillResult, signal: int | None) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from holdfast.cli import console
+from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.outcomes import colour
 from holdfast.client.process import outcome
 from holdfast.client.sync import connect
 from holdfast.model.units import age_text, size_text
@@ -50,8 +51,13 @@ def run(given: Given) -> int:
         console.out_json([process.to_json() for process in processes])
     else:
         now = time.time()
-        console.out(console.table(_HEAD, [_row(process, now) for process in processes]))
+        rows = [_row(process, now) for process in processes]
+        console.out(console.table(_HEAD, rows, lambda row, column: _colour(processes[row], column)))
     return 0
+
+
+def _colour(process: Process, column: int) -> str:
+    return colour(process) if _HEAD[column] == "STATUS" else colours.PLAIN
 
 
 def _row(process: Process, now: float) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.model.units import parse_seconds, parse_size, parse_window
+from holdfast.model.units import LARGEST_WINDOW, parse_seconds, parse_size, parse_window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 def parse_variable(text: str) -> tuple[str, str]:
     """`K=V`, or `K` for the value that K has here."""
     name, equals, value = text.partition("=")
-    if not name or (not equals and name not in os.environ):
+    if not name:
         raise BadValue(f"{text[:80]!r} is no variable", next="write it as NAME=VALUE")
+    if not equals and name not in os.environ:
+        raise BadValue(f"{name[:80]!r} is not set here", next=f"say its value: --env {name[:80]}=VALUE")
     return name, value if equals else os.environ[name]
 
 
@@ -45,6 +47,9 @@ VERB = Verb(
         two seconds ends the command by all means, and holdfast ends with the command's own code. With --restart the
         first one ends it for good. If holdfast itself
         goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast attach.
+        two seconds ends the command and all that it started by force, and holdfast ends with the command's own code.
+        If holdfast itself goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast
+        attach.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
         foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
@@ -225,4 +230,4 @@ def _terminal_size() -> tuple[int, int] | None:
         cols, rows = os.get_terminal_size(1)
     except OSError:
         return None
-    return (cols, rows) if cols and rows else None
+    return (min(cols, LARGEST_WINDOW), min(rows, LARGEST_WINDOW)) if cols and rows else None

@@ -10,15 +10,15 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, NoTerminal
 from holdfast.model.ids import ProcessId
-
-_MOST = 1000
+from holdfast.model.units import checked_window
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    cols, rows = values.integer(ask, "cols", 1, _MOST), values.integer(ask, "rows", 1, _MOST)
+    cols, rows = values.whole_number(ask, "cols"), values.whole_number(ask, "rows")
     if cols is None or rows is None:
         raise BadValue("a size has cols and rows")
+    cols, rows = checked_window(cols, rows)
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
     await room.screens.resized(process, cols, rows)

@@ -1,0 +1,47 @@
+"""Calls that cannot be meant, and a client that is closed: said at once, in our own errors."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -1, -0.1, float("-inf"), "a", b"1", [], True])
+def test_a_timeout_is_a_number_from_0_on(instance: Path, timeout: Any) -> None:
+    with holdfast.connect() as client:
+        process = client.run(["sleep", "60"])
+        with pytest.raises(holdfast.BadValue, match="a timeout is a number of seconds"):
+            client.wait(process, timeout=timeout)
+        with pytest.raises(holdfast.BadValue, match="a timeout is a number of seconds"):
+            client.wait_for([process.id], timeout=timeout)
+        assert client.wait(process, timeout=0).status == "running"
+        client.kill(process)
+        assert client.wait(process, timeout=float("inf")).status == "ended"
+
+
+def test_a_closed_client_says_so(instance: Path) -> None:
+    with holdfast.connect() as client:
+        process = client.run(["true"])
+    for use in (client.ps, client.status, lambda: client.wait(process), lambda: list(client.follow(process))):
+        with pytest.raises(holdfast.HoldfastError, match="this client is closed") as refused:
+            use()
+        assert "holdfast.connect()" in refused.value.next
+    client.close()
+
+
+def test_a_closed_async_client_says_so(instance: Path) -> None:
+    async def use() -> None:
+        async with holdfast.aconnect() as client:
+            process = await client.run(["true"])
+        with pytest.raises(holdfast.HoldfastError, match="this client is closed"):
+            await client.ps()
+        with pytest.raises(holdfast.HoldfastError, match="this client is closed"):
+            client.follow(process)
+        await client.close()
+
+    asyncio.run(use())

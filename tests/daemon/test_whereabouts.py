@@ -1,0 +1,95 @@
+"""A home or a socket that somebody deletes: the instance is found again, or ends when it is no longer needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import holdfast
+from tests.support import eventually, is_alive, processes_of
+
+PATIENCE = 30.0
+
+
+def family(client: holdfast.Client) -> list[int]:
+    status = client.status()
+    return [status["pid"], status["keeper_pid"], status["anchor_pid"]]
+
+
+def test_without_a_home_and_without_commands_everybody_ends(home: Path) -> None:
+    with holdfast.connect() as client:
+        pids = family(client)
+        client.wait(client.run("true"))
+        shutil.rmtree(home)
+        eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+    assert not processes_of(str(home))
+    assert not home.exists()
+
+
+def test_without_a_home_commands_are_held_on_to(home: Path, tmp_path: Path) -> None:
+    go, done = tmp_path / "go", tmp_path / "done"
+    command = f"until [ -e {go} ]; do echo on; sleep 0.1; done; echo end > {done}"
+    with holdfast.connect() as client:
+        held = [client.run(command), client.run("sleep 60", pty=True)]
+        pids = family(client)
+    shutil.rmtree(home)
+    # Longer than it takes them to notice: whoever loses its reader now would die of SIGPIPE.
+    eventually(lambda: "home-gone" in _log_of(pids[0]), PATIENCE)
+    assert all(map(is_alive, pids))
+    go.touch()
+    eventually(done.exists)
+    assert held[1].pid is not None
+    os.kill(held[1].pid, signal.SIGKILL)
+    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+    assert not processes_of(str(home))
+    assert not home.exists()
+
+
+def test_a_keeper_without_a_home_brings_no_daemon_back(home: Path) -> None:
+    with holdfast.connect() as client:
+        pids = family(client)
+    shutil.rmtree(home)
+    os.kill(pids[0], signal.SIGKILL)
+    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+    assert not processes_of(str(home))
+    assert not home.exists()
+
+
+def test_an_anchor_without_a_home_does_not_fork_for_ever(home: Path) -> None:
+    with holdfast.connect() as client:
+        pids = family(client)
+    shutil.rmtree(home)
+    for pid in pids[:2]:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+
+
+def test_whoever_comes_into_the_same_home_is_left_alone(home: Path) -> None:
+    with holdfast.connect() as client:
+        pids = family(client)
+    shutil.rmtree(home)
+    with holdfast.connect() as client:
+        newer = client.run("sleep 60")
+        assert family(client)[0] != pids[0]
+        eventually(lambda: not any(map(is_alive, pids)), PATIENCE)
+    with holdfast.connect() as client:
+        assert client.inspect(newer).status == "running"
+        assert all(map(is_alive, family(client)))
+
+
+def test_a_deleted_socket_comes_back(home: Path) -> None:
+    with holdfast.connect() as client:
+        process = client.run("sleep 60")
+        pid = client.status()["pid"]
+        (home / "daemon.sock").unlink()
+        eventually((home / "daemon.sock").exists, PATIENCE)
+        assert client.inspect(process).status == "running"
+    with holdfast.connect() as client:
+        assert client.status()["pid"] == pid
+
+
+def _log_of(pid: int) -> str:
+    with open(f"/proc/{pid}/fd/2", encoding="utf-8") as log:
+        return log.read()
