@@ -25,6 +25,8 @@ VERBS = {
     "attach": "Connect this terminal to a process",
     "resize": "Change the size of a process's terminal",
     "rm": "Forget ended processes and their output",
+    "up": "Start the processes of a project from its file, each when what it needs is there",
+    "down": "End the processes of a project",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",
     "doctor": "Tell what this machine offers, and what works less well for want of it",

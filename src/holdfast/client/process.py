@@ -55,6 +55,7 @@ class Process:
         split: bool
         cols: int | None
         rows: int | None
+        labels: dict[str, str] | None
     else:
 
         def __getattr__(self, name):

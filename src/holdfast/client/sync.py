@@ -66,7 +66,8 @@ class Client:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell,
+        labels (texts by key, found again on the process).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))

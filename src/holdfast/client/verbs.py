@@ -48,11 +48,13 @@ if TYPE_CHECKING:
         deadline_action: Literal["kill", "notify"] | None
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
+        labels: Mapping[str, str] | None
 
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    "labels",
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0

@@ -58,6 +58,7 @@ def process_object(
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
+        "labels": dict(meta.labels),
     }
 
 

@@ -12,7 +12,8 @@ objects (PROCESS_FIELDS).
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
+                 labels (texts by key)
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
@@ -77,4 +78,5 @@ PROCESS_FIELDS = (
     "split",
     "cols",
     "rows",
+    "labels",  # texts by key, as noted by whoever started it
 )
