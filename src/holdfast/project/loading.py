@@ -92,7 +92,7 @@ def _parsed(file: Source) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as broken:
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(broken), re.DOTALL)
         line = f":{found[2]}" if found is not None and found[2] else ""
-        why = found[1] if found is not None else broken
+        why = f"{found[1]}{'' if line else ' before the end of the file'}" if found is not None else broken
         raise BadValue(f"{file.path}{line}: {why}", next="mend that line (it is read as TOML)") from None
     except (RecursionError, ValueError, OverflowError) as broken:
         raise BadValue(f"{file.path}: cannot be read: {broken}", next="write it as TOML") from None

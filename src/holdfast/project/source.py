@@ -54,9 +54,10 @@ def read(path: str) -> Source:
         raise NotFound(f"there is no file {path}", next="check the name") from None
     except (OSError, ValueError) as failed:
         raise _unreadable(path, failed) from failed
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BadValue(f"{path} is no file", next="name a file of text")
     with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise BadValue(f"{path} is no file", next="name a file of text")
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise BadValue(f"{path} is larger than {LARGEST} bytes", next="name a file of text that people wrote")
@@ -78,8 +79,9 @@ def line_of(text: str, keys: tuple[str, ...]) -> int | None:
             here = table + _keys(assigned[1])
         else:
             continue
-        if len(here) > best and here == keys[: len(here)]:
-            best, found = len(here), number
+        shared = min(len(here), len(keys))
+        if shared > best and here[:shared] == keys[:shared]:
+            best, found = shared, number
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Collection
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,13 +17,12 @@ from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, NotFound, NotNow
 from holdfast.project import memory, roll, values
 from holdfast.project.happening import Happening, Kind, Tell, Told, tell_nobody
+from holdfast.project.meeting import Meetings
 from holdfast.project.roll import Roll
 from holdfast.project.spec import Member, Need, Project
-from holdfast.project.waiting import GivenUp, NeedFailed, Watch, until
+from holdfast.project.waiting import GivenUp, NeedFailed
 
 State: TypeAlias = Literal["started", "replaced", "kept", "failed", "skipped"]
-#: A wait is told of again after so many seconds.
-_AGAIN_AFTER = 10.0
 
 
 class Outcome(NamedTuple):
@@ -111,10 +111,11 @@ class _Up:
         self._told = told
         self._cancelled = cancelled
         self._down_at = memory.down_at(client, project.name)
-        self._fresh = {*fresh} if not self._is_all_done() else {*fresh, *chosen}
+        #: What was started before then does not count.
+        self._fresh = dict.fromkeys(chosen if self._is_all_done(found) else fresh, time.time())
         self._outcomes: dict[str, Outcome] = {}
         self._settled = {name: threading.Event() for name in chosen}
-        self._met: dict[tuple[str, Need], _Once] = {}
+        self._meetings = Meetings(client, cancelled, told)
 
     def run(self) -> dict[str, Outcome]:
         threads = [threading.Thread(target=self._bring_up, args=(member,), daemon=True) for member in self._chosen]
@@ -145,14 +146,17 @@ class _Up:
             self._settled[member.name].set()
 
     def _try(self, member: Member) -> None:
-        try:
-            for name, need in member.needs.items():
-                self._await_need(member, name, need)
-        except HoldfastError as unmet:
-            self._outcomes[member.name] = Outcome("skipped", None, unmet)
-            self._tell("skipped", member, f"is not started: {unmet.message}")
-            return
-        self._outcomes[member.name] = self._ensure(member)
+        outcome = self._kept(member, self._found)
+        if outcome is None:
+            try:
+                for name, need in member.needs.items():
+                    self._await_need(member, name, need)
+            except HoldfastError as unmet:
+                self._outcomes[member.name] = Outcome("skipped", None, unmet)
+                self._tell("skipped", member, f"is not started: {unmet.message}")
+                return
+            outcome = self._make(member)
+        self._outcomes[member.name] = outcome
         self._settled[member.name].set()  # whoever needs it to be started need not wait for what follows
         if self._wait and member.has_ready_rule:
             self._meet(member, Need("ready"), None)
@@ -167,34 +171,14 @@ class _Up:
             self._meet(self._project.members[name], need, member)
 
     def _meet(self, other: Member, need: Need, waiter: Member | None) -> None:
-        """Wait for it, once for all who do."""
-        once = self._met.setdefault((other.name, need), _Once())
-        with once.lock:
-            if not once.is_done:
-                once.error = self._try_to_meet(other, need, waiter)
-                once.is_done = True
-        if once.error is not None:
-            raise once.error
-
-    def _try_to_meet(self, other: Member, need: Need, waiter: Member | None) -> HoldfastError | None:
+        """Wait for it. Raises what keeps it from being met."""
         outcome = self._outcomes[other.name]
         assert outcome.process is not None
-        if self._is_past(outcome, need):
-            return None
         try:
-            process = until(self._client, other, outcome.process, need, self._watch(other, need, waiter))
-        except HoldfastError as error:
-            if isinstance(error, NeedFailed):
-                self._fail(other, error)
-            return error
-        if need.kind != "log":
-            self._tell("ready" if need.kind == "ready" else "completed", other, "", process)
-        return None
-
-    def _is_past(self, outcome: Outcome, need: Need) -> bool:
-        """Of one that has run for long, the line may be among what is no longer kept."""
-        assert outcome.process is not None
-        return need.kind == "log" and outcome.state == "kept" and outcome.process.dropped_bytes > 0
+            self._meetings.meet(other, outcome.process, need, waiter, is_old=outcome.state == "kept")
+        except NeedFailed as failed:
+            self._fail(other, failed)
+            raise
 
     def _fail(self, member: Member, error: HoldfastError) -> None:
         known = self._outcomes.get(member.name)
@@ -203,72 +187,57 @@ class _Up:
             self._outcomes[member.name] = Outcome("failed", process, error)
             self._tell("failed", member, error.message, process)
 
-    def _watch(self, other: Member, need: Need, waiter: Member | None) -> Watch:
-        next_at = 0.0
+    def _kept(self, member: Member, found: Roll) -> Outcome | None:
+        """When it runs as the file has it, or has done its work: there is nothing to do, and nothing to wait for."""
+        running = found.running.get(member.name)
+        kept = running if running is not None and roll.is_as(running, member) else self._done(member, found)
+        if kept is None or (kept.started_at or 0.0) < self._fresh.get(member.name, 0.0):
+            return None
+        self._tell("kept", member, "runs unchanged" if kept is running else "has completed before", kept)
+        return Outcome("kept", kept)
 
-        def still_waits(so_far: float) -> None:
-            nonlocal next_at
-            if so_far >= next_at:
-                next_at = so_far + _AGAIN_AFTER
-                who = waiter or other
-                what = f"waits until {other.name} {need}" if waiter else f"waits until it {need}"
-                self._tell("waiting", who, what, seconds=so_far)
+    def _make(self, member: Member) -> Outcome:
+        """Start it, in place of one that runs otherwise; unless somebody else was faster."""
+        state: State = "started"
+        while True:
+            with memory.turn(self._client, self._project.name):
+                self._check_wanted()
+                found = roll.call(self._client, self._project.name)
+                kept = self._kept(member, found)
+                if kept is not None:
+                    return kept
+                running = found.running.get(member.name)
+                if running is None:
+                    return Outcome(state, self._start(member))
+            state = "replaced"
+            self._tell("replacing", member, "is ended, to be started anew", running)
+            _end(self._client, running, self._grace)
 
-        return Watch(self._cancelled, still_waits)
-
-    def _ensure(self, member: Member) -> Outcome:
-        """It runs as the file has it, or has done its work, when this returns."""
-        self._check_wanted()
-        running = self._found.running.get(member.name)
-        if member.name not in self._fresh:
-            done = running if running is not None and roll.is_as(running, member) else self._done(member)
-            if done is not None:
-                text = "runs unchanged" if done is running else "has completed before"
-                self._tell("kept", member, text, done)
-                return Outcome("kept", done)
-        if running is None:
-            return self._start(member, "started")
-        self._tell("replacing", member, "is ended, to be started anew", running)
-        _end(self._client, running, self._grace)
-        return self._start(member, "replaced")
-
-    def _start(self, member: Member, state: State) -> Outcome:
-        self._check_wanted()
-        try:
-            process = self._client.run(
-                member.command,
-                name=self._project.process_name(member.name),
-                task=self._project.task,
-                cwd=member.cwd,
-                env=member.env,
-                labels=roll.labels(self._project, member),
-                **member.options,
-            )
-        except NotNow as refused:
-            return self._adopt(member, refused)
+    def _start(self, member: Member) -> Process:
+        process = self._client.run(
+            member.command,
+            name=self._project.process_name(member.name),
+            task=self._project.task,
+            cwd=member.cwd,
+            env=member.env,
+            labels=roll.labels(self._project, member),
+            **member.options,
+        )
         for note in process.notes:
             self._tell("note", member, note, process)
         self._tell("started", member, "", process)
-        return Outcome(state, process)
+        return process
 
-    def _adopt(self, member: Member, refused: NotNow) -> Outcome:
-        """Its name is taken. If by one just like it, that somebody else started meanwhile, all is well."""
-        running = roll.call(self._client, self._project.name).running.get(member.name)
-        if running is None or not roll.is_as(running, member):
-            raise refused
-        self._tell("kept", member, "runs unchanged", running)
-        return Outcome("kept", running)
-
-    def _done(self, member: Member) -> Process | None:
+    def _done(self, member: Member, found: Roll) -> Process | None:
         """The run of a one-shot that still counts."""
-        process = self._found.ended.get(member.name)
+        process = found.ended.get(member.name)
         if process is None or not member.oneshot or (process.started_at or 0.0) < self._down_at:
             return None
         return process if roll.is_as(process, member) and roll.has_succeeded(process, member) else None
 
-    def _is_all_done(self) -> bool:
+    def _is_all_done(self, found: Roll) -> bool:
         """Whether all has completed: then this is not the rest of the last time, but the next."""
-        return all(self._found.running.get(member.name) is None and self._done(member) for member in self._chosen)
+        return all(found.running.get(member.name) is None and self._done(member, found) for member in self._chosen)
 
     def _check_wanted(self) -> None:
         if self._cancelled.is_set():
@@ -280,13 +249,6 @@ class _Up:
         self, kind: Kind, member: Member, text: str, process: Process | None = None, seconds: float | None = None
     ) -> None:
         self._told.put(Happening(kind, member.name, text, process, seconds))
-
-
-class _Once:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.is_done = False
-        self.error: HoldfastError | None = None
 
 
 def _orphan(client: Client, project: Project, process: Process, remove: bool, grace: float | None, tell: Tell) -> None:

@@ -98,6 +98,7 @@ def _ready(client: Client, member: Member, process: Process, watch: Watch) -> Pr
 
 def _written(client: Client, member: Member, process: Process, need: Need, watch: Watch) -> Process:
     pattern, offset = re.compile(need.pattern or ""), 0
+    watch.check()
     while True:
         view = TextView()
         with client.follow(process.id, offset) as reading:
