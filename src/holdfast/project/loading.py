@@ -11,12 +11,11 @@ from typing import Any
 from holdfast.errors import BadValue, NotFound
 from holdfast.project import dotenv, needs, order, procfile, source, values
 from holdfast.project.source import Source
-from holdfast.project.spec import READY_KEYS, Member, Project
+from holdfast.project.spec import READY_KEYS, Member, Project, checked_name
 from holdfast.project.values import OPTIONS, Wrong
 
 _MOST_MEMBERS = 500
 _LONGEST_NAME = 64
-_PROJECT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _MEMBER_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PROJECT_KEYS = ("name", "env", "env_file")
 _OWN_KEYS = ("command", "cwd", "env", "env_file", "depends_on", "profiles", "oneshot", "ready")
@@ -168,16 +167,15 @@ def _env_file(file: Source, keys: tuple[str, ...], path: str, optional: bool) ->
 def _name(file: Source, asked: str | None, given: object) -> str:
     """The name asked for, the one in the file, or one made of the directory's."""
     if asked is not None:
-        if not _PROJECT_NAME.fullmatch(asked):
-            raise BadValue(f"a project cannot be called {asked[:80]!r}", next="use A-Z a-z 0-9 _ -")
-        return asked
+        return checked_name(asked)
     if given is None:
         made = re.sub("[^A-Za-z0-9_-]+", "-", os.path.basename(file.directory)).strip("-")
         return made[: _LONGEST_NAME // 2] or "project"
     name: str = _value(file, ("project", "name"), values.text, given)
-    if not _PROJECT_NAME.fullmatch(name):
-        raise file.error(("project", "name"), f"cannot be {name[:80]!r}", "use A-Z a-z 0-9 _ -")
-    return name
+    try:
+        return checked_name(name)
+    except BadValue as refused:
+        raise file.error(("project", "name"), f"cannot be {name[:80]!r}", refused.next) from None
 
 
 def _check_name(file: Source, project: str, member: str) -> None:

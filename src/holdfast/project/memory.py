@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.client.sync import Client
+from holdfast.project.spec import checked_name
 
 
 @contextmanager
@@ -48,4 +49,4 @@ def down_at(client: Client, project: str) -> float:
 def _path(client: Client, project: str, kind: str) -> str:
     directory = f"{client.paths.home}/projects"
     os.makedirs(directory, mode=0o700, exist_ok=True)
-    return f"{directory}/{project}.{kind}"
+    return f"{directory}/{checked_name(project)}.{kind}"

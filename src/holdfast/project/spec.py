@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from holdfast.errors import BadValue
 from holdfast.project import order
 
 Kind: TypeAlias = Literal["started", "ready", "completed", "log"]
 KINDS: tuple[Kind, ...] = ("started", "ready", "completed", "log")
+#: Without dots: what stands before the first one in the name of a process is its project.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 READY_KEYS = ("ready_log", "ready_port", "ready_http", "ready_uptime")
 
 
@@ -78,4 +82,11 @@ class Project(NamedTuple):
 
 
 def task_of(name: str) -> str:
-    return f"project:{name}"
+    """Raises BadValue for what is no name of a project."""
+    return f"project:{checked_name(name)}"
+
+
+def checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadValue(f"a project cannot be called {name[:80]!r}", next="use A-Z a-z 0-9 _ -")
+    return name
