@@ -72,8 +72,10 @@ class AsyncClient:
     async def run(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Process:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
+        `labels` (texts by key) are found again on the process.
+
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, labels.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))

@@ -47,6 +47,7 @@ class Process:
         ports: list[int] | None
         cpu_seconds: float | None
         rss_bytes: int | None
+        labels: dict[str, str] | None
         killed_by: str | None
         forced: bool | None
         exit_offset: int | None
@@ -55,7 +56,6 @@ class Process:
         split: bool
         cols: int | None
         rows: int | None
-        labels: dict[str, str] | None
     else:
 
         def __getattr__(self, name):

@@ -65,9 +65,10 @@ class Client:
     def run(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Process:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
+        `labels` (texts by key) are found again on the process.
+
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell,
-        labels (texts by key, found again on the process).
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))

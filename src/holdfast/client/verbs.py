@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         name: str | None
         session: str | None
         task: str | None
+        labels: Mapping[str, str] | None
         parent_session: str | None
         cwd: str | os.PathLike[str] | None
         env: Mapping[str, str] | None
@@ -48,13 +49,11 @@ if TYPE_CHECKING:
         deadline_action: Literal["kill", "notify"] | None
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
-        labels: Mapping[str, str] | None
 
 
 _RUN_OPTIONS = (
-    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
-    "labels",
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0

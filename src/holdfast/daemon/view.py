@@ -50,6 +50,7 @@ def process_object(
         "ports": [],
         "cpu_seconds": None,
         "rss_bytes": None,
+        "labels": dict(meta.labels),
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,
@@ -58,7 +59,6 @@ def process_object(
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
-        "labels": dict(meta.labels),
     }
 
 

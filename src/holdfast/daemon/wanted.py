@@ -57,6 +57,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         requested_at=time.time(),
         name=_name(ask),
         task=values.session(ask, "task"),
+        labels=values.labels(ask, "labels"),
         parent_session=values.session(ask, "parent_session"),
         lifetime=values.choice(ask, "lifetime", _LIFETIMES, "detached"),
         pty=pty,
@@ -67,7 +68,6 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
-        labels=values.labels(ask, "labels"),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

@@ -24,6 +24,8 @@ class Meta:
     requested_at: float
     name: str | None = None
     task: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    """What the caller noted on it. Means nothing to holdfast."""
     parent_session: str | None = None
     backend: str = "local"
     lifetime: Lifetime = "detached"
@@ -35,8 +37,6 @@ class Meta:
     log_cap: int = 0
     deadline: float | None = None
     deadline_action: DeadlineAction = "kill"
-    labels: dict[str, str] = field(default_factory=dict)
-    """What the caller noted on it. Means nothing to holdfast."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

@@ -11,9 +11,9 @@ objects (PROCESS_FIELDS).
 
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
-                 shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
-                 labels (texts by key)
+                 shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, labels (dict of texts),
+                 parent_session, name,
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
@@ -70,6 +70,7 @@ PROCESS_FIELDS = (
     "cpu_seconds",
     "rss_bytes",
     # beyond the contract
+    "labels",  # texts by key, as noted by whoever started it
     "killed_by",  # the session that asked for the end; null when nobody did
     "forced",  # whether the end had to be forced; null when nobody asked for it
     "exit_offset",  # where the output stood at the exit; what lies behind it was written by descendants
@@ -78,5 +79,4 @@ PROCESS_FIELDS = (
     "split",
     "cols",
     "rows",
-    "labels",  # texts by key, as noted by whoever started it
 )
