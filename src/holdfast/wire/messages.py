@@ -10,9 +10,8 @@ PROCESS stands for an id, a unique prefix of it (4 hex digits or more) or a name
 objects (PROCESS_FIELDS).
 
     hello        version, client, session                     -> version, daemon (its release), pid
-    start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
-                 shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, labels (dict of texts),
-                 parent_session, name,
+    start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
+                 shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
