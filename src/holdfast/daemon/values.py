@@ -16,9 +16,6 @@ Choice = TypeVar("Choice", bound=str)
 #: The longest text that is taken: what the system takes as one argument of a command.
 LONGEST_TEXT = 128 << 10
 _LARGEST_NUMBER = 1 << 62
-_MOST_LABELS = 64
-_LONGEST_LABEL_KEY = 128
-_LONGEST_LABEL = 4096
 
 _KINDS: dict[type, str] = {
     bool: "a truth value",
@@ -117,22 +114,6 @@ def texts(ask: Ask, key: str, most: int) -> list[str] | None:
     if len(value) > most:
         raise BadValue(f"{key} has {len(value)} entries, {most} are the most")
     return [checked_text(entry, key) for entry in value]
-
-
-def labels(ask: Ask, key: str) -> dict[str, str]:
-    """A few short texts by key; empty when it is not given."""
-    value = ask.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise BadValue(f"{key} must be an object, not {_kind(value)}")
-    if len(value) > _MOST_LABELS:
-        raise BadValue(f"{key} has {len(value)} entries, {_MOST_LABELS} are the most")
-    for name, text in value.items():
-        if not checked_text(name, key, _LONGEST_LABEL_KEY):
-            raise BadValue(f"{key} has an entry without a name")
-        checked_text(text, f"{key}.{name}", _LONGEST_LABEL)
-    return value
 
 
 def environment(ask: Ask, key: str) -> dict[str, str]:
