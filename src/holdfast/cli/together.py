@@ -75,6 +75,8 @@ class Together:
         self._room = threading.Semaphore(_MOST_WAITING)
         self._cancelled = threading.Event()
         self._followed: dict[str, str] = {}
+        #: How far each process was read, by stream. One that is run again goes on from there.
+        self._offsets: dict[str, dict[str, int]] = {}
         self._up: UpReport | None = None
         self._down: DownReport | None = None
         self._signals: list[int] = []
@@ -189,7 +191,9 @@ class Together:
 
     def _follow(self, member: str, process: Process, offset: int) -> None:
         self._followed[process.id] = member
-        self._thread(lambda: self._read(member, process, offset)).start()
+        start = {"out": offset, "err": 0} if process.split else {"out": offset}
+        offsets = self._offsets.setdefault(process.id, start)
+        self._thread(lambda: self._read(member, process, offsets)).start()
 
     def _out_json(self, value: object) -> None:
         console.out_json(value)
@@ -235,9 +239,8 @@ class Together:
         last = ending.down(self._client, self._project, names, grace=self._given.grace, tell=self._items.put)
         self._items.put(ending.DownReport({**first.ended, **last.ended}, last.survived))
 
-    def _read(self, member: str, process: Process, offset: int) -> None:
+    def _read(self, member: str, process: Process, offsets: dict[str, int]) -> None:
         """Until it has ended and is not to be started again."""
-        offsets = {"out": offset, "err": 0} if process.split else {"out": offset}
         while True:
             self._read_on(member, process, offsets)
             process = self._client.inspect(process)
