@@ -11,6 +11,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
@@ -62,12 +63,17 @@ _ELSEWHERE = {
     "TextView": "model.text",
 }
 
+#: Rooms that are found without an import of their own.
+_ROOMS = ("project",)
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         from holdfast.version import VERSION
 
         return VERSION
+    if name in _ROOMS:
+        return __import__(f"holdfast.{name}", fromlist=["__all__"])
     if name not in __all__:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     home = f"holdfast.{_ELSEWHERE.get(name, 'errors')}"

@@ -29,6 +29,8 @@ VERBS = {
     "events": "Show what happened, and follow what happens",
     "publish": "Put an event on the bus",
     "rm": "Forget ended processes and their output",
+    "up": "Start the processes of a project from its file, each when what it needs is there",
+    "down": "End the processes of a project",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",
     "doctor": "Tell what this machine offers, and what works less well for want of it",

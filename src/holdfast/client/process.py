@@ -47,6 +47,7 @@ class Process:
         ports: list[int] | None
         cpu_seconds: float | None
         rss_bytes: int | None
+        labels: dict[str, str] | None
         killed_by: str | None
         forced: bool | None
         exit_offset: int | None

@@ -67,6 +67,8 @@ class Client:
     def run(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Process:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
+        `labels` (texts by key) are found again on the process.
+
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         name: str | None
         session: str | None
         task: str | None
+        labels: Mapping[str, str] | None
         parent_session: str | None
         cwd: str | os.PathLike[str] | None
         env: Mapping[str, str] | None
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 
 _RUN_OPTIONS = (
-    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),

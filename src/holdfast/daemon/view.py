@@ -50,6 +50,7 @@ def process_object(
         "ports": [],
         "cpu_seconds": None,
         "rss_bytes": None,
+        "labels": dict(meta.labels),
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,

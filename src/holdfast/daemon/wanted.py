@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from holdfast.daemon import values
+from holdfast.daemon import labels, values
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
 from holdfast.model import duplicates
@@ -64,6 +64,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         requested_at=time.time(),
         name=_name(ask),
         task=values.session(ask, "task"),
+        labels=labels.read(ask),
         parent_session=values.session(ask, "parent_session"),
         lifetime=values.choice(ask, "lifetime", _LIFETIMES, "detached"),
         pty=pty,

@@ -25,6 +25,8 @@ class Meta:
     requested_at: float
     name: str | None = None
     task: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    """What the caller noted on it. Means nothing to holdfast."""
     parent_session: str | None = None
     backend: str = "local"
     lifetime: Lifetime = "detached"

@@ -10,7 +10,7 @@ PROCESS stands for an id, a unique prefix of it (4 hex digits or more) or a name
 objects (PROCESS_FIELDS).
 
     hello        version, client, session                     -> version, daemon (its release), pid
-    start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
+    start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd
@@ -79,6 +79,7 @@ PROCESS_FIELDS = (
     "cpu_seconds",
     "rss_bytes",
     # beyond the contract
+    "labels",  # texts by key, as noted by whoever started it
     "killed_by",  # the session that asked for the end; null when nobody did
     "forced",  # whether the end had to be forced; null when nobody asked for it
     "exit_offset",  # where the output stood at the exit; what lies behind it was written by descendants

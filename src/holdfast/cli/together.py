@@ -1,0 +1,266 @@
+"""A project in the foreground: the output of all its processes in one view, and ^C for all of them."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+
+from holdfast.cli import console
+from holdfast.cli.outcomes import end_line, exit_status
+from holdfast.cli.prefixes import Prefixes
+from holdfast.cli.signals import SIGINT, SIGTERM
+from holdfast.client.following import Cursor, Following
+from holdfast.client.process import Process
+from holdfast.client.reading import Reading
+from holdfast.errors import HoldfastError
+from holdfast.model.text import TextView
+from holdfast.project import ending, roll
+from holdfast.project.happening import Happening
+from holdfast.project.starting import UpReport, up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from holdfast.cli.options import Given
+    from holdfast.client.sync import Client
+    from holdfast.project.ending import DownReport
+    from holdfast.project.spec import Project
+
+    Item: TypeAlias = "Happening | Text | End | UpReport | DownReport | HoldfastError | int"
+
+_BROKEN_PIPE = 141
+_FAILED = 125
+#: How many pieces of output may wait to be shown before their readers have to.
+_MOST_WAITING = 256
+#: How often it is looked whether one that ended was started again by somebody else.
+_LOOK_EVERY = 0.5
+#: For how long after an end.
+_LOOK_FOR = 15.0
+
+
+class Text:
+    """Some output of a member, in whole lines."""
+
+    def __init__(self, member: str, process: Process, stream: str, offset: int, text: str) -> None:
+        self.member = member
+        self.process = process
+        self.stream = stream
+        self.offset = offset
+        self.text = text
+
+
+class End:
+    """A member ended, and all that it wrote was shown."""
+
+    def __init__(self, member: str, process: Process) -> None:
+        self.member = member
+        self.process = process
+
+
+class Together:
+    """Threads start, read and end; all that they have to tell goes through one queue and is shown here."""
+
+    def __init__(self, client: Client, project: Project, given: Given, fresh: list[str]) -> None:
+        self._client = client
+        self._project = project
+        self._given = given
+        self._fresh = fresh
+        self._chosen = project.chosen(tuple(given.words), tuple(given.profile))
+        self._prefixes = Prefixes(self._chosen)
+        self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._room = threading.Semaphore(_MOST_WAITING)
+        self._cancelled = threading.Event()
+        self._followed: dict[str, str] = {}
+        #: How far each process was read, by stream. One that is run again goes on from there.
+        self._offsets: dict[str, dict[str, int]] = {}
+        self._up: UpReport | None = None
+        self._down: DownReport | None = None
+        self._signals: list[int] = []
+        self._failure = 0
+        self._look_at = 0.0
+        self._look_until = 0.0
+        self._starter = self._thread(self._start)
+
+    def run(self) -> int:
+        import _signal  # type: ignore[import-not-found]
+
+        for number in (SIGINT, SIGTERM):
+            _signal.signal(number, lambda number, _frame: self._items.put(number))
+        self._starter.start()
+        try:
+            while (code := self._step()) is None:
+                pass
+        except BrokenPipeError:
+            console.say(f"nobody reads the output any more; project {self._project.name} goes on: holdfast down")
+            return _BROKEN_PIPE
+        return code
+
+    def _step(self) -> int | None:
+        """Take one thing that happened; the exit code when all is over."""
+        try:
+            item = self._items.get(timeout=_LOOK_EVERY)
+        except queue.Empty:
+            return self._look()
+        if isinstance(item, int):
+            return self._interrupt(item)
+        self._take(item)
+        if self._signals and self._down is not None and not self._followed:
+            return self._code_after_signal()
+        return self._look() if time.monotonic() >= self._look_at else None
+
+    def _take(self, item: Happening | Text | End | UpReport | DownReport | HoldfastError) -> None:
+        if isinstance(item, HoldfastError):
+            raise item
+        if isinstance(item, Text):
+            self._show_text(item)
+        elif isinstance(item, End):
+            self._show_end(item)
+        elif isinstance(item, Happening):
+            self._show(item)
+        elif isinstance(item, UpReport):
+            self._up = item
+            for failure in item.failures if not self._signals else ():
+                console.say_error(failure)
+        else:
+            self._down = item
+
+    def _look(self) -> int | None:
+        """Once in a while: is it over, or was one that ended started again by somebody else?"""
+        self._look_at = time.monotonic() + _LOOK_EVERY
+        if self._signals:
+            return self._code_after_signal() if self._down is not None and not self._followed else None
+        if self._up is None:
+            return None
+        if self._look_at < self._look_until or not self._followed:
+            for member, process in roll.call(self._client, self._project.name).running.items():
+                if member in self._chosen and process.id not in self._followed:
+                    self._follow(member, process, 0)
+        return None if self._followed else self._up.exit_status or self._failure
+
+    def _code_after_signal(self) -> int:
+        assert self._down is not None
+        return 128 + self._signals[0] if self._down.ok else _FAILED
+
+    def _interrupt(self, number: int) -> int | None:
+        self._signals.append(number)
+        if len(self._signals) == 1:
+            console.say(f"bringing project {self._project.name} down; ^C again forces it")
+            self._cancelled.set()
+            self._thread(self._end).start()
+        elif len(self._signals) == 2:
+            console.say("forcing it")
+            self._thread(lambda: ending.force(self._client, self._project.name, self._shown())).start()
+        else:
+            console.say(f"not waiting any longer: holdfast ps --task {self._project.task}")
+            return 128 + self._signals[0]
+        return None
+
+    def _show(self, happening: Happening) -> None:
+        if self._given.json:
+            self._out_json(happening.to_json())
+        else:
+            console.say(str(happening))
+        process = happening.process
+        if process is None or not process.is_running or process.id in self._followed:
+            return
+        if happening.kind in ("started", "kept"):
+            self._follow(happening.member, process, 0 if happening.kind == "started" else process.output_bytes)
+
+    def _show_text(self, item: Text) -> None:
+        self._room.release()
+        if self._given.json:
+            where = {"id": item.process.id, "stream": item.stream, "offset": item.offset}
+            self._out_json({"event": "output", "member": item.member, **where, "text": item.text})
+        else:
+            sys.stdout.write(self._prefixes.lines(item.member, item.text))
+            sys.stdout.flush()
+
+    def _show_end(self, item: End) -> None:
+        self._followed.pop(item.process.id, None)
+        self._look_until = time.monotonic() + _LOOK_FOR
+        process = item.process
+        if not self._failure and process.reason != "killed":
+            codes = self._project.members[item.member].options.get("success_codes") or [0]
+            self._failure = 0 if process.exit_code in codes else exit_status(process)
+        if not self._signals:
+            self._show(Happening("ended", item.member, end_line(process), process))
+
+    def _follow(self, member: str, process: Process, offset: int) -> None:
+        self._followed[process.id] = member
+        start = {"out": offset, "err": 0} if process.split else {"out": offset}
+        offsets = self._offsets.setdefault(process.id, start)
+        self._thread(lambda: self._read(member, process, offsets)).start()
+
+    def _out_json(self, value: object) -> None:
+        console.out_json(value)
+        sys.stdout.flush()
+
+    def _shown(self) -> list[str]:
+        """The names of what we bring down; none for all."""
+        return self._chosen if self._given.words else []
+
+    # In threads of their own:
+
+    def _thread(self, work: Callable[[], None]) -> threading.Thread:
+        return threading.Thread(target=self._guard, args=(work,), daemon=True)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except HoldfastError as error:
+            self._items.put(error)
+        except Exception as error:  # noqa: BLE001 - the top of a thread: it must be heard of
+            self._items.put(HoldfastError(f"{type(error).__name__}: {error}"))
+
+    def _start(self) -> None:
+        report = up(
+            self._client,
+            self._project,
+            self._given.words,
+            profiles=self._given.profile,
+            wait=not self._given.no_wait,
+            fresh=self._fresh,
+            remove_orphans=self._given.remove_orphans,
+            grace=self._given.grace,
+            tell=self._items.put,
+            cancelled=self._cancelled,
+        )
+        self._items.put(report)
+
+    def _end(self) -> None:
+        """Also what was just being started when we were interrupted."""
+        names = self._shown()
+        first = ending.down(self._client, self._project, names, grace=self._given.grace, tell=self._items.put)
+        self._starter.join(timeout=15)
+        last = ending.down(self._client, self._project, names, grace=self._given.grace, tell=self._items.put)
+        self._items.put(ending.DownReport({**first.ended, **last.ended}, last.survived))
+
+    def _read(self, member: str, process: Process, offsets: dict[str, int]) -> None:
+        """Until it has ended and is not to be started again."""
+        while True:
+            self._read_on(member, process, offsets)
+            process = self._client.inspect(process)
+            if not roll.lives(process):
+                break
+            self._cancelled.wait(_LOOK_EVERY)
+        self._items.put(End(member, process))
+
+    def _read_on(self, member: str, process: Process, offsets: dict[str, int]) -> None:
+        views = {stream: TextView() for stream in offsets}
+        cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
+        with Reading(self._client.open_link, Following(process.id, cursors, to_exit=True)) as reading:
+            for piece in reading:
+                offsets[piece.stream] = piece.end
+                text = views[piece.stream].feed(piece.data)
+                self._put_text(Text(member, process, piece.stream, piece.offset, text))
+        for stream, view in views.items():
+            self._put_text(Text(member, process, stream, offsets[stream], view.close()))
+
+    def _put_text(self, item: Text) -> None:
+        if item.text:
+            self._room.acquire()
+            self._items.put(item)

@@ -1,0 +1,188 @@
+"""The values that a project file may give to the options of a process, each checked for what it may be."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from holdfast.errors import BadValue
+from holdfast.model.units import parse_seconds, parse_size, parse_window
+
+Check: TypeAlias = Callable[[object], Any]
+
+_KINDS: dict[type, str] = {bool: "a truth value", str: "a text", list: "a list", dict: "a table"}
+_LARGEST = 1 << 62
+
+
+class Wrong(Exception):
+    """A value that cannot be meant: what it must be, and what to write instead."""
+
+    def __init__(self, why: str, next: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.next = next
+
+
+def kind(value: object) -> str:
+    return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else "a date or time")
+
+
+def flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, not {kind(value)}", "write true or false, without quotes")
+    return value
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Wrong(f"must be a text, not {kind(value)}", "put it in quotes")
+    if not value or "\0" in value:
+        raise Wrong("is empty" if not value else "contains a NUL character", "write what is meant, or leave it out")
+    return value
+
+
+def texts(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+        raise Wrong("must be a list of texts", 'write it as ["one", "two"]')
+    return [text(entry) if entry else entry for entry in value]
+
+
+def command(value: object) -> str | list[str]:
+    """A text for the shell, or an argument list."""
+    if isinstance(value, list):
+        words = texts(value)
+        if not words or not words[0]:
+            raise Wrong("is empty", 'write it as ["program", "argument"]')
+        return words
+    if not isinstance(value, str):
+        raise Wrong(f"must be a text or a list of texts, not {kind(value)}", "put it in quotes")
+    if not value.strip() or "\0" in value:
+        raise Wrong("is empty" if not value.strip() else "contains a NUL character", "write the command to run")
+    return value
+
+
+def whole(least: int, most: int = _LARGEST) -> Check:
+    def check(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Wrong(f"must be a whole number, not {kind(value)}", "write it in digits, without quotes")
+        if not least <= value <= most:
+            span = f"{least} or more" if most == _LARGEST else f"between {least} and {most}"
+            raise Wrong(f"must be {span}, not {str(value)[:40]}", f"choose a number that is {span}")
+        return value
+
+    return check
+
+
+def above_zero(value: object) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise Wrong(f"must be a number, not {kind(value)}", "write it in digits, without quotes")
+    if not math.isfinite(value) or not 0 < value < _LARGEST:
+        raise Wrong(f"must be more than 0, not {value!r:.40}", "choose a larger number")
+    return float(value)
+
+
+def seconds(value: object) -> float:
+    """A number of seconds, or a text like "10m"."""
+    if not isinstance(value, str):
+        return above_zero(value)
+    found: float = _parsed(parse_seconds, value)
+    return above_zero(found)
+
+
+def size(value: object) -> int:
+    """A number of bytes, or a text like "10M"."""
+    found: int = whole(1)(_parsed(parse_size, value) if isinstance(value, str) else value)
+    return found
+
+
+def window(value: object) -> tuple[int, int]:
+    found: tuple[int, int] = _parsed(parse_window, text(value))
+    return found
+
+
+def pattern(value: object) -> str:
+    try:
+        re.compile(text(value))
+    except (re.error, RecursionError, OverflowError) as broken:
+        raise Wrong(f"is no regular expression: {broken}", "mend it; '…' quotes need no doubled backslashes") from None
+    return text(value)
+
+
+def url(value: object) -> str:
+    if not text(value).startswith(("http://", "https://")):
+        raise Wrong("must be an address", 'write it as "http://127.0.0.1:8080/health"')
+    return text(value)
+
+
+def codes(value: object) -> list[int]:
+    if not isinstance(value, list) or not value:
+        raise Wrong("must be a list of exit codes", "write it as [0, 3]")
+    return [whole(0, 255)(code) for code in value]
+
+
+def choice(*choices: str) -> Check:
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise Wrong(f"cannot be {value!r:.60}", f"one of: {', '.join(choices)}")
+        return value
+
+    return check
+
+
+def variables(value: object) -> dict[str, str]:
+    """An environment. A whole number is taken as its digits; what could be written in several ways must be a text."""
+    if not isinstance(value, dict):
+        raise Wrong(f"must be a table, not {kind(value)}", 'write it as { NAME = "value" }')
+    for name, entry in value.items():
+        if not name or "=" in name or "\0" in name:
+            raise Wrong(f"has a variable called {name!r:.60}", "name it with letters, digits and _")
+        if not isinstance(entry, (str, int)) or isinstance(entry, bool):
+            raise Wrong(f"has {kind(entry)} as {name[:60]}", f'write the text that is meant: {name[:60]} = "…"')
+        if "\0" in str(entry):
+            raise Wrong(f"has a NUL character in {name[:60]}", "an environment cannot hold it")
+    return {name: str(entry) for name, entry in value.items()}
+
+
+def _parsed(parse: Callable[[str], Any], value: str) -> Any:
+    try:
+        return parse(value)
+    except BadValue as refused:
+        raise Wrong(f"cannot be {value!r:.60}", refused.next) from None
+
+
+#: What a process may have besides its command, directory, environment and needs: the options of `Client.run`.
+OPTIONS: dict[str, Check] = {
+    "pty": flag,
+    "size": window,
+    "stdin": flag,
+    "split": flag,
+    "shell": text,
+    "lifetime": choice("session", "daemon", "detached"),
+    "log_cap": size,
+    "deadline": seconds,
+    "deadline_action": choice("kill", "notify"),
+    "stall": seconds,
+    "ready_log": pattern,
+    "ready_port": whole(1, 65535),
+    "ready_http": url,
+    "ready_uptime": seconds,
+    "ready_timeout": seconds,
+    "restart": choice("never", "on-failure", "always"),
+    "restart_limit": whole(0),
+    "restart_delay": seconds,
+    "stop_cmd": text,
+    "success_codes": codes,
+    "memory": size,
+    "cpus": above_zero,
+    "pids": whole(1),
+}
+
+
+def similar(word: str, known: Sequence[str]) -> str:
+    """` (did you mean …?)`, where something comes close."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, 1)
+    return f" (did you mean {close[0]}?)" if close else ""

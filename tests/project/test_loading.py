@@ -1,0 +1,270 @@
+"""The file: what it may say, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import holdfast.project
+from holdfast.errors import BadValue, HoldfastError, NotFound
+from holdfast.project import source
+from holdfast.project.loading import name_of
+from holdfast.project.spec import Need
+from tests.project.made import load, write
+
+FULL = """
+    [project]
+    name = "shop"
+    env_file = "all.env"
+    env = { STAGE = "dev" }
+
+    [processes.db]
+    command = ["postgres", "-D", "data"]
+    cwd = "db"
+    ready = { port = 5432, timeout = "30s" }
+    memory = "1G"
+    restart = "on-failure"
+
+    [processes.migrate]
+    command = "make migrate"
+    depends_on = ["db"]
+    success_codes = [0, 3]
+
+    [processes.web]
+    command = "npm run dev"
+    env_file = ["web.env", "missing.env?", { path = "also-missing.env", optional = true }]
+    env = { PORT = 3000, STAGE = "web" }
+    pty = true
+    size = "100x40"
+    log_cap = "10M"
+    deadline = "2h"
+    depends_on = { db = "ready", migrate = "completed" }
+
+    [processes.debug]
+    command = "sleep 1"
+    profiles = ["tools"]
+    depends_on = { web = { log = "listening on \\\\d+", timeout = 5 } }
+"""
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> holdfast.project.Project:
+    (tmp_path / "all.env").write_text("STAGE=file\nTOKEN=abc")
+    (tmp_path / "web.env").write_text("TOKEN=web\nA=1")
+    return load(tmp_path, FULL)
+
+
+def test_all_that_a_file_may_say(full: holdfast.project.Project, tmp_path: Path) -> None:
+    assert (full.name, full.task, full.process_name("web")) == ("shop", "project:shop", "shop.web")
+    db, migrate, web, debug = full.members.values()
+    assert db.command == ["postgres", "-D", "data"]
+    assert db.cwd == str(tmp_path / "db")
+    assert db.options == {"ready_port": 5432, "ready_timeout": 30.0, "memory": 1 << 30, "restart": "on-failure"}
+    assert db.env == {"STAGE": "dev", "TOKEN": "abc"}
+    assert (migrate.command, migrate.cwd, migrate.oneshot) == ("make migrate", str(tmp_path), True)
+    assert migrate.needs == {"db": Need("ready")}  # it has a rule for that
+    assert web.env == {"STAGE": "web", "TOKEN": "web", "A": "1", "PORT": "3000"}
+    assert web.options == {"pty": True, "size": (100, 40), "log_cap": 10 << 20, "deadline": 7200.0}
+    assert web.needs == {"db": Need("ready"), "migrate": Need("completed")}
+    assert debug.needs == {"web": Need("log", "listening on \\d+", 5.0)}
+
+
+def test_what_is_chosen(full: holdfast.project.Project) -> None:
+    assert full.chosen() == ["db", "migrate", "web"]
+    assert full.chosen(("migrate",)) == ["db", "migrate"]
+    assert full.chosen((), ("tools",)) == ["db", "migrate", "web", "debug"]
+    assert full.chosen(("debug",)) == ["db", "migrate", "web", "debug"]
+
+
+def test_a_list_of_names_means_started_where_nothing_tells_when_it_is_ready(tmp_path: Path) -> None:
+    project = load(tmp_path, "[processes]\na.command = 'x'\nb = { command = 'y', depends_on = ['a'] }")
+    assert project.members["b"].needs == {"a": Need("started")}
+
+
+def test_the_fingerprint_is_of_what_is_run(tmp_path: Path) -> None:
+    first = load(tmp_path, "[processes.a]\ncommand = 'x'\nenv = { A = '1', B = '2' }")
+    same = load(tmp_path, "[processes.a]\nenv = { B = '2', A = '1' }\ncommand = 'x'\n[processes.b]\ncommand = 'y'")
+    other = load(tmp_path, "[processes.a]\ncommand = 'x'\nenv = { A = '1', B = '3' }")
+    assert first.members["a"].fingerprint == same.members["a"].fingerprint != other.members["a"].fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no processes"),
+        ("processes = 3", ":1: processes must be a table, not a number"),
+        ("[processes.a]\ncommand = 'x\n", "before the end of the file"),
+        ("[processes.a]\ncommand = x", ":2: Invalid value"),
+        ("[processes.a]\ncommand = 'x'\n[processes.a]\ncommand = 'y'", ":3: "),
+        ("[services.a]\ncommand = 'x'", ":1: services is no key that is known here"),
+        ("[processes.a]\ncomand = 'x'", ":2: processes.a.comand is no key that is known here (did you mean command?)"),
+        ("[processes.a]\ncwd = '.'", ":1: processes.a has no command"),
+        ("[processes.a]\ncommand = ''", ":2: processes.a.command is empty"),
+        ("[processes.a]\ncommand = []", ":2: processes.a.command is empty"),
+        ("[processes.a]\ncommand = ['x', 3]", ":2: processes.a.command must be a list of texts"),
+        ("[processes.a]\ncommand = 3", ":2: processes.a.command must be a text or a list of texts, not a number"),
+        (
+            "[processes.a]\ncommand = 'x'\nready_port = '80'",
+            ":3: processes.a.ready_port must be a whole number, not a te",
+        ),
+        ("[processes.a]\ncommand = 'x'\nready = { port = '80' }", ":3: processes.a.ready.port must be a whole number"),
+        ("[processes.a]\ncommand = 'x'\nready_port = 70000", "between 1 and 65535, not 70000"),
+        ("[processes.a]\ncommand = 'x'\nready_port = 80\nready_log = 'x'", "is a second rule beside"),
+        ("[processes.a]\ncommand = 'x'\nready = { port = 8 }\nready_port = 80", "is also in the table ready"),
+        ("[processes.a]\ncommand = 'x'\nready_timeout = 3", "ready_timeout is without a rule"),
+        ("[processes.a]\ncommand = 'x'\nready_log = '('", "is no regular expression"),
+        ("[processes.a]\ncommand = 'x'\nready_http = 'localhost'", "must be an address"),
+        ("[processes.a]\ncommand = 'x'\npty = 'yes'", "pty must be true or false, not a text"),
+        (
+            "[processes.a]\ncommand = 'x'\nrestart = 'maybe'",
+            "restart cannot be 'maybe'. Next: one of: never, on-failure",
+        ),
+        ("[processes.a]\ncommand = 'x'\ndeadline = 'soon'", "deadline cannot be 'soon'. Next: write seconds"),
+        ("[processes.a]\ncommand = 'x'\ndeadline = -1", "deadline must be more than 0"),
+        ("[processes.a]\ncommand = 'x'\ndeadline = nan", "deadline must be more than 0"),
+        ("[processes.a]\ncommand = 'x'\nmemory = 'lots'", "memory cannot be 'lots'. Next: write it as 500K"),
+        ("[processes.a]\ncommand = 'x'\nsuccess_codes = [256]", "between 0 and 255"),
+        ("[processes.a]\ncommand = 'x'\nenv = { A = true }", "env has a truth value as A"),
+        ("[processes.a]\ncommand = 'x'\nenv = { 'A=B' = 'x' }", "has a variable called 'A=B'"),
+        ("[processes.a]\ncommand = 'x'\nenv = 'A=B'", "env must be a table, not a text"),
+        (
+            "[processes.a]\ncommand = 'x'\nenv_file = 'no.env'",
+            'which is not there. Next: create it, or write "no.env?"',
+        ),
+        ("[processes.a]\ncommand = 'x'\nenv_file = 3", "env_file must be a text, not a number"),
+        ("[processes.a]\ncommand = 'x'\nenv_file = 'bad.env'", "bad.env:2: is not NAME=VALUE"),
+        ("[processes.a]\ncommand = 'x'\ndepends_on = ['b']", "depends_on names 'b', which is not there"),
+        ("[processes.web]\ncommand = 'x'\ndepends_on = ['wbe']", "(did you mean web?)"),
+        ("[processes.a]\ncommand = 'x'\ndepends_on = 'b'", "must be a list of names or a table"),
+        ("[processes.a]\ncommand = 'x'\ndepends_on = { a = 'healthy' }", "cannot be 'healthy'. Next: one of"),
+        ("[processes.a]\ncommand = 'x'\ndepends_on = { a = { log = '[' } }", "is no regular expression"),
+        ("[processes.a]\ncommand = 'x'\ndepends_on = ['a']", "is a ring: a -> a"),
+        (
+            "[processes]\na = { command = 'x', depends_on = ['b'] }\nb = { command = 'x', depends_on = ['a'] }",
+            ":2: processes.a.depends_on is a ring: a -> b -> a",
+        ),
+        (
+            "[processes]\nb.command = 'x'\na = { command = 'x', depends_on = { b = 'ready' } }",
+            "waits for b to be ready, but nothing tells when. Next: give b one of ready_log",
+        ),
+        ("[project]\nname = 'a.b'\n[processes.a]\ncommand = 'x'", ":2: project.name cannot be 'a.b'"),
+        ("[project]\nname = 3\n[processes.a]\ncommand = 'x'", "project.name must be a text"),
+        ("[processes.'a b']\ncommand = 'x'", "cannot be called so"),
+        (f"[processes.{'a' * 64}]\ncommand = 'x'", "which has more than 64 characters"),
+        ("[processes.a]\ncommand = 'x'\nwhen = 2024-01-01", "processes.a.when is no key"),
+        ("[processes.a]\ncommand = 2024-01-01", "not a date or time"),
+        ("a = " + "[" * 5000, "Next: "),
+        ("[processes]\n" + "".join(f"p{n}.command = 'x'\n" for n in range(501)), "500 are the most"),
+    ],
+)
+def test_what_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "bad.env").write_text("A=1\nnonsense\n")
+    file = write(tmp_path, text)
+    with pytest.raises(BadValue) as refused:
+        holdfast.project.load(file)
+    line = f"{refused.value.message}. Next: {refused.value.next}"
+    assert line.startswith(str(tmp_path))
+    assert said in line
+    assert "\n" not in line
+
+
+def test_what_is_no_file_of_text(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"# ok\n# \xe9\n")
+    (tmp_path / "huge.toml").write_bytes(b"#" * (source.LARGEST + 1))
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    for name, said in {
+        "latin.toml": "latin.toml:2: is not UTF-8",
+        "huge.toml": "is larger than",
+        "pipe.toml": "is no file",
+        "loop.toml": "cannot read",
+        ".": "is no file",
+        "nul\0.toml": "cannot read",
+    }.items():
+        with pytest.raises(BadValue, match=said):
+            holdfast.project.load(f"{tmp_path}/{name}")
+    with pytest.raises(NotFound, match="there is no file"):
+        holdfast.project.load(tmp_path / "none.toml")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=6,
+    ),
+    st.sampled_from(
+        ["command", "cwd", "env", "env_file", "depends_on", "ready", "profiles", "restart", "memory", "cpus"]
+    ),
+)
+def test_no_value_of_any_kind_is_more_than_refused(value: object, key: str) -> None:
+    from holdfast.project.loading import _member
+    from holdfast.project.source import Source
+
+    with contextlib.suppress(HoldfastError):
+        _member(Source("/x/holdfast.toml", ""), "a", {"command": "x", key: value}, {})
+
+
+def test_it_is_found_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "[processes.a]\ncommand = 'x'")
+    below = tmp_path / "some/where"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    found = holdfast.project.load()
+    assert found.file == str(tmp_path / "holdfast.toml")
+    assert found.members["a"].cwd == str(tmp_path)
+    write(below, "a: x", "Procfile")
+    assert holdfast.project.load().file == str(below / "Procfile")
+    write(below, "[processes.a]\ncommand = 'x'")
+    assert holdfast.project.load().file == str(below / "holdfast.toml")
+
+
+def test_one_of_somebody_else_above_is_not_run_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path, "[processes.a]\ncommand = 'x'")
+    below = tmp_path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    if os.geteuid() == 0:
+        os.chown(file, 1234, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(HoldfastError, match="belongs to another user"):
+        holdfast.project.load()
+    assert holdfast.project.load(file).members
+
+
+def test_the_name_is_made_of_the_directory_where_none_is_given(tmp_path: Path) -> None:
+    directory = tmp_path / "my shop.v2"
+    directory.mkdir()
+    file = write(directory, "[processes.a]\ncommand = 'x'")
+    assert holdfast.project.load(file).name == "my-shop-v2"
+    assert holdfast.project.load(file, name="other").name == "other"
+    with pytest.raises(BadValue, match="cannot be called"):
+        holdfast.project.load(file, name="a b")
+
+
+def test_the_name_can_be_had_of_a_file_with_mistakes(tmp_path: Path) -> None:
+    assert name_of(write(tmp_path, "[project]\nname = 'shop'\n[processes.a]\nenv_file = 'none'")) == "shop"
+
+
+def test_a_procfile(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=1\nPORT=3000")
+    file = write(tmp_path, "# comment\n\nweb: python app.py --port $PORT\nworker-2 :  make work \n", "Procfile")
+    project = holdfast.project.load(file)
+    web, worker = project.members.values()
+    assert (web.command, worker.name, worker.command) == ("python app.py --port $PORT", "worker-2", "make work")
+    assert (web.env, worker.env) == ({"A": "1", "PORT": "3000"}, {"A": "1", "PORT": "3100"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("web", ":1: is not NAME: COMMAND"), ("a: x\na: y", ":2: a is there twice")]
+)
+def test_what_a_procfile_cannot_say(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadValue, match=said):
+        holdfast.project.load(write(tmp_path, text, "Procfile"))

@@ -1,0 +1,98 @@
+"""Readiness between the members of a project, and of those that nobody waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast.project
+from holdfast.client.sync import Client
+from tests.project.made import FOREVER, Heard, load
+from tests.support import run_cli
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        found: int = free.getsockname()[1]
+        return found
+
+
+def server(port: int, pause: float = 0.5) -> str:
+    code = (
+        f"import socket, time; time.sleep({pause}); s = socket.create_server(('127.0.0.1', {port})); "
+        "print('up'); c = [s.accept() for _ in range(1000)]"
+    )
+    return f"[{sys.executable!r}, '-u', '-c', \"{code}\"]"
+
+
+def shop(port: int) -> str:
+    return f"""
+        [processes.migrate]
+        command = "sleep 0.3"
+        [processes.server]
+        command = {server(port)}
+        ready = {{ port = {port}, timeout = 20 }}
+        depends_on = {{ migrate = "completed" }}
+        [processes.worker]
+        command = "exec 3<>/dev/tcp/127.0.0.1/{port} && {FOREVER}"
+        depends_on = ["server"]
+    """
+
+
+def test_a_worker_waits_until_the_server_can_be_used(client: Client, tmp_path: Path, port: int) -> None:
+    heard = Heard()
+    report = holdfast.project.up(client, load(tmp_path, shop(port), "ready"), tell=heard)
+    assert report.ok, report
+    told = heard.kinds("started", "completed", "ready")
+    assert told.index(("completed", "migrate")) < told.index(("started", "server"))
+    assert told.index(("ready", "server")) < told.index(("started", "worker"))
+    assert client.inspect("ready.worker").is_running
+    assert client.inspect("ready.server").ready is True
+    assert holdfast.project.up(client, load(tmp_path, shop(port), "ready")).ok
+    assert holdfast.project.down(client, "ready").ok
+
+
+def test_it_goes_on_while_the_daemon_is_killed(client: Client, tmp_path: Path, port: int) -> None:
+    def kill(happening: holdfast.project.Happening) -> None:
+        if happening.kind == "waiting":
+            os.kill(client.status()["pid"], signal.SIGKILL)
+
+    report = holdfast.project.up(client, load(tmp_path, shop(port), "killed"), tell=kill)
+    assert report.ok, report
+    assert holdfast.project.down(client, "killed").ok
+    assert not client.ps(task="project:killed")
+
+
+def test_one_that_ends_first_or_is_late_fails(client: Client, tmp_path: Path, port: int) -> None:
+    for command, code, said in (
+        ("sleep 0.2; exit 6", 6, "ended (exit 6) before it was ready"),
+        (FOREVER, 124, "did not become ready in time"),
+    ):
+        text = f"""
+            [processes.a]
+            command = "{command}"
+            ready = {{ port = {port}, timeout = 0.5 }}
+            [processes.b]
+            command = "{FOREVER}"
+            depends_on = {{ a = "ready" }}
+        """
+        report = holdfast.project.up(client, load(tmp_path, text, f"late{code}"))
+        assert report.outcomes["b"].state == "skipped"
+        assert report.exit_status == code
+        assert said in report.failures[0].message
+
+
+def test_detached_waits_for_readiness_unless_told_not_to(client: Client, tmp_path: Path, port: int) -> None:
+    text = f"[processes.a]\ncommand = {server(port, 1.0)}\nready_port = {port}"
+    load(tmp_path, text)
+    file = str(tmp_path / "holdfast.toml")
+    assert run_cli("up", "-d", "-f", file, "-p", "leaf", "--no-wait").returncode == 0
+    assert client.inspect("leaf.a").ready is not True
+    assert run_cli("up", "-d", "-f", file, "-p", "leaf").returncode == 0
+    assert client.inspect("leaf.a").ready is True

@@ -1,0 +1,353 @@
+"""Bringing a project up and down, with the library against a real daemon."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast.project
+from holdfast.client.sync import Client
+from holdfast.errors import CommandNotFound, NotFound, NotNow
+from holdfast.project import roll
+from tests.project.made import FOREVER, Heard, load
+from tests.support import eventually
+
+CHAIN = f"""
+    [project]
+    name = "chain"
+    [processes.once]
+    command = "echo one >> ran; sleep 0.2; echo done >> ran"
+    [processes.server]
+    command = "cat ran; sleep 0.2; echo listening on 80; {FOREVER}"
+    depends_on = {{ once = "completed" }}
+    [processes.worker]
+    command = "echo working; {FOREVER}"
+    depends_on = {{ server = {{ log = "^listening on \\\\d+$" }} }}
+    [processes.free]
+    command = "{FOREVER}"
+"""
+
+
+def log(client: Client, name: str) -> str:
+    return client.logs(name).text
+
+
+def test_each_begins_when_what_it_needs_is_there(client: Client, tmp_path: Path) -> None:
+    heard = Heard()
+    report = holdfast.project.up(client, load(tmp_path, CHAIN), tell=heard)
+    assert report.ok
+    assert {name: outcome.state for name, outcome in report.outcomes.items()} == dict.fromkeys(
+        ("once", "server", "worker", "free"), "started"
+    )
+    begun = heard.members("started")
+    assert sorted(begun[:2]) == ["free", "once"]
+    assert begun[2:] == ["server", "worker"]
+    assert log(client, "chain.server").startswith("one\ndone\n")
+    assert [p.name for p in client.ps(task="project:chain")] != []
+    assert {p.session for p in client.ps(task="project:chain")} == {"default"}
+    assert holdfast.project.down(client, "chain").ok
+
+
+def test_again_changes_nothing_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
+    project, heard = load(tmp_path, CHAIN), Heard()
+    first = holdfast.project.up(client, project)
+    second = holdfast.project.up(client, project, tell=heard)
+    assert heard.kinds() == [("kept", name) for name in heard.members("kept")]
+    assert {name: o.process and o.process.id for name, o in first.outcomes.items()} == {
+        name: o.process and o.process.id for name, o in second.outcomes.items()
+    }
+    holdfast.project.down(client, project)
+    third = holdfast.project.up(client, project)
+    assert all(outcome.state == "started" for outcome in third.outcomes.values())
+    assert (tmp_path / "ran").read_text() == "one\ndone\n" * 2
+    holdfast.project.down(client, project)
+
+
+def test_what_ended_is_started_again_and_what_completed_is_not(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    holdfast.project.up(client, project)
+    client.kill("chain.server")
+    outcomes = holdfast.project.up(client, project).outcomes
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {
+        "once": "kept",
+        "server": "started",
+        "worker": "kept",
+        "free": "kept",
+    }
+
+
+def test_a_project_that_has_all_completed_is_done_again(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, "[processes.a]\ncommand = 'echo x >> ran'\noneshot = true", "done")
+    for times in (1, 2):
+        process = holdfast.project.up(client, project).outcomes["a"].process
+        assert process is not None
+        assert client.wait(process).exit_code == 0
+        assert (tmp_path / "ran").read_text() == "x\n" * times
+
+
+def test_what_changed_is_restarted_and_what_is_gone_is_named(client: Client, tmp_path: Path) -> None:
+    text = f"""
+        [processes.a]
+        command = "{FOREVER}"
+        env_file = "a.env"
+        [processes.b]
+        command = "{FOREVER}"
+    """
+    (tmp_path / "a.env").write_text("A=1")
+    first = holdfast.project.up(client, load(tmp_path, text, "change")).outcomes
+    (tmp_path / "a.env").write_text("A=2")
+    outcomes = holdfast.project.up(client, load(tmp_path, text, "change")).outcomes
+    assert [outcomes[name].state for name in "ab"] == ["replaced", "kept"]
+    assert first["a"].process is not None and client.inspect(first["a"].process).reason == "killed"
+    heard = Heard()
+    smaller = load(tmp_path, f"[processes.b]\ncommand = '{FOREVER}'", "change")
+    report = holdfast.project.up(client, smaller, tell=heard)
+    assert heard.members("orphan") == ["a"] and len(report.orphans) == 1
+    assert len(client.ps(task="project:change")) == 2
+    holdfast.project.up(client, smaller, remove_orphans=True, tell=heard)
+    assert heard.members("ended") == ["a"]
+    assert [p.name for p in client.ps(task="project:change")] == ["change.b"]
+
+
+def test_a_part_with_what_it_needs(client: Client, tmp_path: Path) -> None:
+    report = holdfast.project.up(client, load(tmp_path, CHAIN), ["server"])
+    assert [*report.outcomes] == ["once", "server"]
+    with pytest.raises(NotFound, match=r"no process 'sever' in .* \(did you mean server\?\)"):
+        holdfast.project.up(client, load(tmp_path, CHAIN), ["sever"])
+
+
+def test_a_one_shot_that_fails_stops_those_behind_it(client: Client, tmp_path: Path) -> None:
+    text = f"""
+        [processes.once]
+        command = "sleep 0.1; exit 7"
+        [processes.server]
+        command = "{FOREVER}"
+        depends_on = {{ once = "completed" }}
+        [processes.worker]
+        command = "{FOREVER}"
+        depends_on = ["server"]
+        [processes.free]
+        command = "{FOREVER}"
+    """
+    heard = Heard()
+    report = holdfast.project.up(client, load(tmp_path, text, "fails"), tell=heard)
+    assert {name: outcome.state for name, outcome in report.outcomes.items()} == {
+        "once": "failed",
+        "server": "skipped",
+        "worker": "skipped",
+        "free": "started",
+    }
+    assert report.exit_status == 7
+    assert [str(error.message) for error in report.failures] == ["once ended (exit 7) instead of completing"]
+    assert heard.members("failed") == ["once"]
+    assert sorted(heard.members("skipped")) == ["server", "worker"]
+    assert [p.name for p in client.ps(task="project:fails")] == ["fails.free"]
+
+
+def test_success_codes_count_as_success(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    member = project.members["once"]
+    process = client.run("exit 3")
+    ended = client.wait(process)
+    assert not roll.has_succeeded(ended, member)
+    assert roll.has_succeeded(ended, member._replace(options={"success_codes": [0, 3]}))
+
+
+def test_what_cannot_be_started_is_said(client: Client, tmp_path: Path) -> None:
+    text = "[processes.a]\ncommand = ['/no/such/program']\n[processes.b]\ncommand = 'true'\ndepends_on = ['a']"
+    report = holdfast.project.up(client, load(tmp_path, text, "cannot"))
+    assert [report.outcomes[name].state for name in "ab"] == ["failed", "skipped"]
+    assert isinstance(report.outcomes["a"].error, CommandNotFound)
+    assert report.exit_status == 127
+
+
+@pytest.mark.parametrize(
+    ("command", "need", "said", "code"),
+    [
+        ("echo no; exit 4", "{ log = 'yes' }", "ended (exit 4) before it wrote /yes/", 4),
+        ("echo no; exit 0", "{ log = 'yes' }", "ended (exit 0) before it wrote /yes/", 125),
+        (FOREVER, "{ log = 'yes', timeout = '200ms' }", "did not write /yes/ in 0.2 s", 124),
+        ("kill -9 $$", "'completed'", "ended (SIGKILL) instead of completing", 137),
+    ],
+)
+def test_needs_that_will_not_be_met(
+    client: Client, tmp_path: Path, command: str, need: str, said: str, code: int
+) -> None:
+    text = f"[processes.a]\ncommand = '{command}'\n[processes.b]\ncommand = 'true'\ndepends_on = {{ a = {need} }}"
+    report = holdfast.project.up(client, load(tmp_path, text, "unmet"))
+    assert report.outcomes["b"].state == "skipped"
+    assert said in report.failures[0].message
+    assert report.exit_status == code
+
+
+def test_a_line_that_is_not_finished_counts(client: Client, tmp_path: Path) -> None:
+    text = f"""
+        [processes.a]
+        command = "printf 'pass\\\\033[1mword: '; {FOREVER}"
+        [processes.b]
+        command = "{FOREVER}"
+        depends_on = {{ a = {{ log = "password: $" }} }}
+    """
+    assert holdfast.project.up(client, load(tmp_path, text, "prompt")).ok
+
+
+def test_two_at_once_start_one_of_each(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    reports: list[holdfast.project.UpReport] = []
+
+    def bring_up() -> None:
+        reports.append(holdfast.project.up(client, project))
+
+    threads = [threading.Thread(target=bring_up) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(report.ok for report in reports)
+    names = [process.name for process in client.ps(task="project:chain")]
+    assert sorted(name or "" for name in names) == ["chain.free", "chain.server", "chain.worker"]
+
+
+def test_a_name_that_somebody_else_has_is_not_taken_away(client: Client, tmp_path: Path) -> None:
+    other = client.run(FOREVER, name="taken.a")
+    report = holdfast.project.up(client, load(tmp_path, f"[processes.a]\ncommand = '{FOREVER}'", "taken"))
+    assert isinstance(report.outcomes["a"].error, NotNow)
+    assert client.inspect(other).is_running
+
+
+def test_a_project_of_the_same_name_elsewhere_is_left_alone(client: Client, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    text = f"[project]\nname = 'same'\n[processes.a]\ncommand = '{FOREVER}'"
+    project = load(here, text)
+    holdfast.project.up(client, project)
+    with pytest.raises(NotNow, match=f"runs already, from {here}"):
+        holdfast.project.up(client, load(there, text))
+    (here / "holdfast.toml").rename(here / "moved.toml")
+    assert holdfast.project.up(client, load(there, text)).outcomes["a"].state == "replaced"
+
+
+def test_giving_up_starts_no_more(client: Client, tmp_path: Path) -> None:
+    text = f"[processes.a]\ncommand = '{FOREVER}'\n[processes.b]\ncommand = 'x'\ndepends_on = {{ a = 'completed' }}"
+    cancelled, heard = threading.Event(), Heard()
+
+    def give_up(happening: holdfast.project.Happening) -> None:
+        heard(happening)
+        if happening.kind == "waiting":
+            cancelled.set()
+
+    report = holdfast.project.up(client, load(tmp_path, text, "given"), tell=give_up, cancelled=cancelled)
+    assert report.outcomes["b"].state == "skipped"
+
+
+def test_down_meanwhile_ends_an_up(client: Client, tmp_path: Path) -> None:
+    text = f"""
+        [processes.a]
+        command = "sleep 0.5; echo yes; {FOREVER}"
+        [processes.b]
+        command = "{FOREVER}"
+        depends_on = {{ a = {{ log = "yes" }} }}
+    """
+
+    def bring_down(happening: holdfast.project.Happening) -> None:
+        if happening.kind == "waiting":
+            assert holdfast.project.down(client, "meanwhile").ok
+
+    report = holdfast.project.up(client, load(tmp_path, text, "meanwhile"), tell=bring_down)
+    assert report.outcomes["b"].state == "skipped"
+    assert not client.ps(task="project:meanwhile")
+
+
+def test_down_ends_in_the_reverse_order_and_leaves_nothing(client: Client, tmp_path: Path) -> None:
+    text = f"""
+        [processes.db]
+        command = "trap 'sleep 0.3; exit' TERM; (setsid sleep 1000 &); while :; do sleep 0.05; done"
+        [processes.web]
+        command = "trap 'sleep 0.3; exit' TERM; while :; do sleep 0.05; done"
+        depends_on = ["db"]
+        [processes.left]
+        command = "(setsid sleep 1000 > /dev/null 2>&1 &); sleep 0.1"
+        [processes.worker]
+        command = "{FOREVER}"
+        depends_on = ["web", "left"]
+    """
+    heard = Heard()
+    holdfast.project.up(client, load(tmp_path, text, "leaves"))
+    client.wait("leaves.left")
+    pids = eventually(lambda: client.inspect("leaves.left").leftover_pids)
+    report = holdfast.project.down(client, "leaves", tell=heard)
+    assert report.ok
+    order = [member for kind, member in heard.kinds("ended") if member != "left"]
+    assert order == ["worker", "web", "db"]
+    assert heard.kinds("stopping", "ended").index(("ended", "web")) < heard.kinds("stopping", "ended").index(
+        ("stopping", "db")
+    )
+    assert not roll.all_of(client, "leaves")
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert holdfast.project.down(client, "leaves") == holdfast.project.DownReport({}, {})
+
+
+def test_down_names_what_it_waits_for_and_for_how_long(client: Client, tmp_path: Path) -> None:
+    text = "[processes.stubborn]\ncommand = \"trap '' TERM; echo on; while :; do sleep 0.05; done\""
+    holdfast.project.up(client, load(tmp_path, text, "waits"))
+    client.wait("waits.stubborn", until="output", after=0)
+    heard = Heard()
+    report = holdfast.project.down(client, "waits", grace=2.5, tell=heard)
+    assert report.ended["stubborn"].forced
+    (waiting,) = [happening for happening in heard if happening.kind == "waiting"]
+    assert waiting.member == "stubborn" and 1.9 < (waiting.seconds or 0) < 2.6
+    assert "is waited for (pid " in waiting.text and "forced after 2.5s" in waiting.text
+    assert "by force" in heard[-1].text
+
+
+def test_down_of_some(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    holdfast.project.up(client, project)
+    holdfast.project.down(client, project, ["worker"])
+    running = {process.name for process in client.ps(task=project.task)}
+    assert running == {"chain.server", "chain.free"}
+    assert holdfast.project.up(client, project).outcomes["once"].state == "kept"
+
+
+def test_restart_ends_and_starts_in_order(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    before = holdfast.project.up(client, project).outcomes
+    heard = Heard()
+    report = holdfast.project.restart(client, project, ["worker", "server"], tell=heard)
+    assert report.ok
+    assert heard.kinds("ended", "started") == [
+        ("ended", "worker"),
+        ("ended", "server"),
+        ("started", "server"),
+        ("started", "worker"),
+    ]
+    assert report.outcomes["once"].state == "kept"
+    everything = holdfast.project.restart(client, project).outcomes
+    assert everything["free"].process != before["free"].process
+    assert len(client.ps(task=project.task)) == 3
+
+
+def test_how_they_stand(client: Client, tmp_path: Path) -> None:
+    project = load(tmp_path, CHAIN)
+    assert [(s.member, s.process) for s in holdfast.project.status(client, project)] == [
+        (name, None) for name in project.members
+    ] or client.ps(all=True, task=project.task)
+    holdfast.project.up(client, project)
+    changed = load(tmp_path, f"[project]\nname='chain'\n[processes.free]\ncommand = '{FOREVER}; true'")
+    listed = {s.member: s for s in holdfast.project.status(client, changed)}
+    assert listed["free"].is_changed and listed["free"].is_in_file
+    assert not listed["worker"].is_in_file
+    assert listed["worker"].process is not None and listed["worker"].process.is_running
+
+
+def test_it_takes_as_long_as_its_longest_path(client: Client, tmp_path: Path) -> None:
+    ones = "".join(f"[processes.p{n}]\ncommand = 'sleep 0.5'\n" for n in range(8))
+    needs = ", ".join(f"p{n} = 'completed'" for n in range(8))
+    text = f"{ones}[processes.last]\ncommand = '{FOREVER}'\ndepends_on = {{ {needs} }}"
+    began = time.monotonic()
+    assert holdfast.project.up(client, load(tmp_path, text, "wide")).ok
+    assert time.monotonic() - began < 3.0
