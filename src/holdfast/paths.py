@@ -65,6 +65,8 @@ class Paths:
     def hook_places(self) -> str:
         """Up to which event each hook has run."""
         return f"{self.home}/hook-places"
+
+    @property
     def screens(self) -> str:
         """What the daemon remembers of terminals."""
         return f"{self.home}/screens"

@@ -52,9 +52,8 @@ class Keeper:
         self.flow = Flow(self)
         self.ends = Ends(self)
         self.revival = Revival(self)
-        self._inherited = store
         self.eviction = Eviction(self)
-        self._inherited = store.held
+        self._inherited = store
         self._anchor = depot.Holder(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._depots: list[depot.Holder] = []
         self._offers_until = time.monotonic() + adopt.OFFER_TIME

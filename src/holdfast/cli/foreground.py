@@ -95,12 +95,11 @@ class _Foreground:
             self._live.input.add_eof()
 
     def _pass_on(self, number: int) -> bool:
-        """Hand a signal to the process. A second ^C ends it by all means; after a third we no longer wait for that.
+        """Hand a signal to the process. A second ^C ends it by force; after a third we no longer wait for that.
 
         One that would be run again is ended for good instead.
         """
         is_run_again = self._process.restart not in (None, "never")
-        """Hand a signal to the process. A second ^C ends it by force; after a third we no longer wait for that."""
         if number != SIGINT:
             self._live.stop() if is_run_again else self._live.signal(number)
             return True
@@ -108,7 +107,7 @@ class _Foreground:
         self._interrupts = [at for at in self._interrupts if now - at < _TWICE] + [now]
         if len(self._interrupts) == 1 and not is_run_again:
             self._live.signal(number)
-        elif len(self._interrupts) <= 2:
+        elif len(self._interrupts) == 1:
             self._live.stop()
         elif len(self._interrupts) == 2:
             self._live.force()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.cli import console
+from holdfast.cli import colours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 #: Longer names are not aligned.
 _WIDEST = 24
 
@@ -31,5 +31,5 @@ class Prefixes:
     def _prefix(self, name: str) -> str:
         if name not in self._prefixes:
             colour = _COLOURS[len(self._prefixes) % len(_COLOURS)]
-            self._prefixes[name] = console.colored(f"{name.ljust(self._width)} |", colour) + " "
+            self._prefixes[name] = colours.paint(f"{name.ljust(self._width)} |", colour) + " "
         return self._prefixes[name]

@@ -227,6 +227,7 @@ class AsyncClient:
     async def restart(self, process: Ref, *, grace: float | None = None) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
         return await self._do(verbs.restart(process, grace=grace))
+
     async def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
         return await self._do(verbs.screen(process, ansi=ansi))

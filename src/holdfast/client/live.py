@@ -126,12 +126,17 @@ class Live(Reading):
     ) -> None:
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
         super().__init__(open_link, Following(process.id, cursors, to_exit=True))
+        self._first = cursors[0]
         self.input = Input(process.id, accepted)
         self._id = process.id
         self._answers = answers
 
     def signal(self, number: int) -> None:
         self._post("kill", {"processes": [self._id], "signal": number})
+
+    def stop(self) -> None:
+        """Start the way from asking to forcing; its end is heard of."""
+        self._post("kill", {"processes": [self._id]})
 
     def force(self) -> None:
         """End it and all that it started, at once; its end is heard of."""
@@ -156,7 +161,7 @@ class Live(Reading):
 
     def _begin(self, link: Link) -> None:
         if self._answers:
-            start = self._following.cursors[0].question()["from"]
+            start = self._first.question()["from"]
             link.ask("attached", {"process": self._id, "from": start})
         super()._begin(link)
 

@@ -71,9 +71,8 @@ class Client:
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
-        restart_delay, success_codes, stop_cmd.
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell,
-        attached (somebody's terminal is about to show what it writes, and answers what it asks).
+        restart_delay, success_codes, stop_cmd, attached (somebody's terminal is about to show what it
+        writes, and answers what it asks).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -228,6 +227,7 @@ class Client:
     def restart(self, process: Ref, *, grace: float | None = None) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
         return self._do(verbs.restart(process, grace=grace))
+
     def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
         return self._do(verbs.screen(process, ansi=ansi))

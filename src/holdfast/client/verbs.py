@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
-    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
 )
@@ -264,6 +263,8 @@ def restart(process: Ref, *, grace: float | None = None) -> Verb[Process]:
     asked = {"process": known.id, "run": (known.restarts or 0) + 1, "grace": grace}
     value, _ = yield Ask("restart", {key: value for key, value in asked.items() if value is not None})
     return Process(value["process"])
+
+
 def screen(process: Ref, *, ansi: bool = False) -> Verb[Screen]:
     """What a person would see on its terminal now."""
     from holdfast.client.screen import Screen

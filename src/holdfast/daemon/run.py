@@ -115,8 +115,6 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,
-        outputs=Outputs(keeper, chores),
-        inputs=Inputs(keeper),
         stop_commands=StopCommands(paths.place, settings, chores),
         outputs=outputs,
         inputs=inputs,

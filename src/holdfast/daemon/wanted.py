@@ -17,7 +17,6 @@ from holdfast.model import duplicates
 from holdfast.model.duplicates import IfRunning
 from holdfast.model.ids import ProcessId, is_id, is_name
 from holdfast.model.process import DeadlineAction, Lifetime, Meta, RestartPolicy
-from holdfast.model.process import DeadlineAction, Lifetime, Meta
 from holdfast.model.units import checked_window
 from holdfast.settings import Settings
 
@@ -177,9 +176,6 @@ def _stop_cmd(ask: Ask) -> str | None:
     return text
 
 
-def _measure(ask: Ask, key: str, pty: bool, default: int) -> int | None:
-    value = values.integer(ask, key, 1, _MOST_COLS_OR_ROWS)
-    return (value or default) if pty else None
 def _window(ask: Ask, pty: bool) -> tuple[int, int] | tuple[None, None]:
     cols, rows = values.whole_number(ask, "cols"), values.whole_number(ask, "rows")
     window = checked_window(_COLS if cols is None else cols, _ROWS if rows is None else rows)

@@ -44,12 +44,9 @@ VERB = Verb(
         on top of the login environment, this directory and this umask. Options end at the first word that is none.
 
         In the foreground the output is shown as it comes, SIGINT (^C) and SIGTERM are passed on, a second ^C within
-        two seconds ends the command by all means, and holdfast ends with the command's own code. With --restart the
-        first one ends it for good. If holdfast itself
-        goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast attach.
         two seconds ends the command and all that it started by force, and holdfast ends with the command's own code.
-        If holdfast itself goes away, the command goes on. With -t on a terminal it is as if attached: see holdfast
-        attach.
+        With --restart the first one ends it for good. If holdfast itself goes away, the command goes on. With -t on a
+        terminal it is as if attached: see holdfast attach.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
         foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
