@@ -40,6 +40,17 @@ def test_run_wait_and_logs(instance: Path) -> None:
     with_client(work)
 
 
+def test_twenty_racing_restarts_are_one(instance: Path) -> None:
+    async def work(hf: AsyncClient) -> None:
+        process = await hf.run("exec sleep 60", restart="on-failure", stop_cmd="true")
+        again = await asyncio.gather(*(hf.restart(process) for _ in range(20)))
+        now = await hf.inspect(process)
+        assert (now.status, now.id) == ("running", process.id)
+        assert {one.status for one in again} == {"running"}
+
+    with_client(work)
+
+
 def test_many_calls_share_one_connection(instance: Path) -> None:
     async def work(hf: AsyncClient) -> None:
         blocked = await hf.run("sleep 60")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.client.process import Process
-from holdfast.client.sync import Client
+from holdfast.client.sync import Client, connect
 from holdfast.errors import HoldfastError, NotNow, StdinFull
 from tests.daemon.acting import ask, is_alive, kill_daemon, kill_keeper, log_text
 from tests.support import eventually
@@ -127,6 +127,24 @@ def test_nor_does_one_of_the_keeper(hf: Client, tmp_path: Path, roles: tuple[str
     ended = hf.wait(process.id, timeout=30)
     assert (ended.exit_code, ended.restarts, times(tmp_path)) == (3, 2, 3)
     assert hf.logs(process.id).text == "run 1\nrun 2\nrun 3\n"
+
+
+@pytest.mark.parametrize("point", ["rerun-parted", "rerun-moved-in", "start-let-go", "spare-ready", "start-seen"])
+def test_nor_does_one_in_the_middle_of_a_restart(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    died = tmp_path / "died"
+    died.touch()
+    monkeypatch.setenv("HOLDFAST_DIE_AT", point)
+    monkeypatch.setenv("HOLDFAST_DIE_MARK", str(died))
+    with connect("tests") as hf:
+        process = hf.run(COUNTING, cwd=tmp_path, restart="on-failure", restart_limit=2, restart_delay=0.3)
+        until_waiting(hf, process.id)
+        died.unlink()
+        ended = hf.wait(process.id, timeout=30)
+        assert died.exists()
+        assert (ended.exit_code, ended.restarts, ended.gave_up, times(tmp_path)) == (3, 2, True, 3)
+        assert hf.logs(process.id).text == "run 1\nrun 2\nrun 3\n"
 
 
 def test_an_end_while_the_daemon_is_dead_is_followed_by_a_restart(hf: Client, home: Path, tmp_path: Path) -> None:
