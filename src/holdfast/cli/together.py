@@ -11,6 +11,7 @@ from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.prefixes import Prefixes
 from holdfast.cli.signals import SIGINT, SIGTERM
+from holdfast.cli.verbs.up import say_failures
 from holdfast.client.following import Cursor, Following
 from holdfast.client.process import Process
 from holdfast.client.reading import Reading
@@ -123,8 +124,8 @@ class Together:
             self._show(item)
         elif isinstance(item, UpReport):
             self._up = item
-            for failure in item.failures if not self._signals else ():
-                console.say_error(failure)
+            if not self._signals:
+                say_failures(item.failures, self._given.json)
         else:
             self._down = item
 

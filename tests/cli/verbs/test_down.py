@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import as_json, out, refusal
+from tests.cli.calling import as_json, out, refusal, until_output
 from tests.support import run_cli
 
 FILE = """
@@ -26,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "holdfast.toml").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     assert run_cli("up", "-d").returncode == 0
-    out("wait", "--until", "output", "ends.web") if not out("logs", "ends.web") else None
+    until_output("ends.web")
     return tmp_path
 
 

@@ -144,6 +144,8 @@ def test_a_one_shot_that_fails_is_said_with_what_it_holds_up(here: Path) -> None
     assert "web: is not started" in said and "worker-2: is not started" in said
     assert running() == []
     assert run_cli("up").returncode == 9
+    lines = [json.loads(line) for line in run_cli("up", "-d", "--json").stdout.splitlines()]
+    assert [line["error"]["code"] for line in lines if "error" in line] == ["need_failed"]
 
 
 def test_nobody_reads_any_more() -> None:

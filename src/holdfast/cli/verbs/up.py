@@ -113,8 +113,8 @@ def _detached(client: Client, project: Project, given: Given) -> int:
     except KeyboardInterrupt:
         console.say("interrupted; what was started goes on: holdfast up, or holdfast down")
         raise
+    say_failures(report.failures, given.json)
     if not given.json:
-        _say_failures(report.failures)
         _status(client, project, given)
     return report.exit_status
 
@@ -132,8 +132,10 @@ def fresh(project: Project, given: Given) -> list[str]:
     return given.words or project.chosen((), tuple(given.profile))
 
 
-def _say_failures(failures: list[HoldfastError]) -> None:
+def say_failures(failures: list[HoldfastError], json: bool) -> None:
     for failure in failures:
+        if json:
+            console.out_json({"error": failure.to_wire()})
         console.say_error(failure)
 
 
