@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 TIMED_OUT = 124
 UNKNOWN = 120
+FAILED = 125
 
 
 def exit_status(process: Process) -> int:
@@ -20,6 +21,11 @@ def exit_status(process: Process) -> int:
     if process.exit_code is not None:
         return process.exit_code
     return UNKNOWN if process.signal is None else 128 + process.signal
+
+
+def ready_status(process: Process) -> int:
+    """For whoever wants it ready: 0 when it is, and never when it is not."""
+    return 0 if process.ready else exit_status(process) or FAILED
 
 
 def title(process: Process) -> str:

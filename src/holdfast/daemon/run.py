@@ -23,6 +23,7 @@ from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
@@ -63,6 +64,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_KEEPER_BUDGET)
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
+        begin_probes(room)
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from holdfast.daemon import values
+from holdfast.daemon import values, wanted_signs
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, StartFailed
 from holdfast.model import duplicates
@@ -67,6 +67,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
+        **wanted_signs.read(ask),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

@@ -35,10 +35,19 @@ def listening(pids: Collection[int]) -> dict[int, int]:
 
 def owner_of(port: int) -> int | None:
     """A process that listens on the port in our own network namespace; None when nobody does, or who is hidden."""
-    sockets = listening_sockets("self").get(port)
-    if not sockets:
+    return owner_of_sockets(listening_sockets("self").get(port, set()))
+
+
+def owner_of_sockets(inodes: set[int]) -> int | None:
+    """A process that has one of these sockets open; None when nobody does, or who is hidden. Looks at everybody."""
+    if not inodes:
         return None
-    return next((pid for pid in _everyone() if not sockets.isdisjoint(_sockets(pid))), None)
+    return next((pid for pid in _everyone() if not inodes.isdisjoint(_sockets(pid))), None)
+
+
+def sockets_of(pids: Collection[int]) -> set[int]:
+    """The inodes of all sockets that these processes have open."""
+    return set().union(*map(_sockets, pids))
 
 
 def listening_sockets(pid: int | str) -> dict[int, set[int]]:

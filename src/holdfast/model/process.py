@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
@@ -35,6 +37,12 @@ class Meta:
     log_cap: int = 0
     deadline: float | None = None
     deadline_action: DeadlineAction = "kill"
+    ready_log: str | None = None
+    ready_port: int | None = None
+    ready_http: str | None = None
+    ready_uptime: float | None = None
+    ready_timeout: float | None = None
+    stall: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -81,6 +89,8 @@ class Process:
     rows: int | None = None
     trouble: str | None = None
     deadline_told: bool = False
+    readiness: Readiness | None = None
+    stall: Stall | None = None
 
     @property
     def id(self) -> ProcessId:

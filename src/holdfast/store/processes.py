@@ -10,6 +10,8 @@ from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, Stop
 from holdfast.model.process import Leftover, Meta, Process, Stream
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 
 Row = tuple[str, str, str, str, str]
 
@@ -63,6 +65,8 @@ def from_row(row: Row) -> Process:
         cols=marks.get("cols", meta.cols),
         rows=marks.get("rows", meta.rows),
         deadline_told=marks.get("deadline_told", False),
+        readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
+        stall=Stall(**marks["stall"]) if marks.get("stall") else None,
     )
 
 
@@ -81,6 +85,8 @@ def _marks(process: Process) -> dict[str, Any]:
         "cols": process.cols,
         "rows": process.rows,
         "deadline_told": process.deadline_told,
+        "readiness": _fields(process.readiness) if process.readiness is not None else None,
+        "stall": _fields(process.stall) if process.stall is not None else None,
     }
 
 
@@ -93,7 +99,7 @@ def _state_to_json(state: State) -> dict[str, Any]:
     return fields
 
 
-def _fields(record: State | Outcome | Stop) -> dict[str, Any]:
+def _fields(record: State | Outcome | Stop | Readiness | Stall) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, parse_window
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from holdfast.client.process import Process
     from holdfast.client.sync import Client
     from holdfast.client.verbs import RunOptions
+
+
+_READY_BY = ("ready_log", "ready_port", "ready_http", "ready_uptime")
 
 
 def parse_variable(text: str) -> tuple[str, str]:
@@ -83,6 +86,23 @@ VERB = Verb(
             choices=("kill", "notify"),
             help="What happens at the deadline. Default: kill.",
         ),
+        Option("--ready-log", metavar="RE", help="Ready when a line of its output matches RE (RE2 syntax)."),
+        Option("--ready-port", metavar="N", convert=count, help="Ready when it, and nobody else, listens on TCP port N."),
+        Option("--ready-http", metavar="URL", help="Ready when URL answers with 2xx or 3xx."),
+        Option("--ready-uptime", metavar="S", convert=parse_seconds, help="Ready when it has been up for S seconds."),
+        Option(
+            "--ready-timeout",
+            metavar="S",
+            convert=parse_seconds,
+            help="Not ready after S seconds means never; it goes on all the same. Default: no limit.",
+        ),
+        Option("--wait-ready", help="With -d: return when it is ready, and end as holdfast wait --until ready does."),
+        Option(
+            "--stall",
+            metavar="S",
+            convert=parse_seconds,
+            help="Mark it as stalled when it has neither written nor used the processor for S seconds. Ends nothing.",
+        ),
         Option(
             "--if-running",
             choices=("reuse", "replace", "error", "allow"),
@@ -112,6 +132,7 @@ VERB = Verb(
     ],
     examples=[
         ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
+        ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 8080 -- python -m http.server 8080"),
         ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
     ],
     greedy=True,
@@ -130,12 +151,26 @@ def run(given: Given) -> int:
         process = client.run(command, **_options(given))
         for note in process.notes:
             console.say(note)
+        if given.wait_ready:
+            return _until_ready(client, process, given)
         if given.detach:
             console.out_json(process.to_json()) if given.json else console.out(process.id)
             return 0
         if attaches:
             return attached.attach(client, process, key, offset=0, accepted=0)
         return _foreground(client, process, given)
+
+
+def _until_ready(client: Client, process: Process, given: Given) -> int:
+    from holdfast.cli.verbs import wait
+
+    if not given.json:
+        console.out(process.id)
+    waited = client.wait_for([process.id], until="ready")
+    if given.json:
+        console.out_json(waited.processes[0].to_json() if waited.processes else process.to_json())
+    wait.tell(waited, "ready")
+    return wait.code(waited, False, "ready")
 
 
 def _foreground(client: Client, process: Process, given: Given) -> int:
@@ -168,11 +203,14 @@ def _check(given: Given) -> None:
         raise BadValue("run: --shell is for a command text", next="give it with -c TEXT")
     if given.deadline_action is not None and given.deadline is None:
         raise BadValue("run: --deadline-action without --deadline", next="add --deadline S")
+    if given.wait_ready and not (given.detach and any(getattr(given, name) is not None for name in _READY_BY)):
+        raise BadValue("run: --wait-ready is for -d with something to be ready by", next="add -d and --ready-port N")
 
 
 def _options(given: Given) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
-    options = {name: getattr(given, name) for name in (*names, "deadline_action", "if_running", "shell")}
+    names = (*names, "deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
+    options = {name: getattr(given, name) for name in names}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
 
