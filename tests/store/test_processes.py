@@ -21,6 +21,8 @@ from holdfast.model.lifecycle import (
     Unseen,
 )
 from holdfast.model.process import Leftover, Meta, Stream
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 from holdfast.store import processes
 from holdfast.store.db import open_db
 from tests.model.made import process
@@ -48,6 +50,8 @@ def test_a_row_gives_back_the_process(state: State) -> None:
         cols=100,
         rows=30,
         deadline_told=True,
+        readiness=Readiness(1.25, True, 2.5, "troubled"),
+        stall=Stall(1.25, 2.0, 100, 0.5, 1.5, "S (sleeping)"),
     )
     assert processes.from_row(processes.to_row(one)) == one
 

@@ -87,7 +87,7 @@ VERB = Verb(
             help="What happens at the deadline. Default: kill.",
         ),
         Option("--ready-log", metavar="RE", help="Ready when a line of its output matches RE (RE2 syntax)."),
-        Option("--ready-port", metavar="N", convert=count, help="Ready when it, and nobody else, listens on TCP port N."),
+        Option("--ready-port", metavar="N", convert=count, help="Ready when it listens on TCP port N itself."),
         Option("--ready-http", metavar="URL", help="Ready when URL answers with 2xx or 3xx."),
         Option("--ready-uptime", metavar="S", convert=parse_seconds, help="Ready when it has been up for S seconds."),
         Option(
@@ -132,7 +132,7 @@ VERB = Verb(
     ],
     examples=[
         ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
-        ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 8080 -- python -m http.server 8080"),
+        ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
         ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
     ],
     greedy=True,
@@ -209,8 +209,8 @@ def _check(given: Given) -> None:
 
 def _options(given: Given) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
-    names = (*names, "deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
-    options = {name: getattr(given, name) for name in names}
+    more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
+    options = {name: getattr(given, name) for name in (*names, *more)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
 
