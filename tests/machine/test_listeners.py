@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.machine.listeners import listening, owner_of
+from holdfast.machine import sock_diag
+from holdfast.machine.listeners import listening, listening_sockets, owner_of
 
 LISTEN = """
 import socket, sys
@@ -40,6 +41,28 @@ def test_the_ports_of_a_process(host: str, family: int) -> None:
         assert owner_of(port) == pid
     assert listening([pid]) == {}
     assert owner_of(port) is None
+
+
+def test_without_netlink_it_is_read_from_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = listening_sockets("self")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port, inode = server.getsockname()[1], os.fstat(server.fileno()).st_ino
+        assert inode in listening_sockets("self")[port]
+        assert sock_diag.listening_sockets(port) == [(port, inode)]
+        monkeypatch.setattr(sock_diag, "listening_sockets", lambda: None)
+        assert inode in listening_sockets("self")[port]
+    assert told.keys() & listening_sockets("self").keys() or not told
+
+
+def test_another_network_is_looked_up_where_it_is() -> None:
+    call = ["unshare", "--net", sys.executable, "-c", LISTEN, "0.0.0.0", str(int(socket.AF_INET))]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if line:  # not everybody may have a network of their own
+            assert listening([process.pid]) == {int(line): process.pid}
+            assert owner_of(int(line)) is None
+        process.communicate()
 
 
 def test_a_connection_is_no_listener() -> None:

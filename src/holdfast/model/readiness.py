@@ -15,9 +15,9 @@ KINDS: tuple[Kind, ...] = ("log", "port", "http", "uptime")
 #: Between two looks: short at first, for what is ready at once, and never so long that anybody would notice. A look
 #: takes some time as well, and both together stay below 50 ms.
 _FIRST_PAUSE = 0.010
-_LONGEST_PAUSE = 0.040
+_LONGEST_PAUSE = 0.030
 _GROWTH = 1.25
-_STEPS = 8
+_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)

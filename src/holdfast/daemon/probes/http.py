@@ -54,10 +54,10 @@ def _request(host: str, path: str) -> bytes:
 
 async def until_answered(room: Room, process: Process, url: str, say: Say) -> None:
     target = parse_url(url, "ready_http")
-    looker = Looker(room, process, target.port)
+    here = _Here(target, Looker(room, process, target.port))
     attempt = 0
     while True:
-        trouble = await _attempt(looker, target)
+        trouble = await _attempt(here, target)
         if trouble is None:
             return
         say(trouble)
@@ -65,25 +65,39 @@ async def until_answered(room: Room, process: Process, url: str, say: Say) -> No
         attempt += 1
 
 
-async def _attempt(looker: Looker, target: Target) -> str | None:
+async def _attempt(here: _Here, target: Target) -> str | None:
     """None when it is ready, else why it is not."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            if await _is_here(target):
-                finding = await looker.look()
-                if not finding.is_own or finding.trouble is not None:
-                    return finding.trouble or readiness.nobody_listens(target.port)
-            return await _ask(target)
+            return await here.trouble() or await _ask(target)
     except TimeoutError:
         return f"no answer within {_PATIENCE:g} s"
 
 
-async def _is_here(target: Target) -> bool:
-    """Whether the host is this machine: an address that can be bound to is one of ours."""
+class _Here:
+    """Whether this machine is asked, and then whether whoever would answer belongs to the tree."""
+
+    def __init__(self, target: Target, looker: Looker) -> None:
+        self._target = target
+        self._looker = looker
+        self._is_here: bool | None = None
+
+    async def trouble(self) -> str | None:
+        """Why it makes no sense to ask; None when it does."""
+        if self._is_here is None:
+            self._is_here = await _is_here(self._target)
+        if not self._is_here:
+            return None
+        finding = await self._looker.look()
+        return finding.trouble or (None if finding.is_own else readiness.nobody_listens(self._target.port))
+
+
+async def _is_here(target: Target) -> bool | None:
+    """Whether the host is this machine: an address that can be bound to is one of ours. None when nobody knows it."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except OSError:
-        return False  # the question itself will tell why
+    except (OSError, UnicodeError):
+        return None  # the question itself will tell why
     return any(_is_ours(family, address) for family, _, _, _, address in found)
 
 

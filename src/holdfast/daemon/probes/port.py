@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
-from holdfast.machine import listeners
+from holdfast.machine import listeners, sock_diag
 from holdfast.model import readiness
 from holdfast.model.process import Process
 
@@ -51,13 +51,21 @@ class Looker:
         self._thorough_at = 0.0
 
     async def look(self) -> Finding:
-        sockets = await asyncio.to_thread(self._sockets)
+        sockets = self._quickly()
+        if sockets is None:
+            sockets = await asyncio.to_thread(self._sockets)
         now = time.monotonic()
         if sockets != self._known or now >= self._thorough_at:
             self._finding = await self._judge(sockets)
             self._known = sockets
             self._thorough_at = now + _THOROUGH_EVERY
         return self._finding
+
+    def _quickly(self) -> set[int] | None:
+        """As _sockets, where that takes but a moment."""
+        pid = self._process.pid or 0
+        found = sock_diag.listening_sockets(self._port) if listeners.is_in_our_network(pid) else None
+        return None if found is None else {inode for _, inode in found}
 
     def _sockets(self) -> set[int]:
         """Those that listen on the port where the command's own process is."""

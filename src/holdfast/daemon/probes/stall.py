@@ -6,8 +6,8 @@ import asyncio
 import os
 import time
 from dataclasses import replace
+from typing import Any
 
-from holdfast.daemon import reports
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
@@ -18,6 +18,9 @@ from holdfast.model import stalls
 from holdfast.model.process import Process
 from holdfast.model.stalls import Sample, Stall, Watch
 from holdfast_keeper import bundle
+from holdfast_keeper.bundle import Segment
+
+_ATTEMPTS = 10
 
 
 async def watch_stalls(room: Room, process: Process) -> None:
@@ -25,8 +28,9 @@ async def watch_stalls(room: Room, process: Process) -> None:
     limit = process.meta.stall or 0.0
     mark = stalls.mark_of(process)
     watch = stalls.resumed(mark, limit, time.monotonic()) if mark is not None else None
+    sampler = _Sampler(room, process)
     while (now := room.registry.get(process.id)) is not None and is_same_run(now, process):
-        sample = await _sample(room, process)
+        sample = await sampler.sample()
         if sample is not None:
             watch = Watch.begin(sample) if watch is None else stalls.observe(watch, sample)
             await _judge(room, now, watch, limit)
@@ -57,32 +61,57 @@ async def _describe(room: Room, process: Process, watch: Watch) -> Stall:
     )
 
 
-async def _sample(room: Room, process: Process) -> Sample | None:
-    """How much it wrote and worked up to now; None when that cannot be had."""
-    try:
-        report = await room.keeper.request("report", id=process.id)
-        group = report["born"]["group"]
-        pids = [] if group is not None else (await room.keeper.request("tree", id=process.id))["pids"]
-    except (Refused, Unreachable):
-        return None
-    written = sum(stream.end for stream in reports.streams(report).values())
-    return Sample(time.monotonic(), written, await asyncio.to_thread(cpu_seconds, pids, group))
+class _Sampler:
+    """How much one run wrote and worked up to now."""
+
+    def __init__(self, room: Room, process: Process) -> None:
+        self._room = room
+        self._process = process
+        self._born: dict[str, Any] | None = None
+
+    async def sample(self) -> Sample | None:
+        """None when it cannot be had."""
+        try:
+            group, pids = await self._tree()
+        except (Refused, Unreachable):
+            return None
+        return await self._room.read(self._measure, group, pids)
+
+    async def _tree(self) -> tuple[str | None, list[int]]:
+        """Its cgroup, which stays the same, or its members, which do not."""
+        keeper, process_id = self._room.keeper, self._process.id
+        if self._born is None:
+            self._born = (await keeper.request("report", id=process_id))["born"]
+        group: str | None = self._born["group"]
+        return group, [] if group is not None else (await keeper.request("tree", id=process_id))["pids"]
+
+    def _measure(self, group: str | None, pids: list[int]) -> Sample:
+        newest = newest_segments(self._room.paths.place, self._process)
+        written = sum(segment.start + segment.size for segment in newest)
+        return Sample(time.monotonic(), written, cpu_seconds(pids, group))
+
+
+def newest_segments(place: str, process: Process) -> list[Segment]:
+    """The newest piece of each log that has any."""
+    for _ in range(_ATTEMPTS):
+        directory = bundle.find(place, process.id)
+        if directory is None:
+            break
+        try:
+            found = [bundle.segments(directory, stream) for stream in process.meta.streams]
+        except FileNotFoundError:  # moved or dropped while we looked
+            continue
+        return [segments[-1] for segments in found if segments]
+    return []
 
 
 def _last_output_at(place: str, process: Process) -> float | None:
     """When its log last grew; None when it never did."""
-    directory = bundle.find(place, process.id)
-    if directory is None:
-        return None
-    times = []
-    for stream in process.meta.streams:
-        try:
-            found = bundle.segments(directory, stream)
-            written = [segment for segment in found if segment.size]
-            times += [os.stat(written[-1].path).st_mtime] if written else []
-        except FileNotFoundError:  # moved or dropped while we looked
-            continue
-    return max(times, default=None)
+    written = [segment for segment in newest_segments(place, process) if segment.start + segment.size]
+    try:
+        return max((os.stat(segment.path).st_mtime for segment in written), default=None)
+    except FileNotFoundError:  # as above: it has just been written to
+        return time.time()
 
 
 def _wait_state(pid: int) -> str | None:
