@@ -102,6 +102,11 @@ class Process:
         return isinstance(self.state, (Running, Stopping))
 
     @property
+    def is_up(self) -> bool:
+        """Whether a run of it is alive now."""
+        return isinstance(self.state, (Running, Stopping))
+
+    @property
     def has_ended(self) -> bool:
         return isinstance(self.state, Ended)
 

@@ -39,7 +39,7 @@ def kind_of(meta: Meta) -> Kind | None:
 
 
 def mark_of(process: Process) -> Readiness | None:
-    """What is known of this run; of another run it counts for nothing."""
+    """What is known of this run, or of the last one; of another it counts for nothing."""
     mark = process.readiness
     return mark if mark is not None and mark.run == process.started_at else None
 
@@ -51,12 +51,12 @@ def is_ready(process: Process) -> bool | None:
     if process.has_ended:
         return False
     mark = mark_of(process)
-    return mark.ready if mark is not None else None
+    return mark.ready if mark is not None and process.is_up else None
 
 
 def is_open(process: Process) -> bool:
     """Whether somebody should look: it runs, and it is not known whether it is ready."""
-    return process.is_running and kind_of(process.meta) is not None and is_ready(process) is None
+    return process.is_up and kind_of(process.meta) is not None and is_ready(process) is None
 
 
 def gives_up_at(process: Process) -> float | None:

@@ -83,7 +83,7 @@ def resumed(stall: Stall, limit: float, now: float) -> Watch:
 def mark_of(process: Process) -> Stall | None:
     """The episode that this run is in; of another run, or of one that is over, it counts for nothing."""
     mark = process.stall
-    return mark if mark is not None and process.is_running and mark.run == process.started_at else None
+    return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
 def told(stall: Stall | None) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ class _Probes:
         self._under_way: set[_Run] = set()
 
     def look(self, process: Process) -> None:
-        if process.meta.stall is not None and process.is_running:
+        if process.meta.stall is not None and process.is_up:
             self._start("stall", watch_stalls, process)
         if readiness.is_open(process):
             self._start("ready", watch_readiness, process)

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from holdfast.daemon import output
+from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.probes.pattern import Search, compile_pattern
 from holdfast.daemon.room import Room
 from holdfast.logs.reader import Log
@@ -18,7 +19,11 @@ _SMALL = 8 << 10
 async def until_matched(room: Room, process: Process, pattern: str) -> None:
     """Until one of its streams matches. What was written before we looked counts, as far as it is still there."""
     compiled = compile_pattern(pattern, "ready_log")
-    searches = {asyncio.ensure_future(_search(room, process, stream, compiled)) for stream in process.meta.streams}
+    begins = await _begins(room, process)
+    searches = {
+        asyncio.ensure_future(_search(room, process, stream, begins.get(stream, 0), compiled))
+        for stream in process.meta.streams
+    }
     try:
         left = searches
         while left:
@@ -31,11 +36,19 @@ async def until_matched(room: Room, process: Process, pattern: str) -> None:
             search.cancel()
 
 
-async def _search(room: Room, process: Process, stream: str, compiled: Any) -> bool:
+async def _begins(room: Room, process: Process) -> dict[str, int]:
+    """Where its streams stood when this run began: what runs before it wrote is none of its own."""
+    try:
+        born = (await room.keeper.request("report", id=process.id))["born"]
+    except Refused:  # no such bundle: nothing can come of it
+        return {}
+    return dict(born.get("begins") or {})
+
+
+async def _search(room: Room, process: Process, stream: str, at: int, compiled: Any) -> bool:
     search = Search(compiled)
     log = await room.read(Log, room.paths.place, process.id, stream)
     try:
-        at = 0
         async for piece in output.pieces(room, log, process.id, stream, at, None, follow=True):
             if piece.offset != at:
                 search.skip()

@@ -34,7 +34,7 @@ async def settle(room: Room, process: Process, change: Change) -> Process | None
 
 def is_same_run(now: Process, process: Process) -> bool:
     """Whether it still is the run that we know."""
-    return now.is_running and now.started_at == process.started_at
+    return now.is_up and now.started_at == process.started_at
 
 
 def show_trouble(room: Room, process: Process, trouble: str) -> None:
