@@ -7,9 +7,9 @@ import time
 from typing import Literal
 
 from holdfast.daemon import output, values
+from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, NotNow
-from holdfast.model import readiness
+from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
 
@@ -34,11 +34,11 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             if until == "exit":
                 done = await _ended(room, ids, need)
             elif until == "ready":
-                done = await _ready(room, ids, need)
+                done = await waiting.until_settled(room, ids, need)
             else:
                 done = await _written(room, ids, need, after)
     except TimeoutError:
-        done = _settled(room, ids) if until == "ready" else _over(room, ids)
+        done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
     return {
         "processes": await _shown(room, ids),
         "done": done,
@@ -63,28 +63,6 @@ async def _ended(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]
                 return done
             await changed.wait()
             changed.clear()
-
-
-async def _ready(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
-    """Those that are ready; one that will not be any more counts, too. Raises NotNow for what never could be."""
-    for process_id in ids:
-        process = room.registry.get(process_id)
-        if process is not None and not process.has_ended and readiness.kind_of(process.meta) is None:
-            raise NotNow(f"{process_id} has nothing to be ready by", next="start it with --ready-port N or another")
-    with room.registry.watching(ids) as changed:
-        while len(done := _settled(room, ids)) < need:
-            await changed.wait()
-            changed.clear()
-        return done
-
-
-def _settled(room: Room, ids: list[ProcessId]) -> list[ProcessId]:
-    """Those of which it is known whether they are ready, the ready ones first."""
-    found = {process_id: room.registry.get(process_id) for process_id in ids}
-    known = {process_id: process is not None and readiness.is_ready(process) for process_id, process in found.items()}
-    ended = {process_id for process_id, process in found.items() if process is None or process.has_ended}
-    settled = [process_id for process_id in ids if known[process_id] is not None or process_id in ended]
-    return sorted(settled, key=lambda process_id: not known[process_id])
 
 
 async def _written(room: Room, ids: list[ProcessId], need: int, after: int | None) -> list[ProcessId]:
