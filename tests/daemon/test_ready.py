@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from holdfast import aconnect
 from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from holdfast.errors import BadValue, HoldfastError, NotNow
@@ -152,6 +156,33 @@ def test_a_pattern_on_stderr_kept_apart_and_on_a_terminal(hf: Client) -> None:
 def test_a_pattern_behind_megabytes(hf: Client) -> None:
     process = hf.run("seq 1 1000000; echo; echo ready; sleep 60", ready_log="^ready")
     assert ready(hf, process).ready is True
+
+
+def test_a_long_search_goes_on_where_it_stood(hf: Client, tmp_path: Path) -> None:
+    noise = "yes 'nothing to be seen here' | head -c 30000000"
+    process = hf.run(
+        f"{noise}; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo ready; sleep 60", ready_log="^ready"
+    )
+    eventually(lambda: _searched(hf, process) > 16_000_000)
+    kill_daemon(hf)
+    assert _searched(hf, process) > 16_000_000
+    (tmp_path / "go").touch()
+    assert ready(hf, process).ready is True
+
+
+def _searched(hf: Client, process: Process) -> int:
+    """How far the row says that the output was searched."""
+    with closing(sqlite3.connect(f"file:{hf.paths.store}?mode=ro", uri=True)) as store:
+        (marks,) = store.execute("SELECT marks FROM processes WHERE id = ?", (process.id,)).fetchone() or ("{}",)
+    return int(((json.loads(marks).get("readiness") or {}).get("searched") or {}).get("out", 0))
+
+
+def test_the_async_client_waits_as_well(hf: Client) -> None:
+    async def wait() -> Process:
+        async with await aconnect("tests") as other:
+            return await other.wait((await other.run("sleep 60", ready_uptime=0)).id, until="ready", timeout=20)
+
+    assert asyncio.run(wait()).ready is True
 
 
 def test_uptime(hf: Client) -> None:

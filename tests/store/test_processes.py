@@ -50,7 +50,7 @@ def test_a_row_gives_back_the_process(state: State) -> None:
         cols=100,
         rows=30,
         deadline_told=True,
-        readiness=Readiness(1.25, True, 2.5, "troubled"),
+        readiness=Readiness(1.25, True, 2.5, "troubled", {"out": 7}),
         stall=Stall(1.25, 2.0, 100, 0.5, 1.5, "S (sleeping)"),
     )
     assert processes.from_row(processes.to_row(one)) == one

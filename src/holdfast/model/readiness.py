@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Readiness:
     """Since when it is ready."""
     trouble: str | None = None
     """What keeps it from being ready, as far as that can be seen."""
+    searched: dict[str, int] = field(default_factory=dict)
+    """For each stream, up to which byte its pattern is not in it: a search that was interrupted goes on there."""
 
 
 def kind_of(meta: Meta) -> Kind | None:

@@ -38,10 +38,20 @@ def is_same_run(now: Process, process: Process) -> bool:
 
 
 def show_trouble(room: Room, process: Process, trouble: str) -> None:
-    """Show what keeps a run from being ready. Worth a row some time, but no waiting."""
+    """Show what keeps a run from being ready."""
+    _update(room, process, lambda mark: replace(mark, trouble=trouble))
+
+
+def show_searched(room: Room, process: Process, stream: str, upto: int) -> None:
+    """Remember how far a stream was searched in vain."""
+    _update(room, process, lambda mark: replace(mark, searched={**mark.searched, stream: upto}))
+
+
+def _update(room: Room, process: Process, change: Callable[[Readiness], Readiness]) -> None:
+    """For what is worth a row some time, but no waiting."""
     now = room.registry.get(process.id)
     if now is None or not is_same_run(now, process):
         return
     mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
-    if mark.trouble != trouble:
-        room.supervisor.show(replace(now, readiness=replace(mark, trouble=trouble)))
+    if (changed := change(mark)) != mark:
+        room.supervisor.show(replace(now, readiness=changed))
