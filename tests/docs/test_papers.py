@@ -31,6 +31,24 @@ def test_every_dependency_has_a_line_in_the_docs() -> None:
 def test_only_the_emulator_is_required_at_run_time() -> None:
     required = [re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]]
     assert required == ["pyghostty"]
+def test_the_keeper_and_the_command_line_do_with_the_standard_library() -> None:
+    rooms = ["holdfast.cli", "holdfast.client", "holdfast_keeper"]
+    found = subprocess.run([sys.executable, "-c", IMPORT_ALL, *rooms], capture_output=True, check=True, text=True)
+    assert found.stdout.split() == []
+
+
+#: Imports every module of some packages, and names what was not there before and is neither ours nor Python's.
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, name + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+roots = {name.split(".")[0] for name in set(sys.modules) - before}
+print(*(roots - sys.stdlib_module_names - {"holdfast", "holdfast_keeper"}))
+"""
 
 
 def test_the_changelog_tells_of_the_version() -> None:

@@ -22,6 +22,8 @@ from holdfast.model.lifecycle import (
     Waiting,
 )
 from holdfast.model.process import Leftover, Meta, Stream
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 from holdfast.store import processes
 from holdfast.store.db import open_db
 from tests.model.made import process
@@ -53,6 +55,8 @@ def test_a_row_gives_back_the_process(state: State) -> None:
         run=3,
         streak=2,
         gave_up=True,
+        readiness=Readiness(1.25, True, 2.5, "troubled", {"out": 7}),
+        stall=Stall(1.25, 2.0, 100, 0.5, 1.5, "S (sleeping)"),
     )
     assert processes.from_row(processes.to_row(one)) == one
 

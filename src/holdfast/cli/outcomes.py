@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 TIMED_OUT = 124
 UNKNOWN = 120
+FAILED = 125
 
 
 def exit_status(process: Process) -> int:
@@ -30,6 +31,9 @@ def colour(process: Process) -> str:
     if process.status != "ended" or process.reason in ("lost", "killed", "session_end", "daemon_stop"):
         return colours.YELLOW
     return colours.DIM if process.exit_code == 0 else colours.RED
+def ready_status(process: Process) -> int:
+    """For whoever wants it ready: 0 when it is, and never when it is not."""
+    return 0 if process.ready else exit_status(process) or FAILED
 
 
 def title(process: Process) -> str:

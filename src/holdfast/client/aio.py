@@ -81,6 +81,8 @@ class AsyncClient:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell; ready_log, ready_port,
+        ready_http or ready_uptime, with ready_timeout; stall.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -180,6 +182,7 @@ class AsyncClient:
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
+        With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)

@@ -53,6 +53,10 @@ class Process:
         exit_offset: int | None
         stale: bool
         trouble: str | None
+        ready_at: float | None
+        ready_trouble: str | None
+        stalled: bool
+        stall_data: dict[str, Any] | None
         split: bool
         cols: int | None
         rows: int | None

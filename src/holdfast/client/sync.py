@@ -73,6 +73,8 @@ class Client:
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd, attached (somebody's terminal is about to show what it
         writes, and answers what it asks).
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell; ready_log, ready_port,
+        ready_http or ready_uptime, with ready_timeout; stall.
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -180,6 +182,7 @@ class Client:
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
+        With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)

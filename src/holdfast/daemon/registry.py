@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from holdfast.model.duplicates import likeness
@@ -19,6 +19,7 @@ class Registry:
         self._living: dict[ProcessId, Process] = {}
         self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
         self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
+        self._listeners: list[Callable[[Process], None]] = []
 
     @property
     def all(self) -> Mapping[ProcessId, Process]:
@@ -62,6 +63,12 @@ class Registry:
                 self._alike.setdefault(likeness(process.meta), {})[process_id] = None
             self._living[process_id] = process
         self._wake(process_id)
+        for listener in self._listeners:
+            listener(process)
+
+    def listen(self, listener: Callable[[Process], None]) -> None:
+        """Have it called with every process that is put from now on. It must not wait, nor put anything itself."""
+        self._listeners.append(listener)
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)

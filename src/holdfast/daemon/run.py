@@ -24,6 +24,7 @@ from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
@@ -72,6 +73,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
+        begin_probes(room)
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.daemon.sizes import Measures, living
+from holdfast.model import readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
 
@@ -18,6 +19,7 @@ def process_object(
     meta, state = process.meta, process.state
     streams = (measures.streams if measures is not None else process.streams).values()
     stop = stop_of(state)
+    ready, stall = readiness.mark_of(process), stalls.mark_of(process)
     started_at = process.started_at
     return {
         "id": meta.id,
@@ -35,7 +37,7 @@ def process_object(
         "signal": end_signal(state),
         "started_at": started_at,
         "ended_at": process.ended_at,
-        "ready": None,
+        "ready": readiness.is_ready(process),
         "output_bytes": sum(stream.end for stream in streams),
         "dropped_bytes": sum(stream.first for stream in streams),
         "log_cap": meta.log_cap,
@@ -56,6 +58,10 @@ def process_object(
         "exit_offset": process.exit_offset,
         "stale": process.is_running and started_at is not None and now - started_at > stale_after,
         "trouble": process.trouble,
+        "ready_at": ready.at if ready is not None else None,
+        "ready_trouble": ready.trouble if ready is not None else None,
+        "stalled": stall is not None,
+        "stall_data": stalls.told(stall),
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast.daemon import labels, values
+from holdfast.daemon import values, wanted_signs
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
 from holdfast.model import duplicates
@@ -75,6 +76,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
         **_restarts(ask),
+        **wanted_signs.read(ask),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

@@ -7,6 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
+from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
@@ -45,6 +48,12 @@ class Meta:
     """Before the first of them; each further one waits twice as long."""
     success_codes: tuple[int, ...] = (0,)
     stop_cmd: str | None = None
+    ready_log: str | None = None
+    ready_port: int | None = None
+    ready_http: str | None = None
+    ready_uptime: float | None = None
+    ready_timeout: float | None = None
+    stall: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -98,6 +107,8 @@ class Process:
     """How many restarts in a row its policy has asked for."""
     gave_up: bool = False
     """Whether the limit of them was reached."""
+    readiness: Readiness | None = None
+    stall: Stall | None = None
 
     @property
     def id(self) -> ProcessId:
@@ -116,6 +127,11 @@ class Process:
     @property
     def restart_at(self) -> float | None:
         return self.state.due if isinstance(self.state, Waiting) else None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a run of it is alive now."""
+        return isinstance(self.state, (Running, Stopping))
 
     @property
     def has_ended(self) -> bool:

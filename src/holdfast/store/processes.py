@@ -10,6 +10,8 @@ from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
 from holdfast.model.process import Leftover, Meta, Process, Stream
+from holdfast.model.readiness import Readiness
+from holdfast.model.stalls import Stall
 
 Row = tuple[str, str, str, str, str]
 
@@ -67,6 +69,8 @@ def from_row(row: Row) -> Process:
         run=marks.get("run", 0),
         streak=marks.get("streak", 0),
         gave_up=marks.get("gave_up", False),
+        readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
+        stall=Stall(**marks["stall"]) if marks.get("stall") else None,
     )
 
 
@@ -88,6 +92,8 @@ def _marks(process: Process) -> dict[str, Any]:
         "run": process.run,
         "streak": process.streak,
         "gave_up": process.gave_up,
+        "readiness": _fields(process.readiness) if process.readiness is not None else None,
+        "stall": _fields(process.stall) if process.stall is not None else None,
     }
 
 
@@ -102,7 +108,7 @@ def _state_to_json(state: State) -> dict[str, Any]:
     return fields
 
 
-def _fields(record: State | Outcome | Stop) -> dict[str, Any]:
+def _fields(record: State | Outcome | Stop | Readiness | Stall) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 

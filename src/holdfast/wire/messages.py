@@ -14,13 +14,14 @@ objects (PROCESS_FIELDS).
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there)
+                 ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process                                      -> process
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow
                                                               -> data…, then start, end, first (dropped before it), total, closed, process
-    wait         processes, mode ("all", "any"), timeout, until ("exit", "output"), after (offset for "output")
+    wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready"), after (offset for "output")
                                                               -> processes, done: [id], timed_out, waited, clamped_to (or null)
     kill         processes or session or task or all, signal (null: the ladder), grace
                                                               -> results: [{id, status, reason, forced, survivors, exit_code, signal, sent}]
@@ -84,6 +85,10 @@ PROCESS_FIELDS = (
     "exit_offset",  # where the output stood at the exit; what lies behind it was written by descendants
     "stale",  # running for longer than the configured age
     "trouble",  # what keeps it from going on as usual (a full disk, a quarantine); null mostly
+    "ready_at",  # since when it is ready, or was until it ended; null when it never was
+    "ready_trouble",  # what keeps it from being ready, as far as that can be seen; null mostly
+    "stalled",  # no output and no use of the processor for as long as `stall` says
+    "stall_data",  # since, last_output_at, wait (what its main thread waits for); null unless stalled
     "split",
     "cols",
     "rows",

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from holdfast.client.verbs import RunOptions
 
 
+_READY_BY = ("ready_log", "ready_port", "ready_http", "ready_uptime")
+
+
 def parse_variable(text: str) -> tuple[str, str]:
     """`K=V`, or `K` for the value that K has here."""
     name, equals, value = text.partition("=")
@@ -91,6 +94,23 @@ VERB = Verb(
             choices=("kill", "notify"),
             help="What happens at the deadline. Default: kill.",
         ),
+        Option("--ready-log", metavar="RE", help="Ready when a line of its output matches RE (RE2 syntax)."),
+        Option("--ready-port", metavar="N", convert=count, help="Ready when it listens on TCP port N itself."),
+        Option("--ready-http", metavar="URL", help="Ready when URL answers with 2xx or 3xx."),
+        Option("--ready-uptime", metavar="S", convert=parse_seconds, help="Ready when it has been up for S seconds."),
+        Option(
+            "--ready-timeout",
+            metavar="S",
+            convert=parse_seconds,
+            help="Not ready after S seconds means never; it goes on all the same. Default: no limit.",
+        ),
+        Option("--wait-ready", help="With -d: return when it is ready, and end as holdfast wait --until ready does."),
+        Option(
+            "--stall",
+            metavar="S",
+            convert=parse_seconds,
+            help="Mark it as stalled when it has neither written nor used the processor for S seconds. Ends nothing.",
+        ),
         Option(
             "--restart",
             choices=("never", "on-failure", "always"),
@@ -150,6 +170,7 @@ VERB = Verb(
     ],
     examples=[
         ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
+        ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
         ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
     ],
     greedy=True,
@@ -168,12 +189,26 @@ def run(given: Given) -> int:
         process = client.run(command, **_options(given, attaches))
         for note in process.notes:
             console.say(note)
+        if given.wait_ready:
+            return _until_ready(client, process, given)
         if given.detach:
             console.out_json(process.to_json()) if given.json else console.out(process.id)
             return 0
         if attaches:
             return attached.attach(client, process, key, offset=0, accepted=0)
         return _foreground(client, process, given)
+
+
+def _until_ready(client: Client, process: Process, given: Given) -> int:
+    from holdfast.cli.verbs import wait
+
+    if not given.json:
+        console.out(process.id)
+    waited = client.wait_for([process.id], until="ready")
+    if given.json:
+        console.out_json(waited.processes[0].to_json() if waited.processes else process.to_json())
+    wait.tell(waited, "ready")
+    return wait.code(waited, False, "ready")
 
 
 def _foreground(client: Client, process: Process, given: Given) -> int:
@@ -208,12 +243,16 @@ def _check(given: Given) -> None:
         raise BadValue("run: --deadline-action without --deadline", next="add --deadline S")
     if given.restart is None and (given.restart_limit is not None or given.restart_delay is not None):
         raise BadValue("run: --restart-limit and --restart-delay are for --restart", next="add --restart on-failure")
+    if given.wait_ready and not (given.detach and any(getattr(given, name) is not None for name in _READY_BY)):
+        raise BadValue("run: --wait-ready is for -d with something to be ready by", next="add -d and --ready-port N")
 
 
 def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
     options = {name: getattr(given, name) for name in (*names, *again, "deadline_action", "if_running", "shell")}
+    more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
+    options = {name: getattr(given, name) for name in (*names, *more)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 

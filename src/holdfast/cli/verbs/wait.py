@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
-from holdfast.cli.outcomes import TIMED_OUT, end_line, exit_status, title
+from holdfast.cli.outcomes import TIMED_OUT, end_line, exit_status, ready_status, title
 from holdfast.client.sync import connect
 from holdfast.model.units import parse_seconds, size_text
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "wait",
-    synopsis=["wait ID… [--any] [--timeout S] [--until exit|output] [--json]"],
-    summary="wait until processes end, or write something",
+    synopsis=["wait ID… [--any] [--timeout S] [--until exit|output|ready] [--json]"],
+    summary="wait until processes end, write something, or are ready",
     about="""
         Waits until all of the processes (with --any: one of them) have ended, and ends with the code of the command
         itself. Of several, it is the first code that is not 0, in the order of the arguments; with --any, that of the
@@ -26,6 +26,10 @@ VERB = Verb(
 
         With --until output it waits for new output instead, and ends with 0 when there is some. A process that ends
         first is not waited for any longer.
+
+        With --until ready it waits until they are ready by what they were started with (run --ready-port and others),
+        and ends with 0 when they are. One that ends first is told at once, with its code, and 125 in place of 0; one
+        that was not ready within its --ready-timeout, with 124.
 
         With --json the process object is printed; for several IDs an array of them, in the order of the arguments.
     """,
@@ -37,7 +41,7 @@ VERB = Verb(
             convert=parse_seconds,
             help="At most S seconds (or 500ms, 10m, 2h). Default: for ever.",
         ),
-        Option("--until", choices=("exit", "output"), help="What to wait for. Default: exit."),
+        Option("--until", choices=("exit", "output", "ready"), help="What to wait for. Default: exit."),
         JSON,
     ],
     exits=[
@@ -45,6 +49,7 @@ VERB = Verb(
         ("128+N", "The command was ended by signal N."),
         ("120", "It ended, and nobody was left to see how."),
         ("124", "The time ran out; it still runs."),
+        ("125", "With --until ready: it ended with 0 before it was ready, or has nothing to be ready by."),
     ],
     examples=[
         ("Go on when the tests are through, if they pass", "holdfast wait tests && holdfast run -- make deploy"),
@@ -61,28 +66,42 @@ def run(given: Given) -> int:
     if given.json:
         objects = [process.to_json() for process in waited.processes]
         console.out_json(objects[0] if len(names) == 1 and objects else objects)
-    _tell(waited)
-    return _code(waited, given.any, until)
+    tell(waited, until)
+    return code(waited, given.any, until)
 
 
-def _tell(waited: Waited) -> None:
+def tell(waited: Waited, until: str) -> None:
+    """Say how each of them ended, and what became of those that did not."""
     for process in waited.processes:
         if process.status == "ended":
-            console.say(end_line(process))
+            console.say(
+                end_line(process) + (", before it was ready" if until == "ready" and not process.ready_at else "")
+            )
+        elif until == "ready" and process.ready is not None:
+            console.say(f"{title(process)} {_readiness(process)}")
         elif waited.timed_out and process.id not in waited.done:
             clamped = f" (waits are limited to {waited.clamped_to:g} s)" if waited.clamped_to is not None else ""
             console.say(f"{title(process)} {_still(process)}{clamped}; wait again, or: holdfast kill {process.id}")
 
 
+def _readiness(process: Process) -> str:
+    if process.ready:
+        return "is ready"
+    return f"is {process.ready_trouble or 'not ready'}; it still runs: holdfast logs {process.id}"
+
+
 def _still(process: Process) -> str:
     how = "still runs" if process.status == "running" else f"is {process.status}"
-    return f"{how} ({size_text(process.output_bytes)} bytes of output so far)"
+    why = f"; {process.ready_trouble}" if process.ready_trouble else ""
+    return f"{how} ({size_text(process.output_bytes)} bytes of output so far{why})"
 
 
-def _code(waited: Waited, any: bool, until: str) -> int:
+def code(waited: Waited, any: bool, until: str) -> int:
+    """What the call ends with."""
     if waited.timed_out:
         return TIMED_OUT
     if until == "output":
         return 0
-    codes = [exit_status(process) for process in waited.processes if not any or process.id in waited.done[:1]]
+    status = ready_status if until == "ready" else exit_status
+    codes = [status(process) for process in waited.processes if not any or process.id in waited.done[:1]]
     return next((code for code in codes if code), 0)

@@ -1,4 +1,4 @@
-"""wait: until processes end or write, or until the time is over."""
+"""wait: until processes end, write or are ready, or until the time is over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from typing import Literal
 
 from holdfast.daemon import output, values
+from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
@@ -14,7 +15,7 @@ from holdfast.model.lifecycle import Ended
 
 _MOST = 10_000
 _MODES: tuple[Literal["all", "any"], ...] = ("all", "any")
-_UNTIL: tuple[Literal["exit", "output"], ...] = ("exit", "output")
+_UNTIL: tuple[Literal["exit", "output", "ready"], ...] = ("exit", "output", "ready")
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -32,10 +33,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         async with asyncio.timeout(timeout):
             if until == "exit":
                 done = await _ended(room, ids, need)
+            elif until == "ready":
+                done = await waiting.until_settled(room, ids, need)
             else:
                 done = await _written(room, ids, need, after)
     except TimeoutError:
-        done = _over(room, ids)
+        done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
     return {
         "processes": await _shown(room, ids),
         "done": done,

@@ -1,0 +1,47 @@
+"""Who is looked at: every run of a process that asked for it, once. Whoever did not ask costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.daemon.probes.ready import watch_readiness
+from holdfast.daemon.probes.stall import watch_stalls
+from holdfast.daemon.room import Room
+from holdfast.model import readiness
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+
+_Watch = Callable[[Room, Process], Awaitable[None]]
+_Run = tuple[str, ProcessId, float | None]
+
+
+def begin(room: Room) -> None:
+    """Look at all that run now, as after a crash of ours, and at every run that begins later."""
+    probes = _Probes(room)
+    for process in room.registry.running():
+        probes.look(process)
+    room.registry.listen(probes.look)
+
+
+class _Probes:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._under_way: set[_Run] = set()
+
+    def look(self, process: Process) -> None:
+        if process.meta.stall is not None and process.is_up:
+            self._start("stall", watch_stalls, process)
+        if readiness.is_open(process):
+            self._start("ready", watch_readiness, process)
+
+    def _start(self, name: str, watch: _Watch, process: Process) -> None:
+        run = (name, process.id, process.started_at)
+        if run not in self._under_way:
+            self._under_way.add(run)
+            self._room.chores.start(self._follow(run, watch, process), name)
+
+    async def _follow(self, run: _Run, watch: _Watch, process: Process) -> None:
+        try:
+            await watch(self._room, process)
+        finally:
+            self._under_way.discard(run)

@@ -1,0 +1,57 @@
+"""What was found out about a run: written first, then shown to whoever waits, then told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdfast.daemon.logbook import note
+from holdfast.daemon.room import Room
+from holdfast.errors import HoldfastError
+from holdfast.model import readiness
+from holdfast.model.process import Process
+from holdfast.model.readiness import Readiness
+
+Change = Callable[[Process], Process]
+
+
+async def settle(room: Room, process: Process, change: Change) -> Process | None:
+    """The process after the change, on disk and shown; None when this run of it is over and nothing was changed."""
+    async with room.supervisor.turn(process.id):
+        now = room.registry.get(process.id)
+        if now is None or not is_same_run(now, process):
+            return None
+        now = change(now)
+        try:
+            await room.store.save(now)
+        except HoldfastError as failed:
+            # It can be found out again, so it is told all the same.
+            note("row-late", process=process.id, why=failed.message)
+            room.store.save_soon(now)
+        room.registry.put(now)
+        return now
+
+
+def is_same_run(now: Process, process: Process) -> bool:
+    """Whether it still is the run that we know."""
+    return now.is_up and now.started_at == process.started_at
+
+
+def show_trouble(room: Room, process: Process, trouble: str) -> None:
+    """Show what keeps a run from being ready."""
+    _update(room, process, lambda mark: replace(mark, trouble=trouble))
+
+
+def show_searched(room: Room, process: Process, stream: str, upto: int) -> None:
+    """Remember how far a stream was searched in vain."""
+    _update(room, process, lambda mark: replace(mark, searched={**mark.searched, stream: upto}))
+
+
+def _update(room: Room, process: Process, change: Callable[[Readiness], Readiness]) -> None:
+    """For what is worth a row some time, but no waiting."""
+    now = room.registry.get(process.id)
+    if now is None or not is_same_run(now, process):
+        return
+    mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
+    if (changed := change(mark)) != mark:
+        room.supervisor.show(replace(now, readiness=changed))

@@ -1,0 +1,102 @@
+"""One run of one process, until it is known whether it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from holdfast.daemon.logbook import note
+from holdfast.daemon.probes.http import until_answered
+from holdfast.daemon.probes.log import until_matched
+from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
+from holdfast.daemon.probes.port import until_listening
+from holdfast.daemon.probes.publish import publish
+from holdfast.daemon.probes.uptime import until_grown, until_time
+from holdfast.daemon.room import Room
+from holdfast.errors import HoldfastError
+from holdfast.model import readiness
+from holdfast.model.process import Process
+from holdfast.model.readiness import Readiness
+
+#: After something that had nothing to do with the process, as when there is no keeper.
+_PAUSE_AFTER_FAILURE = 0.5
+
+
+async def watch_readiness(room: Room, process: Process) -> None:
+    """Returns when it is ready, has ended, or is too late to become ready."""
+    probe = asyncio.ensure_future(_until_ready(room, process))
+    over = asyncio.ensure_future(_until_over(room, process))
+    late = asyncio.ensure_future(_until_late(process))
+    works: set[asyncio.Future[Any]] = {probe, over, late}
+    try:
+        await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        if over.done():
+            publish("not_ready", process, why="it ended first")
+        elif probe.done():
+            probe.result()
+            await _ready(room, process)
+        else:
+            await _too_late(room, process)
+    finally:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
+
+async def _ready(room: Room, process: Process) -> None:
+    at = time.time()
+    mark = Readiness(process.started_at or 0.0, True, at)
+    if await settle(room, process, lambda now: replace(now, readiness=mark)):
+        publish("ready", process, after=round(at - mark.run, 3))
+
+
+async def _too_late(room: Room, process: Process) -> None:
+    """It is left running, and said not to be ready any more."""
+
+    def give_up(now: Process) -> Process:
+        mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
+        trouble = readiness.too_late(process.meta.ready_timeout or 0.0, mark.trouble)
+        return replace(now, readiness=replace(mark, ready=False, trouble=trouble))
+
+    if (now := await settle(room, process, give_up)) and now.readiness:
+        publish("not_ready", process, why=now.readiness.trouble)
+
+
+async def _until_ready(room: Room, process: Process) -> None:
+    while True:
+        try:
+            return await _probe(room, process)
+        except (HoldfastError, OSError) as failed:
+            note("probe-failed", process=process.id, why=str(failed))
+            await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+
+
+async def _probe(room: Room, process: Process) -> None:
+    meta = process.meta
+    say = partial(show_trouble, room, process)
+    if meta.ready_log is not None:
+        await until_matched(room, process, meta.ready_log)
+    elif meta.ready_port is not None:
+        await until_listening(room, process, meta.ready_port, say)
+    elif meta.ready_http is not None:
+        await until_answered(room, process, meta.ready_http, say)
+    else:
+        await until_grown(process)
+
+
+async def _until_over(room: Room, process: Process) -> None:
+    with room.registry.watching([process.id]) as changed:
+        while (now := room.registry.get(process.id)) is not None and is_same_run(now, process):
+            await changed.wait()
+            changed.clear()
+
+
+async def _until_late(process: Process) -> None:
+    due = readiness.gives_up_at(process)
+    if due is None:
+        await asyncio.get_running_loop().create_future()
+        return
+    await until_time(due)

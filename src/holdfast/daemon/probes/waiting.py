@@ -1,0 +1,32 @@
+"""Waiting for processes to become ready."""
+
+from __future__ import annotations
+
+from holdfast.daemon.room import Room
+from holdfast.errors import NotNow
+from holdfast.model import readiness
+from holdfast.model.ids import ProcessId
+
+
+async def until_settled(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
+    """As many as are needed of which it is known. Raises NotNow for one that lives and never could be ready."""
+    for process_id in ids:
+        process = room.registry.get(process_id)
+        if process is not None and not process.has_ended and readiness.kind_of(process.meta) is None:
+            raise NotNow(f"{process_id} has nothing to be ready by", next="start it with --ready-port N or another")
+    with room.registry.watching(ids) as changed:
+        while len(done := settled(room, ids)) < need:
+            await changed.wait()
+            changed.clear()
+        return done
+
+
+def settled(room: Room, ids: list[ProcessId]) -> list[ProcessId]:
+    """Those that are ready, then those that will not be any more, as what has ended or is forgotten."""
+    known = {process_id: _is_ready(room, process_id) for process_id in ids}
+    return sorted((process_id for process_id in ids if known[process_id] is not None), key=lambda one: not known[one])
+
+
+def _is_ready(room: Room, process_id: ProcessId) -> bool | None:
+    process = room.registry.get(process_id)
+    return False if process is None or process.has_ended else readiness.is_ready(process)
