@@ -31,6 +31,8 @@ def colour(process: Process) -> str:
     if process.status != "ended" or process.reason in ("lost", "killed", "session_end", "daemon_stop"):
         return colours.YELLOW
     return colours.DIM if process.exit_code == 0 else colours.RED
+
+
 def ready_status(process: Process) -> int:
     """For whoever wants it ready: 0 when it is, and never when it is not."""
     return 0 if process.ready else exit_status(process) or FAILED

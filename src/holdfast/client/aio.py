@@ -80,9 +80,8 @@ class AsyncClient:
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
-        restart_delay, success_codes, stop_cmd.
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell; ready_log, ready_port,
-        ready_http or ready_uptime, with ready_timeout; stall.
+        restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
+        stall.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))

@@ -56,12 +56,6 @@ if TYPE_CHECKING:
         success_codes: Sequence[int] | None
         stop_cmd: str | None
         attached: bool
-
-
-_RUN_OPTIONS = (
-    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
-    *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
-    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
         ready_log: str | None
         ready_port: int | None
         ready_http: str | None
@@ -71,8 +65,9 @@ _RUN_OPTIONS = (
 
 
 _RUN_OPTIONS = (
-    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
-    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
+    *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from holdfast.daemon import labels, values
-from holdfast.daemon import values, wanted_signs
+from holdfast.daemon import labels, values, wanted_signs
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
 from holdfast.model import duplicates

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
-from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 

@@ -13,7 +13,7 @@ objects (PROCESS_FIELDS).
     start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
-                 restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there)
+                 restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
                  ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes

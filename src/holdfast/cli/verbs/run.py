@@ -250,9 +250,8 @@ def _check(given: Given) -> None:
 def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
-    options = {name: getattr(given, name) for name in (*names, *again, "deadline_action", "if_running", "shell")}
     more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
-    options = {name: getattr(given, name) for name in (*names, *more)}
+    options = {name: getattr(given, name) for name in (*names, *again, *more)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 
