@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def watched(pattern: str, pieces: list[bytes], after: int = 0, is_over: bool = T
 def test_cuts_do_not_change_what_is_found(log: bytes, pattern: str, cuts: list[int]) -> None:
     ends = sorted({min(cut, len(log)) for cut in cuts} | {0, len(log)})
     whole = watched(pattern, [log])
-    cut = watched(pattern, [log[a:b] for a, b in zip(ends, ends[1:], strict=False)])
+    cut = watched(pattern, [log[a:b] for a, b in itertools.pairwise(ends)])
     by_byte = watched(pattern, [log[n : n + 1] for n in range(len(log))])
     assert _place(whole) == _place(cut) == _place(by_byte)
 

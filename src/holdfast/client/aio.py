@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from holdfast.client import caller, verbs
@@ -15,9 +15,10 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
+    from holdfast.client.found import Found, Match
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
 
@@ -103,6 +104,32 @@ class AsyncClient:
         return await self._do(
             verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream)
         )
+
+    async def search(
+        self, process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]
+    ) -> Found:
+        """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
+
+        Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
+        text), invert, count (count them alone), before and after (that many lines of context).
+        """
+        return await self._do(verbs.search(process, pattern, limit, **options))
+
+    async def matches(
+        self,
+        process: Ref,
+        pattern: str,
+        *,
+        limit: int | None = None,
+        follow: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> AsyncIterator[Match]:
+        """As `search`, but gives matches as they are found: `async for`. With `follow`, until the process ends."""
+        work = verbs.searching(process, pattern, limit, follow=follow, **options)
+        while not work.is_over:
+            answer = await self._do(verbs.search_page(work.question()))
+            for match in work.take(answer, keep=False):
+                yield match
 
     def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> AsyncReading:
         """The output from `offset` on, piece by piece as it comes: `async for`.

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self, Unpack, overload
 
+    from holdfast.client.found import Found, Matches
     from holdfast.client.link import Link
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
 #: Connections kept open between calls.
@@ -94,6 +95,31 @@ class Client:
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
         """
         return self._do(verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream))
+
+    def search(
+        self, process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]
+    ) -> Found:
+        """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
+
+        Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
+        text), invert, count (count them alone), before and after (that many lines of context).
+        """
+        return self._do(verbs.search(process, pattern, limit, **options))
+
+    def matches(
+        self,
+        process: Ref,
+        pattern: str,
+        *,
+        limit: int | None = None,
+        follow: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> Matches:
+        """As `search`, but an iterator that gives matches as they are found; with `follow`, until the process ends."""
+        from holdfast.client.found import Matches
+
+        work = verbs.searching(process, pattern, limit, follow=follow, **options)
+        return Matches(lambda question: self._do(verbs.search_page(question)), work)
 
     def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> Reading:
         """The output from `offset` on, piece by piece as it comes.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
     from holdfast.client.conversation import Output
+    from holdfast.client.found import Found, Searching
     from holdfast.client.page import LogPage
     from holdfast.wire.frames import Message
 
@@ -49,11 +50,24 @@ if TYPE_CHECKING:
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
 
+    class SearchOptions(TypedDict, total=False):
+        """What of a log is searched, and how."""
+
+        offset: int | None
+        stream: str
+        ignore_case: bool
+        fixed: bool
+        invert: bool
+        count: bool
+        before: int
+        after: int
+
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
 )
+_SEARCH_OPTIONS = ("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after")
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
@@ -146,6 +160,36 @@ def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
         start = total - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
     return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False)
+
+
+def search(process: Ref, pattern: str, limit: int | None, **options: Unpack[SearchOptions]) -> Verb[Found]:
+    """The lines that match, up to `limit` of them (None: all)."""
+    work = searching(process, pattern, limit, **options)
+    while not work.is_over:
+        answer, _ = yield Ask("search", work.question())
+        work.take(answer, keep=True)
+    return work.found
+
+
+def search_page(question: Message) -> Verb[Message]:
+    answer, _ = yield Ask("search", question)
+    return answer
+
+
+def searching(
+    process: Ref, pattern: str, limit: int | None, *, follow: bool = False, **options: Unpack[SearchOptions]
+) -> Searching:
+    from holdfast.client.found import Searching
+
+    unknown = options.keys() - _SEARCH_OPTIONS
+    if unknown:
+        known = ", ".join(_SEARCH_OPTIONS)
+        raise BadValue(f"search has no option {', '.join(sorted(unknown))}", next=f"known: {known}")
+    if limit is not None and limit < 1:
+        raise BadValue(f"a search for {limit} matches finds none", next="limit is 1 or more")
+    asked: Message = {**options, "process": ref(process), "pattern": pattern, "follow": follow}
+    asked["from"] = asked.pop("offset", None)
+    return Searching(asked, limit)
 
 
 def wait(

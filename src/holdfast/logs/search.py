@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.logs import blocks
 from holdfast.logs.blocks import Line
-from holdfast.logs.pattern import Pattern, Span
+from holdfast.logs.pattern import Pattern
 
 LONGEST = 1 << 20
 OVERLAP = 16 << 10
@@ -173,7 +173,7 @@ class _LongLine:
         self.found: tuple[int | None, str, int, int] | None = None
 
     def look(self, pattern: Pattern, data: bytes, offset: int, is_end: bool) -> None:
-        """Look through the next piece. Where the line goes on beyond it, a character of it is there to be seen alone."""
+        """Look through the next piece. Where the line goes on, its last character is context alone."""
         text = data if blocks.is_plain(data) else blocks.cleaned(data)
         is_begin = offset == self.start
         if is_begin:
@@ -186,13 +186,13 @@ class _LongLine:
 
 
 def shown(line: Line) -> tuple[str, int, int, bool]:
-    """The text of a line, cut around its match; where the match begins in that, how long it is, and whether it was cut."""
+    """The text of a line, cut around its match; where that begins in it, how long it is, and whether it was cut."""
     source, span = line.source, line.span
     before = source[max(line.text_start, span.start - 4 * SHOWN) : span.start].decode(errors="ignore")
     match = source[span.start : min(span.end, span.start + 4 * SHOWN)].decode(errors="ignore")
     after = source[span.end : min(line.text_stop, span.end + 4 * SHOWN)].decode(errors="ignore")
     whole = line.text_stop - line.text_start
-    if whole <= SHOWN or len(before) + len(match) + len(after) <= SHOWN and whole <= 4 * SHOWN:
+    if whole <= SHOWN or (len(before) + len(match) + len(after) <= SHOWN and whole <= 4 * SHOWN):
         return before + match + after, len(before), len(match), False
     room = max(_BEFORE, SHOWN - len(match) - len(after))
     before = before[max(0, len(before) - room) :]

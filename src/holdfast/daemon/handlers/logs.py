@@ -77,12 +77,16 @@ def _range(log: Log, wanted: _Wanted) -> tuple[int, int | None]:
     return (extent.first if wanted.lines is None else lines.tail_start(log, wanted.lines, extent)), end
 
 
-def _read(ask: Message, process: Process) -> _Wanted:
+def stream_of(ask: Message, process: Process) -> str:
     stream = values.choice(ask, "stream", ("out", "err"), "out")
     if stream not in process.meta.streams:
         raise BadValue("its streams are kept as one: stderr is part of `out`", next="start it with --split")
+    return stream
+
+
+def _read(ask: Message, process: Process) -> _Wanted:
     wanted = _Wanted(
-        stream,
+        stream_of(ask, process),
         offset=values.integer(ask, "from", 0),
         line=values.integer(ask, "line", 0),
         lines=values.integer(ask, "lines", 0),
