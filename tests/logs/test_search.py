@@ -34,8 +34,9 @@ PATTERNS = st.sampled_from(
 
 
 def searched(pattern: str, pieces: list[bytes], **options: bool) -> list[Hit]:
-    search = Search(compile_pattern(pattern), **options)  # type: ignore[arg-type]
-    hits, at = [], 0
+    search = Search(compile_pattern(pattern), **options)
+    hits: list[Hit] = []
+    at = 0
     for piece in pieces:
         hits += search.feed(at, piece)
         at += len(piece)
@@ -145,7 +146,8 @@ def test_segments_do_not_show(tmp_path: Path) -> None:
     written = Written(tmp_path, 97)
     written.append(log)
     search = Search(compile_pattern("err"))
-    hits, at = [], 0
+    hits: list[Hit] = []
+    at = 0
     with written.log() as reader:
         while (chunk := reader.read(at)).data:
             hits += search.feed(chunk.offset, chunk.data)

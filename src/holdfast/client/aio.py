@@ -165,6 +165,8 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process: ...
     @overload
     async def wait(
@@ -175,6 +177,8 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> list[Process]: ...
     async def wait(
         self,
@@ -184,13 +188,20 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
+
+        With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
+        byte `after`; the process then has it as its `match`, which is None where it ended first.
 
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)
-        waited = await self.wait_for(several, timeout=timeout, any=any, until=until, after=after)
+        waited = await self.wait_for(
+            several, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+        )
         return waited.processes if several is processes else waited.processes[0]
 
     async def wait_for(
@@ -201,9 +212,15 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Waited:
         """As `wait`, and says which of them are done and whether the time ran out."""
-        return await self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+        return await self._do(
+            verbs.wait(
+                processes, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+            )
+        )
 
     async def kill(
         self,

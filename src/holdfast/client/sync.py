@@ -162,6 +162,8 @@ class Client:
             any: bool = False,
             until: str = "exit",
             after: int | None = None,
+            match: str | None = None,
+            ignore_case: bool = False,
         ) -> Process: ...
         @overload
         def wait(
@@ -172,6 +174,8 @@ class Client:
             any: bool = False,
             until: str = "exit",
             after: int | None = None,
+            match: str | None = None,
+            ignore_case: bool = False,
         ) -> list[Process]: ...
 
     def wait(
@@ -182,13 +186,20 @@ class Client:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
+
+        With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
+        byte `after`; the process then has it as its `match`, which is None where it ended first.
 
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)
-        found = self.wait_for(several, timeout=timeout, any=any, until=until, after=after).processes
+        found = self.wait_for(
+            several, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+        ).processes
         return found if several is processes else found[0]
 
     def wait_for(
@@ -199,9 +210,15 @@ class Client:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Waited:
         """As `wait`, and says which of them are done and whether the time ran out."""
-        return self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+        return self._do(
+            verbs.wait(
+                processes, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+            )
+        )
 
     def kill(
         self,

@@ -199,6 +199,8 @@ def wait(
     any: bool = False,
     until: str = "exit",
     after: int | None = None,
+    match: str | None = None,
+    ignore_case: bool = False,
 ) -> Verb[Waited]:
     """Until all (or any) of them ended, or wrote something. What is cut or clamped on the way goes on."""
     asked: Message = {
@@ -209,6 +211,10 @@ def wait(
     if until == "output" and after is None and len(processes) == 1:
         # Known before the first question, so that a repeated one waits for the same.
         after = (yield from inspect(processes[0])).output_bytes
+    if until == "match":
+        asked.update(match=match, ignore_case=ignore_case)
+        if after is None:
+            asked["after"] = yield from _ends(processes)
     if after is not None:
         asked["after"] = after
     if timeout == float("inf"):
@@ -229,6 +235,18 @@ def wait(
         if waited.timed_out and waited.clamped_to is not None and left is None:
             continue
         return waited
+
+
+def _ends(processes: Sequence[Ref]) -> Verb[dict[str, dict[str, int]]]:
+    """How far the output of each reaches now, so that a repeated question waits for the same."""
+    ends: dict[str, dict[str, int]] = {}
+    for process in processes:
+        found = yield from inspect(process)
+        streams = ("out", "err") if found.split else ("out",)
+        for stream in streams:
+            answer, _ = yield Ask("logs", {"process": found.id, "stream": stream, "from": 0, "bytes": 0}, limit=QUICK)
+            ends.setdefault(found.id, {})[stream] = answer["total"]
+    return ends
 
 
 def kill(
