@@ -86,6 +86,10 @@ class AsyncClient:
     async def inspect(self, process: Ref) -> Process:
         return await self._do(verbs.inspect(process))
 
+    async def look(self, process: Ref, seen: str | None = None) -> Process | None:
+        """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
+        return await self._do(verbs.look(process, seen))
+
     async def logs(
         self,
         process: Ref,
@@ -96,13 +100,16 @@ class AsyncClient:
         bytes: int | None = None,
         raw: bool = False,
         stream: str = "out",
+        wait: float | None = None,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
+        that many seconds later an empty page, which is `unchanged`.
         """
         return await self._do(
-            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream)
+            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
         )
 
     async def search(

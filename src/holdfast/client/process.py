@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Process:
     """One process. Every field of the process object is an attribute; what a newer daemon adds is in `to_json()`."""
 
-    __slots__ = ("_fields", "notes", "match")
+    __slots__ = ("_fields", "notes", "match", "seen")
 
     if TYPE_CHECKING:
         id: str
@@ -72,6 +72,8 @@ class Process:
         self.notes = notes
         #: The line that was waited for.
         self.match: Match | None = None
+        #: Names how it stands, for `look`; None where nobody told.
+        self.seen: str | None = None
 
     @property
     def is_running(self) -> bool:

@@ -79,6 +79,10 @@ class Client:
     def inspect(self, process: Ref) -> Process:
         return self._do(verbs.inspect(process))
 
+    def look(self, process: Ref, seen: str | None = None) -> Process | None:
+        """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
+        return self._do(verbs.look(process, seen))
+
     def logs(
         self,
         process: Ref,
@@ -89,12 +93,17 @@ class Client:
         bytes: int | None = None,
         raw: bool = False,
         stream: str = "out",
+        wait: float | None = None,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
+        that many seconds later an empty page, which is `unchanged`.
         """
-        return self._do(verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream))
+        return self._do(
+            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
+        )
 
     def search(
         self, process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]

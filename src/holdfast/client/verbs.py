@@ -122,8 +122,19 @@ def ps(*, all: bool = False, session: str | None = None, task: str | None = None
 
 
 def inspect(process: Ref) -> Verb[Process]:
-    value, _ = yield Ask("inspect", {"process": ref(process)}, limit=QUICK)
-    return Process(value["process"])
+    found = yield from look(process, None)
+    assert found is not None
+    return found
+
+
+def look(process: Ref, seen: str | None) -> Verb[Process | None]:
+    """The process; None when it stands as it did when it was `seen`."""
+    value, _ = yield Ask("inspect", {"process": ref(process), **({} if seen is None else {"seen": seen})}, limit=QUICK)
+    if value.get("unchanged"):
+        return None
+    found = Process(value["process"])
+    found.seen = value.get("seen")
+    return found
 
 
 def logs(
@@ -135,31 +146,64 @@ def logs(
     bytes: int | None = None,
     raw: bool = False,
     stream: str = "out",
+    wait: float | None = None,
 ) -> Verb[LogPage]:
     """One page of a log: from byte `offset`, from `line`, the last `lines`, or its end."""
     from holdfast.client.page import make_page
 
     where: Message = {"process": ref(process), "stream": stream}
+    if wait is not None and line is None and lines is None:
+        return (yield from _next_page(where, offset or 0, PAGE_BYTES if bytes is None else bytes, raw, wait))
     if offset is None and line is None and lines is None:
         return (yield from _last_page(where, PAGE_BYTES if bytes is None else bytes, raw))
     if bytes is None:
         bytes = PAGE_BYTES if lines is None else _LINES_BYTES
     asked = {"from": offset, "line": line, "lines": lines, "bytes": bytes}
-    answer, output = yield Ask("logs", {**where, **{key: value for key, value in asked.items() if value is not None}})
-    is_cut = sum(len(piece.data) for piece in output) >= bytes
-    return make_page(answer, output, raw=raw, at_line_start=False, at_line_end=is_cut and not raw)
+    given = {key: value for key, value in {**asked, "wait": wait}.items() if value is not None}
+    answer, output = yield Ask("logs", {**where, **given})
+    return make_page(
+        answer,
+        output,
+        raw=raw,
+        at_line_start=False,
+        at_line_end=_is_cut(output, bytes),
+        lost_head=not raw and offset is not None and offset < answer["start"],
+    )
+
+
+def _next_page(where: Message, offset: int, size: int, raw: bool, wait: float) -> Verb[LogPage]:
+    """What follows a cursor; nothing when nothing has come in so many seconds, or only a part of a character."""
+    from holdfast.client.page import make_page
+
+    until = time.monotonic() + wait
+    asked = {**where, "from": offset, "bytes": size, "wait": wait}
+    while True:
+        answer, output = yield Ask("logs", asked)
+        left = asked["wait"] = max(0.0, until - time.monotonic())
+        lost_head = not raw and offset < answer["start"]
+        is_cut = _is_cut(output, size)
+        page = make_page(answer, output, raw=raw, at_line_start=False, at_line_end=is_cut, lost_head=lost_head)
+        clamped = answer.get("clamped_to") is not None
+        if page.data or answer["closed"] or left <= 0 or not (output or clamped):
+            return page
+        if output:
+            asked["beyond"] = output[-1].end
+
+
+def _is_cut(output: list[Output], size: int) -> bool:
+    return sum(len(piece.data) for piece in output) >= size
 
 
 def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
     from holdfast.client.page import make_page
 
     answer, output = yield Ask("logs", {**where, "from": 0, "bytes": size})
-    at_line_start = False
+    at_line_start, lost_head = False, not raw and answer["start"] > 0
     if (total := answer["total"]) - answer["first"] > size:
-        at_line_start = not raw
+        at_line_start, lost_head = not raw, False
         start = total - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
-    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False)
+    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
 
 
 def search(process: Ref, pattern: str, limit: int | None, **options: Unpack[SearchOptions]) -> Verb[Found]:

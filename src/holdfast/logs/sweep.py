@@ -155,7 +155,8 @@ def _told_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
     for line in _split(data):
         view = TextView()
         text = view.feed(line) + view.close()
-        found.append({"line": None, "offset": offset, "text": text[:SHOWN], "cut": len(text) > SHOWN})
+        shown = {"text": text[:SHOWN], "cut": len(text) > SHOWN}
+        found.append({"line": None, "offset": offset, "end": offset + len(line), **shown})
         offset += len(line) + 1
     return found
 

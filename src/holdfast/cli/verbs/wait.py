@@ -61,7 +61,7 @@ VERB = Verb(
         ("Go on when the tests are through, if they pass", "holdfast wait tests && holdfast run -- make deploy"),
         (
             "Go on when a server says that it is up",
-            "holdfast wait web --until match --match 'listening on' --timeout 30",
+            "holdfast wait web --until match --match 'listening on'",
         ),
         ("Whichever of two is done first, within a minute", "holdfast wait --any --timeout 60 build lint"),
     ],
