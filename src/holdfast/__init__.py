@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
+    from holdfast.client.found import Found, Match
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.sync import Client, connect
@@ -43,7 +44,7 @@ __all__ = [
     # talk to the daemon
     "connect", "Client", "aconnect", "AsyncClient",
     # what it tells
-    "Process", "LogPage", "KillResult", "Waited", "TextView",
+    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "TextView",
     # what can go wrong
     "HoldfastError",
     "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
@@ -60,6 +61,8 @@ _ELSEWHERE = {
     "KillResult": "client.process",
     "Waited": "client.process",
     "LogPage": "client.page",
+    "Found": "client.found",
+    "Match": "client.found",
     "TextView": "model.text",
 }
 

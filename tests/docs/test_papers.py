@@ -46,6 +46,13 @@ for name in sys.argv[1:]:
 roots = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*(roots - sys.stdlib_module_names - {"holdfast", "holdfast_keeper"}))
 """
+@pytest.mark.parametrize("module", ["holdfast", "holdfast.client.sync", "holdfast.cli.main", "holdfast_keeper.keeper"])
+def test_what_the_daemon_needs_is_imported_by_nobody_else(module: str) -> None:
+    names = [re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]]
+    packages = [{"google-re2": "re2"}.get(name, name.replace("-", "_")) for name in names]
+    look = f"import sys, {module}; print([name for name in {packages!r} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "[]"
 
 
 def test_the_changelog_tells_of_the_version() -> None:

@@ -22,6 +22,8 @@ class Pieces:
 
     #: Whether something waits to be shown at the next `rest`.
     has_more = False
+    #: Whether it is text, which begins with a line.
+    by_line = True
 
     def show(self, piece: Output) -> None:
         raise NotImplementedError
@@ -38,6 +40,8 @@ class Pieces:
 
 class RawPieces(Pieces):
     """The exact bytes."""
+
+    by_line = False
 
     def show(self, piece: Output) -> None:
         console.write(1, piece.data)
@@ -108,6 +112,7 @@ class JsonPieces(Pieces):
 
     def __init__(self, raw: bool) -> None:
         self._raw = raw
+        self.by_line = not raw
         self._views: dict[str, TextView] = {}
         self._ends: dict[str, int] = {}
 

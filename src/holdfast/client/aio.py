@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from holdfast.client import caller, verbs
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.client.found import Found, Match
+    from holdfast.client.page import LogPage
+    from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
 
@@ -93,6 +97,10 @@ class AsyncClient:
     async def inspect(self, process: Ref) -> Process:
         return await self._do(verbs.inspect(process))
 
+    async def look(self, process: Ref, seen: str | None = None) -> Process | None:
+        """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
+        return await self._do(verbs.look(process, seen))
+
     async def logs(
         self,
         process: Ref,
@@ -103,14 +111,43 @@ class AsyncClient:
         bytes: int | None = None,
         raw: bool = False,
         stream: str = "out",
+        wait: float | None = None,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
+        that many seconds later an empty page, which is `unchanged`.
         """
         return await self._do(
-            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream)
+            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
         )
+
+    async def search(
+        self, process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]
+    ) -> Found:
+        """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
+
+        Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
+        text), invert, count (count them alone), before and after (that many lines of context).
+        """
+        return await self._do(verbs.search(process, pattern, limit, **options))
+
+    async def matches(
+        self,
+        process: Ref,
+        pattern: str,
+        *,
+        limit: int | None = None,
+        follow: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> AsyncIterator[Match]:
+        """As `search`, but gives matches as they are found: `async for`. With `follow`, until the process ends."""
+        work = verbs.searching(process, pattern, limit, follow=follow, **options)
+        while not work.is_over:
+            answer = await self._do(verbs.search_page(work.question()))
+            for match in work.take(answer, keep=False):
+                yield match
 
     def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> AsyncReading:
         """The output from `offset` on, piece by piece as it comes: `async for`.
@@ -159,6 +196,8 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process: ...
     @overload
     async def wait(
@@ -169,6 +208,8 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> list[Process]: ...
     async def wait(
         self,
@@ -178,14 +219,21 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
         With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
+        With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
+        byte `after`; the process then has it as its `match`, which is None where it ended first.
+
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)
-        waited = await self.wait_for(several, timeout=timeout, any=any, until=until, after=after)
+        waited = await self.wait_for(
+            several, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+        )
         return waited.processes if several is processes else waited.processes[0]
 
     async def wait_for(
@@ -196,9 +244,15 @@ class AsyncClient:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Waited:
         """As `wait`, and says which of them are done and whether the time ran out."""
-        return await self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+        return await self._do(
+            verbs.wait(
+                processes, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+            )
+        )
 
     async def kill(
         self,

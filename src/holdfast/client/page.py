@@ -14,12 +14,13 @@ class LogPage:
     """Bytes `start` to `end` of a log: `data` as they are, `text` as a person would read them.
 
     `total` counts all that was ever written, `dropped` what is no longer kept of it, `omitted` what is kept but not
-    on this page. `next_offset` is where the following page begins.
+    on this page. `cursor` is where the following page begins. `unchanged`: there is nothing from the cursor on that
+    this page was asked for with.
     """
 
-    __slots__ = ("data", "text", "start", "end", "total", "dropped", "omitted", "closed", "process_id")
+    __slots__ = ("data", "text", "start", "end", "total", "dropped", "omitted", "closed", "process_id", "torn")
 
-    def __init__(self, data: bytes, text: str, start: int, end: int, answer: Message) -> None:
+    def __init__(self, data: bytes, text: str, start: int, end: int, answer: Message, torn: int = 0) -> None:
         self.data = data
         self.text = text
         self.start = start
@@ -29,11 +30,21 @@ class LogPage:
         self.omitted = max(0, self.total - self.dropped - len(data))
         #: Whether nothing more can follow.
         self.closed = bool(answer.get("closed"))
-        self.process_id: str = answer["process"]["id"]
+        self.process_id: str = answer["id"] if "process" not in answer else answer["process"]["id"]
+        #: Bytes left out at the begin: the rest of a line of which the head was dropped.
+        self.torn = torn
+
+    @property
+    def cursor(self) -> int:
+        return self.end
 
     @property
     def next_offset(self) -> int:
         return self.end
+
+    @property
+    def unchanged(self) -> bool:
+        return not self.data
 
     @property
     def note(self) -> str:
@@ -41,14 +52,16 @@ class LogPage:
         parts = []
         if self.dropped:
             parts.append(f"the first {self.dropped} bytes are no longer kept")
-        if self.start > self.dropped:
+        if self.torn:
+            parts.append(f"{self.torn} bytes of a line that lost its begin are left out (raw shows them)")
+        elif self.start > self.dropped:
             parts.append(f"{self.start - self.dropped} bytes before this page: read from offset {self.dropped}")
         if self.end < self.total:
             parts.append(f"{self.total - self.end} bytes after it: read from offset {self.end}")
         return "; ".join(parts)
 
     def to_json(self) -> Message:
-        fields = ("text", "start", "end", "total", "dropped", "omitted", "next_offset", "closed", "note")
+        fields = ("text", "start", "end", "total", "dropped", "omitted", "cursor", "next_offset", "closed", "note")
         return {"id": self.process_id, **{name: getattr(self, name) for name in fields}}
 
     def __str__(self) -> str:
@@ -72,6 +85,10 @@ def make_page(
     With `lost_head`, what was asked for begins before what is kept: then the page begins with the first whole line.
 
     A page that may begin later was asked for from one byte before, so that a line that begins with it is kept.
+    """The page in the answer to `logs`, cut to whole lines at the ends that may be moved, and to whole characters.
+
+    A page that may begin later was asked for from one byte before, so that a line that begins with it is kept. One that
+    begins where the head of the log was dropped begins with the next line, if there is one.
     """
     data = b"".join([piece.data for piece in output])
     start = output[0].offset if output else answer.get("start") or 0
@@ -82,10 +99,12 @@ def make_page(
     elif at_line_start:
         cut = line_start(data)
         data, start = data[cut:], start + cut
-    if at_line_end:
-        kept = line_end(data)
+    torn = whole_line(data) if lost_head else 0
+    data, start = data[torn:], start + torn
+    if not raw:
+        kept = line_end(data) if at_line_end else len(data) if answer.get("closed") else whole_characters(data)
         data, end = data[:kept], end - len(data) + kept
-    return LogPage(data, data.decode(errors="replace") if raw else text_of(data), start, end, answer)
+    return LogPage(data, data.decode(errors="replace") if raw else text_of(data), start, end, answer, torn)
 
 
 def text_of(data: bytes) -> str:
@@ -105,6 +124,24 @@ def line_start(data: bytes) -> int:
     """Where the first line begins after the first byte; where none does, the second byte."""
     cut = data.find(b"\n") + 1
     return cut if 0 < cut < len(data) else min(1, len(data))
+
+
+def whole_line(data: bytes) -> int:
+    """Where the first whole line begins after a head that was dropped; 0 where there is none."""
+    cut = data.find(b"\n") + 1
+    return cut if cut < len(data) else 0
+
+
+def whole_characters(data: bytes) -> int:
+    """How much of `data` is whole characters: less than all when the last one is still being written."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 0
+            return len(data) - back if needs > back else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
 
 
 def line_end(data: bytes) -> int:

@@ -8,13 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.client.found import Match
     from holdfast.wire.frames import Message
 
 
 class Process:
     """One process. Every field of the process object is an attribute; what a newer daemon adds is in `to_json()`."""
 
-    __slots__ = ("_fields", "notes")
+    __slots__ = ("_fields", "notes", "match", "seen")
 
     if TYPE_CHECKING:
         id: str
@@ -77,6 +78,10 @@ class Process:
         self._fields = fields
         #: What the daemon had to say when it started the process.
         self.notes = notes
+        #: The line that was waited for.
+        self.match: Match | None = None
+        #: Names how it stands, for `look`; None where nobody told.
+        self.seen: str | None = None
 
     @property
     def is_running(self) -> bool:
@@ -130,11 +135,18 @@ class KillResult:
 class Waited:
     """How a wait ended. `done` names those that it waited for with success, in the order in which they were done."""
 
-    __slots__ = ("processes", "done", "timed_out", "waited", "clamped_to")
+    __slots__ = ("processes", "done", "timed_out", "waited", "clamped_to", "matches")
 
     def __init__(self, value: Message) -> None:
         self.processes = [Process(fields) for fields in value["processes"]]
         self.done: list[str] = value["done"]
+        #: The first line that matched, of each process that wrote one; with `until="match"`.
+        self.matches: dict[str, Match] = {}
+        for process in self.processes:
+            if (fields := value.get("matches", {}).get(process.id)) is not None:
+                from holdfast.client.found import Match
+
+                self.matches[process.id] = process.match = Match(fields)
         self.timed_out = bool(value["timed_out"])
         self.waited: float | None = value.get("waited")
         #: The longest wait that the daemon grants, where that was less than asked for.

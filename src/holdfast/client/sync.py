@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from typing import Self, Unpack, overload
 
     from holdfast.client.happenings import EventReading
+    from holdfast.client.found import Found, Matches
     from holdfast.client.link import Link
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
     from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
 #: Connections kept open between calls.
@@ -84,6 +86,10 @@ class Client:
     def inspect(self, process: Ref) -> Process:
         return self._do(verbs.inspect(process))
 
+    def look(self, process: Ref, seen: str | None = None) -> Process | None:
+        """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
+        return self._do(verbs.look(process, seen))
+
     def logs(
         self,
         process: Ref,
@@ -94,12 +100,42 @@ class Client:
         bytes: int | None = None,
         raw: bool = False,
         stream: str = "out",
+        wait: float | None = None,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
+        With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
+        that many seconds later an empty page, which is `unchanged`.
         """
-        return self._do(verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream))
+        return self._do(
+            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
+        )
+
+    def search(
+        self, process: Ref, pattern: str, *, limit: int | None = 1000, **options: Unpack[SearchOptions]
+    ) -> Found:
+        """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
+
+        Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
+        text), invert, count (count them alone), before and after (that many lines of context).
+        """
+        return self._do(verbs.search(process, pattern, limit, **options))
+
+    def matches(
+        self,
+        process: Ref,
+        pattern: str,
+        *,
+        limit: int | None = None,
+        follow: bool = False,
+        **options: Unpack[SearchOptions],
+    ) -> Matches:
+        """As `search`, but an iterator that gives matches as they are found; with `follow`, until the process ends."""
+        from holdfast.client.found import Matches
+
+        work = verbs.searching(process, pattern, limit, follow=follow, **options)
+        return Matches(lambda question: self._do(verbs.search_page(question)), work)
 
     def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> Reading:
         """The output from `offset` on, piece by piece as it comes.
@@ -157,6 +193,8 @@ class Client:
             any: bool = False,
             until: str = "exit",
             after: int | None = None,
+            match: str | None = None,
+            ignore_case: bool = False,
         ) -> Process: ...
         @overload
         def wait(
@@ -167,6 +205,8 @@ class Client:
             any: bool = False,
             until: str = "exit",
             after: int | None = None,
+            match: str | None = None,
+            ignore_case: bool = False,
         ) -> list[Process]: ...
 
     def wait(
@@ -177,14 +217,21 @@ class Client:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Process | list[Process]:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
         With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
+        With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
+        byte `after`; the process then has it as its `match`, which is None where it ended first.
+
         A wait that runs out is no error: the processes come back with status `running`.
         """
         several = verbs.several(processes)
-        found = self.wait_for(several, timeout=timeout, any=any, until=until, after=after).processes
+        found = self.wait_for(
+            several, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+        ).processes
         return found if several is processes else found[0]
 
     def wait_for(
@@ -195,9 +242,15 @@ class Client:
         any: bool = False,
         until: str = "exit",
         after: int | None = None,
+        match: str | None = None,
+        ignore_case: bool = False,
     ) -> Waited:
         """As `wait`, and says which of them are done and whether the time ran out."""
-        return self._do(verbs.wait(processes, timeout=timeout, any=any, until=until, after=after))
+        return self._do(
+            verbs.wait(
+                processes, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+            )
+        )
 
     def kill(
         self,

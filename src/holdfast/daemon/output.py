@@ -20,13 +20,13 @@ async def more_than(room: Room, process_id: ProcessId, after: int | None) -> Non
     process = room.registry.get(process_id)
     if process is None or process.has_ended:
         return
-    ends = await _ends(room, process)
-    target = sum(ends.values()) if after is None else after
-    if sum(ends.values()) > target:
+    reached = await ends(room, process)
+    target = sum(reached.values()) if after is None else after
+    if sum(reached.values()) > target:
         return
     waits: set[asyncio.Future[Any]] = {
         asyncio.ensure_future(room.registry.wait_ended(process_id)),
-        *(asyncio.ensure_future(_grow(room, process_id, stream, ends, target)) for stream in ends),
+        *(asyncio.ensure_future(_grow(room, process_id, stream, reached, target)) for stream in reached),
     }
     try:
         finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -48,7 +48,30 @@ async def _grow(room: Room, process_id: ProcessId, stream: str, ends: dict[str, 
             return
 
 
-async def _ends(room: Room, process: Process) -> dict[str, int]:
+async def news(room: Room, process_id: ProcessId, stream: str, at: int) -> bool:
+    """Until a stream reaches beyond `at`, is closed, or its process ends. Whether it is over: closed or ended.
+
+    Of one that has ended before, only what descendants still write is news.
+    """
+    process = room.registry.get(process_id)
+    if process is None:
+        return True
+    reach = asyncio.ensure_future(room.outputs.beyond(process_id, stream, at))
+    waits: set[asyncio.Future[Any]] = {reach}
+    if not process.has_ended:
+        waits.add(asyncio.ensure_future(room.registry.wait_ended(process_id)))
+    try:
+        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in finished:
+            wait.result()
+    finally:
+        for wait in waits:
+            wait.cancel()
+    now = room.registry.get(process_id)
+    return now is None or now.has_ended or (reach in finished and reach.result().closed)
+
+
+async def ends(room: Room, process: Process) -> dict[str, int]:
     """How far its output reaches now. Told by the keeper, who knows; a figure of before would be exceeded at once."""
     try:
         streams = reports.streams(await room.keeper.request("report", id=process.id))

@@ -1,6 +1,6 @@
 """Where lines begin. A line ends with a newline; what follows the last newline is a line, too.
 
-Lines are counted from the first retained byte: it begins line 0, even if the start of that line was dropped.
+Lines are counted from the first that is whole: after a dropped head, that is the one behind the first newline.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def tail_start(log: Log, lines: int, extent: Extent | None = None) -> int:
     at = end
     while at > first:
         block_start = max(first, at - _BLOCK)
-        block = _read_all(log, block_start, at)
+        block = read_all(log, block_start, at)
         newlines = block.count(b"\n")
         if newlines >= wanted:
             return block_start + _nth_last(block, wanted) + 1
         wanted -= newlines
         at = block_start
-    return _whole_line(log, first, end) if first else 0
+    return whole_line(log, first, end) if first else 0
 
 
 def skip_lines(log: Log, offset: int, lines: int, end: int | None = None) -> int:
@@ -45,17 +45,34 @@ def skip_lines(log: Log, offset: int, lines: int, end: int | None = None) -> int
     return offset
 
 
+def first_line(log: Log, extent: Extent) -> int:
+    """Where the first line begins. After a dropped head that is the first whole one, if there is any."""
+    return whole_line(log, extent.first, extent.end) if extent.first else 0
+
+
+def count_lines(log: Log, start: int, end: int) -> int | None:
+    """How many newlines lie between; None when some of it is gone."""
+    count = 0
+    while start < end:
+        chunk = log.read(start, min(CHUNK, end - start))
+        if not chunk.data or chunk.offset != start:
+            return None
+        count += chunk.data.count(b"\n")
+        start = chunk.end
+    return count
+
+
 def _ends_with_newline(log: Log, end: int) -> bool:
     return end > 0 and log.read(end - 1, 1).data == b"\n"
 
 
-def _whole_line(log: Log, first: int, end: int) -> int:
+def whole_line(log: Log, first: int, end: int) -> int:
     """The first line that is whole; the head of the log where there is none."""
     start = skip_lines(log, first, 1)
     return start if start < end else first
 
 
-def _read_all(log: Log, start: int, end: int) -> bytes:
+def read_all(log: Log, start: int, end: int) -> bytes:
     """The bytes from `start` to `end`; fewer, but still up to `end`, when some were dropped meanwhile."""
     parts = []
     while start < end:

@@ -87,6 +87,36 @@ def test_an_interrupt_is_no_traceback_and_leaves_the_process() -> None:
     assert as_json("inspect", "--json", process_id)["status"] == "running"
 
 
+def test_until_a_line_matches() -> None:
+    process_id = start("--stdin", "-c", "echo up; while read x; do printf '\\033[1mgot\\033[0m %s\\r\\n' $x; done")
+    assert run_cli("wait", process_id, "--match", "^up$", "--from", "0").stdout == b"up\n"
+    call = [sys.executable, "-m", "holdfast", "wait", process_id, "--until", "match", "--match", "^got 3$"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE) as waiting:
+        for n in range(100):
+            run_cli("send", process_id, str(n))
+            if waiting.poll() is not None:
+                break
+            if n == 9:
+                run_cli("send", process_id, "3")
+        assert waiting.communicate()[0] == b"got 3\n"
+        assert waiting.returncode == 0
+    found = as_json("wait", "--json", process_id, "--match", "GOT 3", "-i", "--from", "0")["match"]
+    assert (found["text"], found["column"], found["length"], found["cut"]) == ("got 3", 0, 5, False)
+
+
+def test_a_process_that_ends_before_it_matches_says_so_and_a_time_that_runs_out_is_124() -> None:
+    process_id = start("-c", "echo no; exit 6")
+    done = run_cli("wait", process_id, "--until", "match", "--match", "yes", "--from", "0", "--timeout", "20")
+    assert done.returncode == 6
+    assert b"no line that matches" in done.stderr
+    sleeper = start("-c", "echo yes; sleep 60")
+    assert run_cli("wait", sleeper, "--match", "no", "--timeout", "0.2").returncode == 124
+    either = run_cli("wait", "--any", process_id, sleeper, "--match", "yes", "--from", "0", "--timeout", "20")
+    assert (either.returncode, either.stdout.decode()) == (0, f"{sleeper}: yes\n")
+    both = run_cli("wait", process_id, sleeper, "--match", "yes", "--from", "0", "--timeout", "20")
+    assert both.returncode == 6
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -100,7 +130,11 @@ def test_an_interrupt_is_no_traceback_and_leaves_the_process() -> None:
         ["--until", "", "ID"],
         ["ID", "nobody"],
         ["--any", "nobody"],
-        ["--match", "x", "ID"],
+        ["--until", "match", "ID"],
+        ["--until", "output", "--match", "x", "ID"],
+        ["--match", "(?=x)", "ID"],
+        ["--match", "", "ID"],
+        ["--from", "0", "ID"],
     ],
     ids=" ".join,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Verb
+from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
 
 TYPE_CHECKING = False
@@ -12,15 +12,21 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "inspect",
-    synopsis=["inspect ID [--json]"],
+    synopsis=["inspect ID [--seen TOKEN] [--json]"],
     summary="show all that is known about a process",
     about="""
         Shows the process object of one process, running or ended: what was started and where, how it stands or
         how it ended, how much it wrote and how much of that is no longer kept.
 
         Times are unix seconds, sizes are bytes. What is not known is not shown; with --json it is null.
+
+        With --json there is also the field seen. Given to --seen, it makes the answer {"unchanged": true} for as
+        long as that is so. CPU time and memory are not counted as changes.
     """,
-    options=[JSON],
+    options=[
+        Option("--seen", metavar="TOKEN", help="Only if something changed since: the field seen of an earlier answer."),
+        JSON,
+    ],
     exits=[("0", "Shown.")],
     examples=[
         ("Look at a process by its name", "holdfast inspect web"),
@@ -32,9 +38,12 @@ VERB = Verb(
 def run(given: Given) -> int:
     (process_id,) = given.only("ID")
     with connect() as client:
-        process = client.inspect(process_id)
+        process = client.look(process_id, given.seen)
+    if process is None:
+        console.out_json({"unchanged": True}) if given.json else console.say("unchanged")
+        return 0
     if given.json:
-        console.out_json(process.to_json())
+        console.out_json({**process.to_json(), "seen": process.seen})
         return 0
     known = {key: value for key, value in process.to_json().items() if value not in (None, [], {})}
     width = max(map(len, known))

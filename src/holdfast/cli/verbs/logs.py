@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-from holdfast.cli import console
+from holdfast.cli import console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.following import Cursor, Following
 from holdfast.client.page import line_start, whole_line_start
+from holdfast.client.page import line_start, whole_line
 from holdfast.client.reading import Reading
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.model.units import parse_size
+from holdfast.model.units import parse_seconds, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from holdfast.cli.pieces import Pieces
     from holdfast.client.conversation import Output
     from holdfast.client.sync import Client
+    from holdfast.wire.frames import Message
 
 VERB = Verb(
     "logs",
-    synopsis=["logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--raw] [--stream out|err] [--json]"],
+    synopsis=[
+        "logs ID [-f] [-n LINES] [--from BYTE [--wait S]] [--line N] [--bytes N] [--raw] [--stream out|err] [--json]",
+        "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--positions] [--from BYTE]",
+    ],
     summary="show the output of a process",
     about="""
         Shows the output of a process, running or ended; all that is kept of it, unless a part is asked for. What is no
@@ -35,8 +40,17 @@ VERB = Verb(
 
         -f goes on with what is still to come, until the process has ended and all that it wrote was shown.
 
-        With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, next_offset,
-        note. It holds 1 MiB at most unless --bytes says otherwise. With -f, an object a line: stream, offset, text.
+        --from BYTE --wait S waits for output beyond that byte if there is none, S seconds at most.
+
+        --grep RE shows the lines that match a regular expression, in linear time and whatever colours they have. It is
+        matched with the text of each line. Look-around and back-references are not taken (RE2).
+
+        With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, cursor (where
+        the next page begins: --from), closed, note; {"unchanged": true, …} when --wait saw nothing new. It holds 1 MiB
+        at most unless --bytes says otherwise. With -f, an object a line: stream, offset, text.
+
+        With --grep an object a match: line, offset, match_offset, text, column, length, cut, before, after; then one
+        that sums up: matches, searched, truncated, next_offset, dropped, skipped.
     """,
     options=[
         Option("-f", "--follow", help="Go on until the process has ended."),
@@ -51,6 +65,13 @@ VERB = Verb(
             convert=parse_size,
             help="At most N bytes: with --from, --line or -n from there on, else the last ones.",
         ),
+        Option(
+            "--wait",
+            metavar="S",
+            convert=parse_seconds,
+            help="With --from: wait for something beyond it, S seconds at most.",
+        ),
+        *grep.OPTIONS,
         Option("--raw", help="The exact bytes, not the text."),
         Option(
             "--stream",
@@ -62,6 +83,7 @@ VERB = Verb(
     exits=[("0", "Shown. How the process ended is told by wait.")],
     examples=[
         ("The last lines, and what comes", "holdfast logs -f -n 20 web"),
+        ("Errors, with the line before each", "holdfast logs web --grep 'ERROR|panic' -B 1"),
         ("What was written since the last look, exactly", "holdfast logs --raw --from 52104 web"),
     ],
 )
@@ -74,6 +96,10 @@ def run(given: Given) -> int:
     (process_id,) = given.only("ID")
     _check(given)
     with connect() as client:
+        if given.grep is not None:
+            return grep.run(client, process_id, given)
+        if given.wait is not None:
+            _await(client, process_id, given)
         if given.json and not given.follow:
             return _page(client, process_id, given)
         return _stream(client, process_id, given)
@@ -81,6 +107,9 @@ def run(given: Given) -> int:
 
 def _check(given: Given) -> None:
     start = getattr(given, "from")
+    grep.check(given)
+    if given.wait is not None and (start is None or given.follow):
+        raise BadValue("logs: --wait goes with --from BYTE, and not with -f", next=given.usage)
     if start is not None and (given.lines is not None or given.line is not None):
         raise BadValue("logs: either --from BYTE or lines, not both", next=given.usage)
     if given.follow and given.line is not None:
@@ -96,13 +125,26 @@ def _page(client: Client, process_id: str, given: Given) -> int:
         bytes=given.bytes,
         raw=given.raw,
         stream=given.stream or "out",
+        wait=given.wait,
     )
+    if given.wait is not None and page.unchanged:
+        console.out_json({"unchanged": True, "cursor": page.cursor, "closed": page.closed})
+        return 0
     shown = page.to_json()
     if given.raw:
         del shown["text"]
         shown["data"] = b2a_base64(page.data, newline=False).decode()
     console.out_json(shown)
     return 0
+
+
+def _await(client: Client, process_id: str, given: Given) -> None:
+    """Until there is something to show; that it is so is all that is asked."""
+    if not given.json:
+        start, stream = getattr(given, "from"), given.stream or "out"
+        page = client.logs(process_id, offset=start, bytes=1, raw=True, stream=stream, wait=given.wait)
+        if page.unchanged:
+            console.say(f"nothing new after byte {page.cursor}{'; nothing more can come' if page.closed else ''}")
 
 
 def _stream(client: Client, process_id: str, given: Given) -> int:
@@ -118,6 +160,11 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
         _show(reading, pieces, start, is_tail, by_line=not given.raw)
     process = (reading.answer or {}).get("process") or {}
+        _show(reading, pieces, start, is_tail)
+    answer = reading.answer or {}
+    if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
+        _say_omitted(answer, process_id, stream)
+    process = answer.get("process") or {}
     if process.get("split") and given.stream is None:
         console.say(f"stderr is kept apart: holdfast logs --stream err {process['id']}")
     return 0
@@ -147,6 +194,15 @@ def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool, by
                     _cut_to_whole_line(piece)
                 _say_gap(expected, kept, piece.offset)
             expected = piece.end
+def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> None:
+    expected = before = start
+    while not reading.is_over:
+        heard = reading.hear(_MOMENT if pieces.has_more else None)
+        for piece in heard:
+            gap, expected = expected is not None and piece.offset > expected, piece.end
+            if gap:
+                _pass_gap(before, piece, pieces)
+            before = piece.end
             if is_tail:
                 _cut_to_line(piece)
                 is_tail = False
@@ -171,3 +227,23 @@ def _say_gap(start: int, kept: int, end: int) -> None:
     which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
     line = ", with a line" if end > kept else ""
     console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")
+def _pass_gap(before: int | None, piece: Output, pieces: Pieces) -> None:
+    """Begin anew behind what was dropped; where text is shown, with the next whole line."""
+    pieces.close()
+    if pieces.by_line:
+        cut = whole_line(piece.data)
+        piece.data, piece.offset = piece.data[cut:], piece.offset + cut
+    _say_gap(before or 0, piece.offset)
+
+
+def _say_omitted(answer: Message, process_id: str, stream: str) -> None:
+    start, end, first, total = (answer.get(key) or 0 for key in ("start", "end", "first", "total"))
+    if omitted := max(0, start - first) + max(0, total - end):
+        which = " --stream err" if stream == "err" else ""
+        rest = f"holdfast logs {process_id}{which} --from {first if start > first else end}"
+        console.say(f"bytes {start} to {end} of {total} are shown, {omitted} are not; the rest: {rest}")
+
+
+def _say_gap(start: int, end: int) -> None:
+    which = f"the first {end} bytes" if start == 0 else f"{end - start} bytes from {start} on"
+    console.say(f"{which} are no longer kept; what follows begins at byte {end}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import NamedTuple
 
 from holdfast.daemon import output, values
@@ -20,6 +21,8 @@ class _Wanted(NamedTuple):
     lines: int | None
     most: int | None
     follow: bool
+    wait: float | None
+    beyond: int | None
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -28,7 +31,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     wanted = _read(ask, process)
     log = await room.read(Log, room.paths.place, process.id, wanted.stream)
     try:
-        return await _stream(room, call, log, process, wanted)
+        clamped = None if wanted.wait is None else await _news(room, log, process, wanted, wanted.wait)
+        answer = await _stream(room, call, log, process, wanted)
+        if wanted.wait is not None:
+            answer = answer if answer["end"] > answer["start"] else _unchanged(answer)
+            answer["clamped_to"] = clamped
+        return answer
     finally:
         log.close()
 
@@ -46,6 +54,25 @@ async def _stream(room: Room, call: Call, log: Log, process: Process, wanted: _W
         await asyncio.sleep(0)  # a fast reader of a long log must not keep the others waiting
     extent = await room.read(log.extent)
     return _answer(room, process, wanted.stream, start, at, skipped, extent)
+
+
+async def _news(room: Room, log: Log, process: Process, wanted: _Wanted, wait: float) -> float | None:
+    """Until there is something beyond the cursor, or none can come, or the time is over; the limit if it was less."""
+    at = max(wanted.offset or 0, wanted.beyond or 0)
+    limit = room.settings.wait_limit
+    granted = min(wait, limit) if limit > 0 else wait
+    if granted > 0 and (await room.read(log.extent)).end <= at:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(granted):
+                await output.news(room, process.id, wanted.stream, at)
+    return granted if granted < wait else None
+
+
+def _unchanged(answer: Message) -> Message:
+    """There is nothing beyond the cursor: that, and no more."""
+    process = answer["process"]
+    told = {key: answer[key] for key in ("start", "end", "first", "total", "closed")}
+    return {"unchanged": True, **told, "id": process["id"], "status": process["status"]}
 
 
 def _answer(room: Room, process: Process, stream: str, start: int, end: int, skipped: int, extent: Extent) -> Message:
@@ -72,23 +99,31 @@ def _range(log: Log, wanted: _Wanted) -> tuple[int, int | None]:
         start = max(wanted.offset, extent.first)
         return (start if wanted.follow else min(start, extent.end)), end
     if wanted.line is not None:
-        start = lines.skip_lines(log, extent.first, wanted.line, extent.end)
+        start = lines.skip_lines(log, lines.first_line(log, extent), wanted.line, extent.end)
         return start, end if wanted.lines is None else lines.skip_lines(log, start, wanted.lines, extent.end)
     return (extent.first if wanted.lines is None else lines.tail_start(log, wanted.lines, extent)), end
 
 
-def _read(ask: Message, process: Process) -> _Wanted:
+def stream_of(ask: Message, process: Process) -> str:
     stream = values.choice(ask, "stream", ("out", "err"), "out")
     if stream not in process.meta.streams:
         raise BadValue("its streams are kept as one: stderr is part of `out`", next="start it with --split")
+    return stream
+
+
+def _read(ask: Message, process: Process) -> _Wanted:
     wanted = _Wanted(
-        stream,
+        stream_of(ask, process),
         offset=values.integer(ask, "from", 0),
         line=values.integer(ask, "line", 0),
         lines=values.integer(ask, "lines", 0),
         most=values.integer(ask, "bytes", 0),
         follow=values.flag(ask, "follow"),
+        wait=values.seconds(ask, "wait"),
+        beyond=values.integer(ask, "beyond", 0),
     )
+    if wanted.wait is not None and (wanted.follow or wanted.line is not None or wanted.lines is not None):
+        raise BadValue("only from a byte on can more be waited for", next="give wait with from, and nothing else")
     if wanted.offset is not None and (wanted.line is not None or wanted.lines is not None):
         raise BadValue("either a byte to begin with or lines, not both")
     if wanted.follow and wanted.line is not None:

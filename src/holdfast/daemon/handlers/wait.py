@@ -8,6 +8,7 @@ from typing import Literal
 
 from holdfast.daemon import output, values
 from holdfast.daemon.probes import waiting
+from holdfast.daemon import matching, output, values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
@@ -16,6 +17,7 @@ from holdfast.model.lifecycle import Ended
 _MOST = 10_000
 _MODES: tuple[Literal["all", "any"], ...] = ("all", "any")
 _UNTIL: tuple[Literal["exit", "output", "ready"], ...] = ("exit", "output", "ready")
+_UNTIL: tuple[Literal["exit", "output", "match"], ...] = ("exit", "output", "match")
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -27,11 +29,16 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     need = 1 if values.choice(ask, "mode", _MODES, "all") == "any" else len(ids)
     timeout, clamped = _timeout(values.seconds(ask, "timeout"), room.settings.wait_limit)
     until = values.choice(ask, "until", _UNTIL, "exit")
-    after = values.integer(ask, "after", 0)
+    after = values.integer(ask, "after", 0) if until != "match" else None
+    wanted = await matching.read(room, ask, ids) if until == "match" else None
+    matches: dict[ProcessId, Message] = {}
     began = time.monotonic()
     try:
         async with asyncio.timeout(timeout):
-            if until == "exit":
+            if wanted is not None:
+                await matching.until_matched(room, ids, need < len(ids), wanted, matches)
+                done = matching.done(room, ids, matches, need < len(ids))
+            elif until == "exit":
                 done = await _ended(room, ids, need)
             elif until == "ready":
                 done = await waiting.until_settled(room, ids, need)
@@ -39,12 +46,14 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
                 done = await _written(room, ids, need, after)
     except TimeoutError:
         done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
+        done = _over(room, ids) if wanted is None else matching.done(room, ids, matches, need < len(ids))
     return {
         "processes": await _shown(room, ids),
         "done": done,
         "timed_out": len(done) < need,
         "waited": time.monotonic() - began,
         "clamped_to": clamped,
+        **({} if wanted is None else {"matches": matches}),
     }
 
 

@@ -1,0 +1,161 @@
+"""The lines of a block of log in which a pattern matches: searched as they are where that is the text, else cleaned.
+
+What is searched is the text view of each line, so that escape codes hide nothing. Cleaning is slow, and most logs are
+plain: a block is first looked through for whatever would need it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.logs.pattern import Pattern, Span
+from holdfast.model.text import TextView
+
+#: Control characters but tab and newline, the frequent ones first: to look for one takes a fraction of a class of them.
+_CONTROLS = tuple(bytes([n]) for n in (0x1B, 0x0D, 0x08, 0, *range(1, 8), 11, 12, *range(14, 27), *range(28, 32), 127))
+_C1 = re.compile("[\x80-\x9f]")
+#: A block that needs cleaning is cut into pieces of about this size, since not all of them may.
+_PIECE = 32 << 10
+#: In a longer line, the place of a match among escape codes is not looked for.
+_LOCATED = 64 << 10
+
+
+class Line(NamedTuple):
+    """A line that was found: where it stands in the block, and its text as it stands in `source`."""
+
+    start: int
+    stop: int
+    source: bytes
+    text_start: int
+    text_stop: int
+    #: In `source`; empty where the line was found because nothing matches.
+    span: Span
+
+
+def found_lines(pattern: Pattern, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Line]:
+    """The matching lines (with `invert`, the others) of `data[start:stop]`, which holds whole lines.
+
+    The last may be without a newline; then it ends where `data` does.
+    """
+    if start == stop:
+        return
+    if is_plain(data):
+        for line in _lines(pattern, data, start, stop, invert):
+            yield Line(line.start, line.stop, data, *line)
+        return
+    for piece_start, piece_stop in _pieces(data, start, stop):
+        yield from _in_piece(pattern, data[piece_start:piece_stop], piece_start, invert)
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether the text view of these bytes is these bytes."""
+    for control in _CONTROLS:
+        if control in data:
+            return False
+    return data.isascii() or _is_plain_text(data)
+
+
+def cleaned(data: bytes) -> bytes:
+    """The text view, in UTF-8."""
+    data = data.replace(b"\r\n", b"\n")
+    if is_plain(data):
+        return data
+    clean = _text(data)
+    if clean.count(b"\n") == data.count(b"\n"):
+        return clean
+    return b"\n".join([_text(line).replace(b"\n", b" ") for line in data.split(b"\n")])
+
+
+def located(raw: bytes, line: Line) -> int | None:
+    """Where in its raw line the match begins; None where it does not stand there as it is shown."""
+    if raw == line.source[line.text_start : line.text_stop]:
+        return line.span.start - line.text_start
+    matched = line.source[line.span.start : line.span.end]
+    if len(raw) > _LOCATED or b"\b" in raw or b"\r" in raw.rstrip(b"\r"):
+        at = raw.rfind(matched)
+        return at if matched and at >= 0 else None
+    return _after(raw, line.source[line.text_start : line.span.start])
+
+
+def _is_plain_text(data: bytes) -> bool:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\xc2" not in data or _C1.search(text) is None
+
+
+def _text(data: bytes) -> bytes:
+    view = TextView()
+    return (view.feed(data) + view.close()).encode()
+
+
+class _Text(NamedTuple):
+    start: int
+    stop: int
+    span: Span
+
+
+def _lines(pattern: Pattern, data: bytes, start: int, stop: int, invert: bool) -> Iterator[_Text]:
+    if stop > start and data[stop - 1] == 0x0A:
+        stop -= 1
+    found = _matching(pattern, data, start, stop)
+    yield from _others(data, start, stop, found) if invert else found
+
+
+def _matching(pattern: Pattern, data: bytes, at: int, stop: int) -> Iterator[_Text]:
+    while at <= stop and (span := pattern.find(data, at, stop)) is not None:
+        begin = data.rfind(b"\n", at, span.start) + 1 or at
+        end = data.find(b"\n", span.end, stop)
+        end = stop if end < 0 else end
+        yield _Text(begin, end, span)
+        at = end + 1
+
+
+def _others(data: bytes, at: int, stop: int, found: Iterator[_Text]) -> Iterator[_Text]:
+    for line in found:
+        yield from _all(data, at, line.start - 1)
+        at = line.stop + 1
+    yield from _all(data, at, stop)
+
+
+def _all(data: bytes, at: int, stop: int) -> Iterator[_Text]:
+    while at <= stop:
+        end = data.find(b"\n", at, stop)
+        end = stop if end < 0 else end
+        yield _Text(at, end, Span(at, at))
+        at = end + 1
+
+
+def _pieces(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    while start < stop:
+        end = data.find(b"\n", min(start + _PIECE, stop), stop) + 1 or stop
+        yield start, end
+        start = end
+
+
+def _in_piece(pattern: Pattern, raw: bytes, offset: int, invert: bool) -> Iterator[Line]:
+    """Lines of the text, found again among the bytes: both have the same number of them."""
+    text = cleaned(raw)
+    raw_at = text_at = 0
+    for line in _lines(pattern, text, 0, len(text), invert):
+        for _ in range(text.count(b"\n", text_at, line.start)):
+            raw_at = raw.index(b"\n", raw_at) + 1
+        text_at = line.start
+        raw_stop = raw.find(b"\n", raw_at)
+        raw_stop = len(raw) if raw_stop < 0 else raw_stop
+        yield Line(offset + raw_at, offset + raw_stop, text, *line)
+
+
+def _after(raw: bytes, before: bytes) -> int | None:
+    """How many bytes lead to this text and to no more; those that belong to no character come before the next one."""
+    low, high = 0, len(raw)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_text(raw[:middle])) > len(before):
+            high = middle - 1
+        else:
+            low = middle
+    return low if _text(raw[:low]) == before else None

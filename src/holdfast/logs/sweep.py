@@ -1,0 +1,185 @@
+"""Going through a log with a pattern, some of it at a time, so that others get their turn and it can be given up.
+
+Everything here blocks and is meant for a thread.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.logs import lines
+from holdfast.logs.pattern import Pattern
+from holdfast.logs.reader import CHUNK, Extent, Log
+from holdfast.logs.search import SHOWN, Hit, Search
+from holdfast.logs.watching import Found, Watching
+from holdfast.model.text import TextView
+
+#: How long one step may take, more or less.
+_STEP = 0.05
+#: Context lines are looked for within this many bytes before and after a match.
+_CONTEXT = 64 << 10
+#: As many bytes of text as one page of matches holds, more or less.
+_PAGE = 1 << 20
+#: What a match costs beside its text.
+_FRAME = 200
+
+
+@dataclass
+class Wanted:
+    """Which lines are wanted: of `start` to `end`, `limit` at most, with so many lines `before` and `after` them."""
+
+    start: int
+    end: int | None
+    line: int | None
+    limit: int
+    before: int = 0
+    after: int = 0
+    invert: bool = False
+    counts: bool = False
+
+
+@dataclass
+class Sweep:
+    """A page of matches in the making."""
+
+    log: Log
+    pattern: Pattern
+    wanted: Wanted
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    #: Whether the page is full before the end was reached.
+    is_full: bool = False
+
+    def __post_init__(self) -> None:
+        wanted = self.wanted
+        self.search = Search(self.pattern, line=wanted.line, invert=wanted.invert, wants_hits=not wanted.counts)
+        self.at = wanted.start
+        self.next_offset, self.next_line = wanted.start, wanted.line
+        self._room = _PAGE
+
+    def step(self) -> bool:
+        """Go on for a moment. False at the end of what is there, or of the page."""
+        until = time.monotonic() + _STEP
+        while not self.is_full and (self.wanted.end is None or self.at < self.wanted.end):
+            limit = CHUNK if self.wanted.end is None else min(CHUNK, self.wanted.end - self.at)
+            chunk = self.log.read(self.at, limit)
+            data = chunk.data if self.wanted.end is None else chunk.data[: max(0, self.wanted.end - chunk.offset)]
+            if not data:
+                return False
+            self.at = chunk.offset + len(data)
+            self._take(self.search.feed(chunk.offset, data))
+            if not self.is_full:
+                self.next_offset, self.next_line = self.search.unfinished_at, self.search.line
+            if time.monotonic() > until:
+                return not self.is_full
+        return False
+
+    def finish(self) -> None:
+        """What is there is all: also a last line without a newline."""
+        if not self.is_full:
+            self._take(self.search.finish())
+            if not self.is_full:
+                self.next_offset, self.next_line = self.at, self.search.line
+
+    def _take(self, hits: Any) -> None:
+        for hit in hits:
+            self.matches.append(self._told(hit))
+            self.next_offset = hit.following
+            self.next_line = None if hit.line is None else hit.line + hit.has_newline
+            if len(self.matches) >= self.wanted.limit or self._room <= 0:
+                self.is_full = True
+                return
+
+    def _told(self, hit: Hit) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "line": hit.line,
+            "offset": hit.start,
+            "end": hit.stop,
+            "match_offset": hit.match,
+            "text": hit.text,
+            "column": hit.column,
+            "length": hit.length,
+            "cut": hit.is_cut,
+        }
+        self._room -= len(hit.text) + _FRAME
+        if self.wanted.before:
+            told["before"] = self._context(lines_before(self.log, hit.start, self.wanted.before), hit.line, -1)
+        if self.wanted.after:
+            told["after"] = self._context(lines_after(self.log, hit.following, self.wanted.after), hit.line, 1)
+        return told
+
+    def _context(self, found: list[dict[str, Any]], line: int | None, step: int) -> list[dict[str, Any]]:
+        first = 0 if line is None else line + 1 if step > 0 else line - len(found)
+        for number, context in enumerate(found, first):
+            context["line"] = None if line is None else number
+            self._room -= len(context["text"]) + _FRAME
+        return found
+
+
+def place(log: Log, offset: int | None, line: int | None) -> tuple[int, int | None, Extent]:
+    """Where the line begins that holds a byte, its number if that is known, and what there is of the log."""
+    extent = log.extent()
+    asked = offset or 0
+    start = min(max(asked, extent.first), extent.end)
+    if start > extent.first and start < extent.end and log.read(start - 1, 1).data != b"\n":
+        start, line = lines.tail_start(log, 1, Extent(extent.first, start)), None
+    if extent.first:
+        return start, None if start != asked else line, extent
+    return start, lines.count_lines(log, 0, start) if line is None else line, extent
+
+
+def lines_before(log: Log, start: int, count: int) -> list[dict[str, Any]]:
+    """The last lines before a byte at which one begins; those that lie too far back are left out."""
+    first = max(0, start - _CONTEXT)
+    data, first = _read(log, first, start)
+    if first and not (first == start - len(data) and log.read(first - 1, 1).data == b"\n"):
+        cut = data.find(b"\n") + 1
+        data, first = data[cut:] if cut else b"", first + cut
+    found = _told_lines(data, first)
+    return found[max(0, len(found) - count) :]
+
+
+def lines_after(log: Log, start: int, count: int) -> list[dict[str, Any]]:
+    data, first = _read(log, start, start + _CONTEXT)
+    return _told_lines(data, first)[:count]
+
+
+def _read(log: Log, start: int, end: int) -> tuple[bytes, int]:
+    data = lines.read_all(log, start, end)
+    return data, end - len(data) if len(data) < end - start and log.extent().first > start else start
+
+
+def _told_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
+    found = []
+    for line in _split(data):
+        view = TextView()
+        text = view.feed(line) + view.close()
+        shown = {"text": text[:SHOWN], "cut": len(text) > SHOWN}
+        found.append({"line": None, "offset": offset, "end": offset + len(line), **shown})
+        offset += len(line) + 1
+    return found
+
+
+def _split(data: bytes) -> list[bytes]:
+    found = data.split(b"\n")
+    return found if found[-1] else found[:-1]
+
+
+def look(log: Log, watching: Watching, at: int) -> tuple[Found | None, int, bool]:
+    """Look for a match from `at` on, for a moment: the match, how far it got, and whether that is the end."""
+    until = time.monotonic() + _STEP
+    while (chunk := log.read(at)).data:
+        at = chunk.end
+        if (found := watching.feed(chunk.offset, chunk.data)) is not None:
+            return found, at, False
+        if time.monotonic() > until:
+            return None, at, False
+    return watching.peek(), at, True
+
+
+def line_start(log: Log, offset: int) -> int:
+    """Where the line begins that holds this byte, or a byte not too far before it."""
+    first = max(log.extent().first, offset - _CONTEXT)
+    data = lines.read_all(log, first, offset)
+    return offset - len(data) + data.rfind(b"\n") + 1
