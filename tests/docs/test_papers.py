@@ -46,6 +46,8 @@ for name in sys.argv[1:]:
 roots = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*(roots - sys.stdlib_module_names - {"holdfast", "holdfast_keeper"}))
 """
+
+
 @pytest.mark.parametrize("module", ["holdfast", "holdfast.client.sync", "holdfast.cli.main", "holdfast_keeper.keeper"])
 def test_what_the_daemon_needs_is_imported_by_nobody_else(module: str) -> None:
     names = [re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.cli import console
+from holdfast.cli import colours, console
 from holdfast.cli.options import Option, count
 from holdfast.errors import BadValue
 
@@ -29,7 +29,7 @@ OPTIONS = [
     Option("--positions", help="With --grep: LINE:BYTE: before each line, counted from 0; ? for an unknown line."),
 ]
 
-_COLOR = 31
+_COLOUR = f"{colours.BOLD};{colours.RED}"
 _WITHOUT = ("lines", "line", "bytes", "wait")
 
 
@@ -127,9 +127,9 @@ class Lines:
 
     def _line(self, line: Match, mark: str) -> None:
         text = line.text
-        if mark == ":" and line.length and console.has_color():
+        if mark == ":" and line.length:
             end = line.column + line.length
-            text = text[: line.column] + console.colored(text[line.column : end], _COLOR) + text[end:]
+            text = text[: line.column] + colours.paint(text[line.column : end], _COLOUR) + text[end:]
         where = f"{'?' if line.line is None else line.line}{mark}{line.offset}{mark}" if self._positions else ""
         console.out(f"{where}{text}{' …' if line.cut else ''}")
         self._last = line.offset

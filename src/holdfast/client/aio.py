@@ -15,14 +15,11 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
+    from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.screen import Screen
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
-    from holdfast.client.found import Found, Match
-    from holdfast.client.page import LogPage
-    from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
@@ -225,6 +222,7 @@ class AsyncClient:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
         With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
+
         With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
         byte `after`; the process then has it as its `match`, which is None where it ended first.
 

@@ -80,11 +80,6 @@ def make_page(
     at_line_end: bool,
     lost_head: bool = False,
 ) -> LogPage:
-    """The page in the answer to `logs`, cut to whole lines at the ends that may be moved.
-
-    With `lost_head`, what was asked for begins before what is kept: then the page begins with the first whole line.
-
-    A page that may begin later was asked for from one byte before, so that a line that begins with it is kept.
     """The page in the answer to `logs`, cut to whole lines at the ends that may be moved, and to whole characters.
 
     A page that may begin later was asked for from one byte before, so that a line that begins with it is kept. One that
@@ -93,10 +88,7 @@ def make_page(
     data = b"".join([piece.data for piece in output])
     start = output[0].offset if output else answer.get("start") or 0
     end = output[-1].end if output else start
-    if lost_head and start == answer.get("first"):
-        cut = whole_line_start(data)
-        data, start = data[cut:], start + cut
-    elif at_line_start:
+    if at_line_start:
         cut = line_start(data)
         data, start = data[cut:], start + cut
     torn = whole_line(data) if lost_head else 0
@@ -112,7 +104,7 @@ def text_of(data: bytes) -> str:
     return view.feed(data) + view.close()
 
 
-def whole_line_start(data: bytes) -> int:
+def whole_line(data: bytes) -> int:
     """Where the first line begins that is whole; where none does, the first character that is."""
     cut = data.find(b"\n") + 1
     if 0 < cut < len(data):
@@ -124,12 +116,6 @@ def line_start(data: bytes) -> int:
     """Where the first line begins after the first byte; where none does, the second byte."""
     cut = data.find(b"\n") + 1
     return cut if 0 < cut < len(data) else min(1, len(data))
-
-
-def whole_line(data: bytes) -> int:
-    """Where the first whole line begins after a head that was dropped; 0 where there is none."""
-    cut = data.find(b"\n") + 1
-    return cut if cut < len(data) else 0
 
 
 def whole_characters(data: bytes) -> int:

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self, Unpack, overload
 
-    from holdfast.client.happenings import EventReading
     from holdfast.client.found import Found, Matches
+    from holdfast.client.happenings import EventReading
     from holdfast.client.link import Link
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
     from holdfast.client.screen import Screen
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.wire.frames import Message
 
@@ -223,6 +222,7 @@ class Client:
         """Wait until they ended (or any of them did, or with `until="output"` wrote something: beyond byte `after`).
 
         With `until="ready"`, until it is known whether they are `ready`: one that ended will not be any more.
+
         With `until="match"`, until a line matches the regular expression `match`, in what comes from now on or behind
         byte `after`; the process then has it as its `match`, which is None where it ended first.
 

@@ -180,11 +180,6 @@ def logs(
     if bytes is None:
         bytes = PAGE_BYTES if lines is None else _LINES_BYTES
     asked = {"from": offset, "line": line, "lines": lines, "bytes": bytes}
-    answer, output = yield Ask("logs", {**where, **{key: value for key, value in asked.items() if value is not None}})
-    is_cut = sum(len(piece.data) for piece in output) >= bytes
-    lost_head = not raw and offset is not None and offset < (answer.get("first") or 0)
-    at_line_end = is_cut and not raw
-    return make_page(answer, output, raw=raw, at_line_start=False, at_line_end=at_line_end, lost_head=lost_head)
     given = {key: value for key, value in {**asked, "wait": wait}.items() if value is not None}
     answer, output = yield Ask("logs", {**where, **given})
     return make_page(
@@ -229,8 +224,6 @@ def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
         at_line_start, lost_head = not raw, False
         start = total - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
-    lost_head = not raw and not at_line_start and bool(answer.get("first"))
-    return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
     return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
 
 

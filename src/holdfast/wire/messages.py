@@ -19,10 +19,6 @@ objects (PROCESS_FIELDS).
     list         all, session, task                           -> processes
     inspect      process, seen (from an earlier answer)       -> process, seen; or unchanged: true
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
-                 bytes (at most), follow
-                                                              -> data…, then start, end, first (dropped before it), total, closed, process
-    wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready"), after (offset for "output")
-                                                              -> processes, done: [id], timed_out, waited, clamped_to (or null)
                  bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`)
                                                               -> data…, then start, end, first (dropped before it), total, closed, process;
                                                                  with wait and nothing new: unchanged: true, start, end, first, total, closed, id, status
@@ -30,7 +26,7 @@ objects (PROCESS_FIELDS).
                  upto, follow, wait (for followers)           -> matches: [{line, offset, end, match_offset, text, column, length, cut,
                                                                  before, after}], count, done, next: {from, line}, upto, start,
                                                                  searched, skipped, long_lines, first, total
-    wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "match"), after (offset for "output";
+    wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready", "match"), after (offset for "output";
                  for "match" also {id: {stream: offset}}), match (pattern), ignore_case
                                                               -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match}
     kill         processes or session or task or all, signal (null: the ladder), grace

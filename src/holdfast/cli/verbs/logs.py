@@ -8,7 +8,6 @@ from holdfast.cli import console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.following import Cursor, Following
-from holdfast.client.page import line_start, whole_line_start
 from holdfast.client.page import line_start, whole_line
 from holdfast.client.reading import Reading
 from holdfast.client.sync import connect
@@ -158,8 +157,6 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
     with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
-        _show(reading, pieces, start, is_tail, by_line=not given.raw)
-    process = (reading.answer or {}).get("process") or {}
         _show(reading, pieces, start, is_tail)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
@@ -182,18 +179,6 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool, by_line: bool) -> None:
-    expected = start
-    while not reading.is_over:
-        heard = reading.hear(_MOMENT if pieces.has_more else None)
-        for piece in heard:
-            if expected is not None and piece.offset > expected:
-                kept = piece.offset
-                pieces.skip()
-                if by_line:
-                    _cut_to_whole_line(piece)
-                _say_gap(expected, kept, piece.offset)
-            expected = piece.end
 def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> None:
     expected = before = start
     while not reading.is_over:
@@ -217,23 +202,20 @@ def _cut_to_line(piece: Output) -> None:
     piece.data, piece.offset = piece.data[cut:], piece.offset + cut
 
 
-def _cut_to_whole_line(piece: Output) -> None:
-    """Of a line that has lost its head, nothing is shown; of the only one there is, whole characters."""
-    cut = whole_line_start(piece.data)
-    piece.data, piece.offset = piece.data[cut:], piece.offset + cut
-
-
 def _say_gap(start: int, kept: int, end: int) -> None:
     which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
     line = ", with a line" if end > kept else ""
     console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")
+
+
 def _pass_gap(before: int | None, piece: Output, pieces: Pieces) -> None:
     """Begin anew behind what was dropped; where text is shown, with the next whole line."""
-    pieces.close()
+    pieces.skip()
+    kept = piece.offset
     if pieces.by_line:
         cut = whole_line(piece.data)
         piece.data, piece.offset = piece.data[cut:], piece.offset + cut
-    _say_gap(before or 0, piece.offset)
+    _say_gap(before or 0, kept, piece.offset)
 
 
 def _say_omitted(answer: Message, process_id: str, stream: str) -> None:
@@ -242,8 +224,3 @@ def _say_omitted(answer: Message, process_id: str, stream: str) -> None:
         which = " --stream err" if stream == "err" else ""
         rest = f"holdfast logs {process_id}{which} --from {first if start > first else end}"
         console.say(f"bytes {start} to {end} of {total} are shown, {omitted} are not; the rest: {rest}")
-
-
-def _say_gap(start: int, end: int) -> None:
-    which = f"the first {end} bytes" if start == 0 else f"{end - start} bytes from {start} on"
-    console.say(f"{which} are no longer kept; what follows begins at byte {end}")

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "wait",
-    synopsis=["wait ID… [--any] [--timeout S] [--until exit|output|ready] [--json]"],
+    synopsis=[
+        "wait ID… [--any] [--timeout S] [--until exit|output|ready] [--json]",
+        "wait ID… [--any] [--timeout S] --until match --match RE [-i] [--from BYTE] [--json]",
+    ],
     summary="wait until processes end, write something, or are ready",
-    synopsis=["wait ID… [--any] [--timeout S] [--until exit|output|match --match RE [-i] [--from BYTE]] [--json]"],
-    summary="wait until processes end, or write something",
     about="""
         Waits until all of the processes (with --any: one of them) have ended, and ends with the code of the command
         itself. Of several, it is the first code that is not 0, in the order of the arguments; with --any, that of the
@@ -34,6 +35,7 @@ VERB = Verb(
         With --until ready it waits until they are ready by what they were started with (run --ready-port and others),
         and ends with 0 when they are. One that ends first is told at once, with its code, and 125 in place of 0; one
         that was not ready within its --ready-timeout, with 124.
+
         With --until match it waits until a line matches the regular expression RE, in what is written from now on or,
         with --from, behind that byte (--from 0: also in what is there). It prints the line and ends with 0. A process
         that ends first is not waited for any longer: that is said, and its code is the result. Of several, all have to
@@ -50,8 +52,7 @@ VERB = Verb(
             convert=parse_seconds,
             help="At most S seconds (or 500ms, 10m, 2h). Default: for ever.",
         ),
-        Option("--until", choices=("exit", "output", "ready"), help="What to wait for. Default: exit."),
-        Option("--until", choices=("exit", "output", "match"), help="What to wait for. Default: exit."),
+        Option("--until", choices=("exit", "output", "ready", "match"), help="What to wait for. Default: exit."),
         Option("--match", metavar="RE", help="The line to wait for, as a regular expression (RE2)."),
         Option("-i", "--ignore-case", help="Letters match whether small or capital."),
         Option("--from", metavar="BYTE", convert=parse_size, help="Look at what stands behind this byte, too."),
@@ -91,16 +92,10 @@ def run(given: Given) -> int:
     if given.json:
         objects = [_object(process, until) for process in waited.processes]
         console.out_json(objects[0] if len(names) == 1 and objects else objects)
-    tell(waited, until)
-    return code(waited, given.any, until)
-
-
-def tell(waited: Waited, until: str) -> None:
-    """Say how each of them ended, and what became of those that did not."""
     elif waited.matches:
         _show_matches(waited)
-    _tell(waited, until)
-    return _code(waited, given.any, until)
+    tell(waited, until)
+    return code(waited, given.any, until)
 
 
 def _until(given: Given) -> str:
@@ -126,20 +121,25 @@ def _show_matches(waited: Waited) -> None:
             console.out(f"{process.id}: {process.match.text}" if len(waited.processes) > 1 else process.match.text)
 
 
-def _tell(waited: Waited, until: str) -> None:
+def tell(waited: Waited, until: str) -> None:
+    """Say how each of them ended, and what became of those that did not."""
     for process in waited.processes:
         if process.match is not None:
             continue
         if process.status == "ended":
-            console.say(
-                end_line(process) + (", before it was ready" if until == "ready" and not process.ready_at else "")
-            )
+            console.say(end_line(process) + _in_vain(process, until))
         elif until == "ready" and process.ready is not None:
             console.say(f"{title(process)} {_readiness(process)}")
-            console.say(end_line(process) + ("; it wrote no line that matches" if until == "match" else ""))
         elif waited.timed_out and process.id not in waited.done:
             clamped = f" (waits are limited to {waited.clamped_to:g} s)" if waited.clamped_to is not None else ""
             console.say(f"{title(process)} {_still(process)}{clamped}; wait again, or: holdfast kill {process.id}")
+
+
+def _in_vain(process: Process, until: str) -> str:
+    """What was waited for, and did not come before the end."""
+    if until == "match":
+        return "; it wrote no line that matches"
+    return ", before it was ready" if until == "ready" and not process.ready_at else ""
 
 
 def _readiness(process: Process) -> str:
@@ -161,7 +161,6 @@ def code(waited: Waited, any: bool, until: str) -> int:
     if until == "output" or (any and waited.matches):
         return 0
     status = ready_status if until == "ready" else exit_status
-    codes = [status(process) for process in waited.processes if not any or process.id in waited.done[:1]]
     ended = [process for process in waited.processes if process.id not in waited.matches]
-    codes = [exit_status(process) for process in ended if not any or process.id in waited.done[:1]]
+    codes = [status(process) for process in ended if not any or process.id in waited.done[:1]]
     return next((code for code in codes if code), 0)

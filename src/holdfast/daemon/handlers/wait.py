@@ -6,9 +6,8 @@ import asyncio
 import time
 from typing import Literal
 
-from holdfast.daemon import output, values
-from holdfast.daemon.probes import waiting
 from holdfast.daemon import matching, output, values
+from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
@@ -16,8 +15,7 @@ from holdfast.model.lifecycle import Ended
 
 _MOST = 10_000
 _MODES: tuple[Literal["all", "any"], ...] = ("all", "any")
-_UNTIL: tuple[Literal["exit", "output", "ready"], ...] = ("exit", "output", "ready")
-_UNTIL: tuple[Literal["exit", "output", "match"], ...] = ("exit", "output", "match")
+_UNTIL: tuple[Literal["exit", "output", "ready", "match"], ...] = ("exit", "output", "ready", "match")
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -45,8 +43,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             else:
                 done = await _written(room, ids, need, after)
     except TimeoutError:
-        done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
-        done = _over(room, ids) if wanted is None else matching.done(room, ids, matches, need < len(ids))
+        if wanted is not None:
+            done = matching.done(room, ids, matches, need < len(ids))
+        else:
+            done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
     return {
         "processes": await _shown(room, ids),
         "done": done,
