@@ -27,6 +27,8 @@ VERBS = {
     "rm": "Forget ended processes and their output",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",
+    "completion": "Print the script that completes holdfast's words in your shell",
+    "service": "Run the daemon from login on, by systemd",
     "doctor": "Tell what this machine offers, and what works less well for want of it",
     "version": "Show the version",
 }
@@ -78,6 +80,10 @@ def _run(words: list[str]) -> int:
     verb, *rest = words
     if verb in ("-h", "--help", "help"):
         return _help(rest)
+    if verb == "--complete":
+        from holdfast.cli import completing
+
+        return completing.run(rest, VERBS)
     if verb in ("-V", "--version"):
         verb = "version"
     if verb not in VERBS:

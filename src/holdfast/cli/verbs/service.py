@@ -1,0 +1,3 @@
+from holdfast.cli.options import Verb
+
+VERB = Verb("service", synopsis=["service install"], summary="x", about="x", examples=[("a", "b"), ("a", "b")])
