@@ -6,10 +6,9 @@ The first line says what follows: `words` (then a candidate a line, with a descr
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
-
-import _signal  # type: ignore[import-not-found]
 
 from holdfast.cli import console
 from holdfast.cli.options import load
