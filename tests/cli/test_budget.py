@@ -40,6 +40,8 @@ def ended(instance: Path) -> str:
         ["send", "ENDED", "x"],
         ["inspect", "ENDED"],
         ["version"],
+        ["--complete", "kill", ""],
+        ["--complete", "run", "--"],
     ],
     ids=" ".join,
 )

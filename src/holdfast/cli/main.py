@@ -33,6 +33,8 @@ VERBS = {
     "down": "End the processes of a project",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",
+    "completion": "Print the script that completes holdfast's words in your shell",
+    "service": "Run the daemon from login on, by systemd",
     "doctor": "Tell what this machine offers, and what works less well for want of it",
     "version": "Show the version",
 }
@@ -84,6 +86,10 @@ def _run(words: list[str]) -> int:
     verb, *rest = words
     if verb in ("-h", "--help", "help"):
         return _help(rest)
+    if verb == "--complete":
+        from holdfast.cli import completing
+
+        return completing.run(rest, VERBS)
     if verb in ("-V", "--version"):
         verb = "version"
     if verb not in VERBS:

@@ -117,6 +117,12 @@ class Given:
         return f"holdfast {self.verb.name} --help"
 
 
+def load(name: str) -> Verb:
+    """The verb of that name, which must be one."""
+    verb: Verb = __import__(f"holdfast.cli.verbs.{name}", fromlist=["VERB"]).VERB
+    return verb
+
+
 def parse(verb: Verb, arguments: Sequence[str]) -> Given:
     """Raises BadValue for what the verb does not take."""
     given = Given(verb)

@@ -1,7 +1,8 @@
 """`python -m holdfast.daemon [--ready-fd N]`: be the daemon of the instance that HOLDFAST_HOME names.
 
 With --ready-fd a line is written to that descriptor: `ready`, or the error as JSON. When another daemon already
-serves the instance, this one says ready and ends. --revived is for the keeper, which brings back a daemon that died.
+serves the instance, this one says ready and ends; under a service manager (NOTIFY_SOCKET) it stands by instead.
+--revived is for the keeper, which brings back a daemon that died.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sqlite3
 import sys
 
-from holdfast.daemon import instance, logbook
+from holdfast.daemon import instance, logbook, notify, standby
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
@@ -39,12 +40,19 @@ def _be_daemon(ready_fd: int | None, revived: bool) -> None:
     logbook.bound(paths.log)
     settings = read_settings(paths.config)
     lock = instance.take(paths, revived)
+    if lock is None and notify.is_managed():
+        lock = standby.take_over(paths)
     if lock is None:
         _say(ready_fd, "ready")
         return
     os.chdir("/")
+
+    def ready() -> None:
+        _say(ready_fd, "ready")
+        notify.tell("READY=1", f"STATUS=Serving {paths.home}")
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run(paths, settings, lambda: _say(ready_fd, "ready")))
+        runner.run(run(paths, settings, ready))
     instance.give_back(lock)
 
 

@@ -47,21 +47,24 @@ def _lock(fd: int, paths: Paths) -> bool:
             return True
         except BlockingIOError:
             pass
-        if _answers(paths):
+        if (sock := connect(paths)) is not None:
+            sock.close()
             return False
         if time.monotonic() > until:
             raise Unreachable(f"another daemon has {paths.home} and does not answer")
         time.sleep(_PAUSE)
 
 
-def _answers(paths: Paths) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(1.0)
-        directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sock.connect(f"/proc/self/fd/{directory}/{os.path.basename(paths.socket)}")
-        except OSError:
-            return False
-        finally:
-            os.close(directory)
-        return True
+def connect(paths: Paths) -> socket.socket | None:
+    """A connection to the daemon that serves the instance; None when nobody answers."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(1.0)
+    directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sock.connect(f"/proc/self/fd/{directory}/{os.path.basename(paths.socket)}")
+    except OSError:
+        sock.close()
+        return None
+    finally:
+        os.close(directory)
+    return sock

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from holdfast.backends.local import LocalBackend
-from holdfast.daemon import environment, timers
+from holdfast.daemon import environment, notify, timers
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
 from holdfast.daemon.handlers.stop import end_of_daemon
@@ -80,6 +80,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ready()
         await _until_stopped(room, vital)
     finally:
+        notify.tell("STOPPING=1")
         await _stop(room, server)
         note("daemon-end")
 

@@ -29,7 +29,7 @@ VERB = Verb(
     about="""
         Nobody needs this in everyday use: the daemon starts by itself with the first call.
 
-        run is the daemon itself, in the foreground, for a service manager. start starts it in the background, unless
+        run is the daemon itself, in the foreground, for a service manager: see holdfast service. start starts it in the background, unless
         it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached ones go on and are
         found again when it is next started. status tells how it is, and does not start it.
 
@@ -62,7 +62,8 @@ def _run(given: Given, paths: Paths) -> int:
     make_directories(paths)
     sys.stdout.flush()
     arguments = [sys.executable, "-P", "-m", "holdfast.daemon"]
-    os.execve(sys.executable, arguments, launch.environment(paths))
+    manager = {name: value for name, value in os.environ.items() if name == "NOTIFY_SOCKET"}
+    os.execve(sys.executable, arguments, {**launch.environment(paths), **manager})
 
 
 def _start(given: Given, paths: Paths) -> int:

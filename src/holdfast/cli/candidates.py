@@ -1,0 +1,87 @@
+"""What can stand in a place: ids, names, sessions, tasks, signals, variables. Asks a daemon that runs, starts none."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.client import caller, launch
+from holdfast.client.link import greet
+from holdfast.client.process import Process, outcome
+from holdfast.paths import find_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from holdfast.cli.options import Option
+
+    Found: TypeAlias = list[tuple[str, str]] | str
+
+#: Verbs that can do something only with what runs, or only with what ended.
+_OF_RUNNING = frozenset({"kill", "send", "attach", "resize", "screen"})
+_OF_ENDED = frozenset({"rm"})
+_SESSIONS = frozenset({"S", "SESSION", "OLD"})
+_LIMIT = 1.5
+
+
+def of_slot(slot: str, verb: str, current: str = "") -> Found:
+    """Candidates with a description each; or `files` or `directories`, for the shell to find."""
+    if slot == "ID":
+        return _names(verb, current)
+    if slot in _SESSIONS:
+        return _groups("session")
+    if slot in ("FILE", "PATH"):
+        return "files"
+    return "directories" if slot == "DIR" else []
+
+
+def of_option(option: Option, verb: str) -> Found:
+    key, slot = option.key, option.metavar or ""
+    if key in ("session", "parent_session"):
+        return _groups("session")
+    if key == "task":
+        return _groups("task")
+    if slot == "SIGNAL":
+        from holdfast.client.signals import signal_names
+
+        return [(name, "") for name in signal_names()]
+    if slot == "K=V":
+        return [(name, "as it is here") for name in sorted(os.environ)]
+    return [] if slot in _SESSIONS else of_slot(slot, verb)
+
+
+def _names(verb: str, current: str) -> Found:
+    """Names, and ids of those that have none. Who begins to write an id gets ids."""
+    wants_ids = bool(current) and current.startswith("proc_"[: len(current)])
+    found = []
+    for process in _processes():
+        if (process.status == "ended" and verb in _OF_RUNNING) or (process.status != "ended" and verb in _OF_ENDED):
+            continue
+        about = f"{outcome(process)}: {process.command}"
+        if process.name:
+            found.append((process.name, about))
+        if wants_ids or not process.name:
+            found.append((process.id, about))
+    return found
+
+
+def _groups(field: str) -> Found:
+    counts: dict[str, int] = {}
+    for process in _processes():
+        name = getattr(process, field)
+        if name:
+            counts[name] = counts.get(name, 0) + 1
+    return [(name, f"{count} process{'es' if count > 1 else ''}") for name, count in counts.items()]
+
+
+def _processes() -> list[Process]:
+    """Newest first; none when no daemon runs."""
+    sock = launch.find(find_paths())
+    if sock is None:
+        return []
+    link = greet(sock, caller.session_of(None))
+    try:
+        value, _ = link.call("list", {"all": True}, _LIMIT)
+    finally:
+        link.close()
+    return [Process(fields) for fields in reversed(value["processes"])]

@@ -1,0 +1,139 @@
+"""`holdfast --complete WORDS…`: what the last word can become. For the scripts of `holdfast completion`.
+
+The first line says what follows: `words` (then a candidate a line, with a description behind a tab), `files`,
+`directories`, or `command N` (after N words another command begins). Fast, silent, and it never starts a daemon.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+import sys
+
+from holdfast.cli import console
+from holdfast.cli.options import load
+from holdfast.cli.slots import is_literal, slots_at
+from holdfast.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from holdfast.cli.options import Option, Verb
+
+    Candidates = Iterable[tuple[str, str]]
+
+#: Nobody waits longer for a tab.
+_PATIENCE = 2.0
+_LONGEST = 60
+
+
+def run(words: Sequence[str], verbs: Mapping[str, str]) -> int:
+    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    _signal.setitimer(_signal.ITIMER_REAL, _PATIENCE)
+    try:
+        lines = _answer(list(words) or [""], verbs)
+    except (HoldfastError, OSError):
+        return 0
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _answer(words: list[str], verbs: Mapping[str, str]) -> list[str]:
+    *before, current = words
+    if not before:
+        return _words(current, [*verbs.items(), ("--help", "Show all verbs"), ("--version", "Show the version")])
+    if before[0] in ("help", "-h", "--help"):
+        return _words(current, verbs.items())
+    if before[0] not in verbs:
+        return []
+    return _Reader(load(before[0])).answer(before[1:], current)
+
+
+def _words(current: str, candidates: Candidates, prefix: str = "") -> list[str]:
+    fitting = {value: about for value, about in candidates if value.startswith(current)}
+    return ["words", *(f"{prefix}{value}\t{_shortened(about)}" for value, about in fitting.items())]
+
+
+def _shortened(about: str) -> str:
+    text = console.visible(about)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+class _Reader:
+    """Reads the words of one verb up to the one that is to be completed."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+        self._positional: list[str] = []
+        self._given: set[str] = set()
+        self._quoted = False
+
+    def answer(self, before: list[str], current: str) -> list[str]:
+        expected: Option | None = None
+        for at, word in enumerate(before):
+            if expected is not None:
+                expected = None
+            elif self._is_option(word):
+                expected = self._take_option(word)
+            else:
+                if word == "--" and not self._quoted:
+                    self._quoted = True
+                    continue
+                self._positional.append(word)
+                if self._verb.greedy:
+                    return [f"command {at + 1}"]
+        if expected is not None:
+            return self._value(expected, current)
+        if self._is_option(current) or (current in ("-", "--") and not self._quoted):
+            return self._option(current)
+        return [f"command {len(before) + 1}"] if self._verb.greedy else self._position(current)
+
+    def _is_option(self, word: str) -> bool:
+        return word.startswith("-") and len(word) > 1 and word != "--" and not self._quoted
+
+    def _take_option(self, word: str) -> Option | None:
+        """The option that still lacks its value."""
+        if word.startswith("--"):
+            name, equals, _ = word.partition("=")
+            option = self._find(name)
+            return option if option is not None and option.metavar is not None and not equals else None
+        for at, letter in enumerate(word[1:], start=2):
+            option = self._find(f"-{letter}")
+            if option is None or option.metavar is not None:
+                return option if len(word) == at else None
+        return None
+
+    def _find(self, name: str) -> Option | None:
+        option = next((option for option in self._verb.options if name in option.names), None)
+        if option is not None and not option.repeat:
+            self._given.add(option.key)
+        return option
+
+    def _option(self, current: str) -> list[str]:
+        name, equals, value = current.partition("=")
+        if equals:
+            option = next((option for option in self._verb.options if name in option.names), None)
+            return [] if option is None or option.metavar is None else self._value(option, value, f"{name}=")
+        left = [option for option in self._verb.options if option.key not in self._given]
+        return _words(current, [(option.names[-1], option.help) for option in left])
+
+    def _value(self, option: Option, current: str, prefix: str = "") -> list[str]:
+        from holdfast.cli import candidates
+
+        if option.choices:
+            return _words(current, [(choice, "") for choice in option.choices], prefix)
+        found = candidates.of_option(option, self._verb.name)
+        return [found] if isinstance(found, str) else _words(current, found, prefix)
+
+    def _position(self, current: str) -> list[str]:
+        from holdfast.cli import candidates
+
+        slots = slots_at(self._verb, self._positional)
+        found: list[tuple[str, str]] = [(slot, "") for slot in slots if is_literal(slot)]
+        for slot in slots:
+            more = [] if is_literal(slot) else candidates.of_slot(slot, self._verb.name, current)
+            if isinstance(more, str):
+                return [more]
+            found += more
+        return _words(current, [(value, about) for value, about in found if value not in self._positional])

@@ -1,0 +1,154 @@
+"""`holdfast service`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.cli import console, units
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.errors import BadValue, HoldfastError, Unsupported
+from holdfast.paths import find_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.paths import Paths
+
+VERB = Verb(
+    "service",
+    synopsis=["service install|remove|status [--print] [--json]"],
+    summary="run the daemon from login on, by systemd",
+    about="""
+        Nobody needs this to use holdfast: the daemon starts by itself with the first call. As a service it is there
+        before, is started again by systemd, and finds what it held before a restart of the machine's session.
+
+        install writes a unit for systemd's user manager, enables it and starts it. remove stops it and deletes the
+        unit. In both cases what is held goes on: the unit ends nothing but the daemon. status tells how it stands.
+        A daemon that runs already goes on serving; the service stands by and takes over when that one ends.
+
+        Each HOLDFAST_HOME has a unit of its own. The services of a user end with the last login, unless they linger:
+        loginctl enable-linger
+
+        With --json an object with unit, path, installed, and, from systemd: enabled, active, pid.
+    """,
+    options=[
+        Option("--print", help="With install: print the unit on stdout, and change nothing."),
+        JSON,
+    ],
+    exits=[("0", "Done; status: it is installed.")],
+    examples=[
+        ("Have it from login on", "holdfast service install"),
+        ("Look at the unit first", "holdfast service install --print"),
+    ],
+)
+
+
+class _Unit:
+    """The unit of the instance that is meant."""
+
+    def __init__(self) -> None:
+        self.paths: Paths = find_paths()
+        home = os.path.expanduser("~")
+        default = find_paths({"XDG_STATE_HOME": os.environ.get("XDG_STATE_HOME", "")}).home
+        self.name = units.unit_name(self.paths, default)
+        self.path = f"{units.unit_directory(os.environ, home)}/{self.name}"
+
+    def text(self) -> str:
+        return units.unit_text(self.paths, [sys.executable, "-P", "-m", "holdfast", "daemon", "run"], os.environ)
+
+
+def run(given: Given) -> int:
+    (action,) = given.only("install, remove or status")
+    act = {"install": _install, "remove": _remove, "status": _status}.get(action)
+    if act is None:
+        raise BadValue(f"service: cannot {action[:80]!r}", next="install, remove or status")
+    if given.print and action != "install":
+        raise BadValue("service: --print is for install", next="holdfast service install --print")
+    return act(given, _Unit())
+
+
+def _install(given: Given, unit: _Unit) -> int:
+    from holdfast.cli.systemd import Systemctl, lingers
+
+    text = unit.text()
+    if given.print:
+        sys.stdout.write(text)
+        return 0
+    systemctl = Systemctl("holdfast service install --print > FILE, for a machine that has it")
+    _write(unit.path, text)
+    try:
+        systemctl.call("daemon-reload")
+        systemctl.call("enable", "--now", unit.name)
+    except HoldfastError as failed:
+        retry = f"when systemd runs for this user: systemctl --user enable --now {unit.name}"
+        raise Unsupported(f"{unit.path} was written, but {failed.message}", next=retry) from failed
+    _tell(given, unit, f"{unit.name} is installed and runs ({unit.path})")
+    if not lingers():
+        console.say("it starts at login and ends with the last logout; to have it always: loginctl enable-linger")
+    return 0
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(f"{path}.new", path)
+
+
+def _remove(given: Given, unit: _Unit) -> int:
+    from holdfast.cli.systemd import Systemctl
+
+    if not os.path.lexists(unit.path):
+        _tell(given, unit, f"{unit.name} is not installed")
+        return 0
+    trouble = ""
+    try:
+        systemctl = Systemctl("")
+        systemctl.call("disable", "--now", unit.name)
+    except HoldfastError as failed:
+        trouble = failed.message
+    os.unlink(unit.path)
+    if trouble:
+        raise Unsupported(f"{unit.path} was deleted, but {trouble}", next="holdfast daemon stop, if the daemon runs")
+    systemctl.call("daemon-reload")
+    _tell(given, unit, f"{unit.name} is removed; what is held goes on")
+    return 0
+
+
+def _status(given: Given, unit: _Unit) -> int:
+    about = _about(unit)
+    if given.json:
+        console.out_json(about)
+    else:
+        for key, value in about.items():
+            if value is not None:
+                console.out(f"{key:10} {console.visible(str(value))}")
+    if not about["installed"]:
+        console.say(f"{unit.name} is not installed: holdfast service install")
+        return 125
+    return 0
+
+
+def _tell(given: Given, unit: _Unit, text: str) -> None:
+    console.out_json(_about(unit)) if given.json else console.say(text)
+
+
+def _about(unit: _Unit) -> dict[str, object]:
+    from holdfast.cli.systemd import Systemctl
+
+    known: dict[str, str] | None = None
+    try:
+        known = Systemctl("").properties(unit.name, "UnitFileState", "ActiveState", "MainPID")
+    except HoldfastError:
+        pass
+    known = known or {}
+    return {
+        "unit": unit.name,
+        "path": unit.path,
+        "home": unit.paths.home,
+        "installed": os.path.exists(unit.path),
+        "enabled": known.get("UnitFileState") or None,
+        "active": known.get("ActiveState") or None,
+        "pid": int(known.get("MainPID") or 0) or None,
+    }
