@@ -130,14 +130,14 @@ class Supervisor:
 
     def show(self, process: Process) -> None:
         """For changes that the bundle knows as well: the row may follow later."""
-        happened = self._happened(process)
+        happened = self.happened(process)
         self._registry.put(process)
         self._store.save_soon(process, happened)
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
         try:
-            await self._store.save(process, self._happened(process))
+            await self._store.save(process, self.happened(process))
         except HoldfastError as failed:
             # The bundle holds the truth, so it is told all the same, and the row follows when there is room.
             note("row-late", process=process.id, why=failed.message)
@@ -147,7 +147,7 @@ class Supervisor:
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
-    def _happened(self, process: Process) -> list[Event]:
+    def happened(self, process: Process) -> list[Event]:
         """What it means to followers that the process is as it is now."""
         return happenings.of_change(self._registry.get(process.id), process, time.time())
 

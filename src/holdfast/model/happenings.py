@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
+from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
+from holdfast.model.readiness import Readiness, mark_of
+from holdfast.model.stalls import Stall
 
 
 class Event(NamedTuple):
@@ -29,18 +31,54 @@ class Numbered(NamedTuple):
 def of_change(before: Process | None, after: Process, now: float) -> list[Event]:
     """The events of one change, in order. The same change of a process that is known by now has none."""
     events: list[Event] = []
-    was_begun = before is not None and before.started_at is not None
-    if after.started_at is not None and not was_begun:
+    if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
-    if after.has_ended and not (before is not None and before.has_ended):
+    if after.is_up and (mark := mark_of(after)) is not None and _settled(before, after) != mark.ready:
+        events.append(_readiness(after, mark, now))
+    if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
+        events.append(_stalled(after, stall, now))
+    if after.is_waiting and not (before is not None and before.is_waiting and _is_run_of(before, after)):
+        events.append(_restarting(after, now))
+    if after.has_ended and not (before is not None and before.has_ended and _is_run_of(before, after)):
         events.append(_ended(after, now))
     return events
 
 
+def _is_run_of(before: Process | None, after: Process) -> bool:
+    """Whether the run of `after` was known before."""
+    return before is not None and before.started_at is not None and before.run == after.run
+
+
+def _settled(before: Process | None, after: Process) -> bool | None:
+    """What was known before of this run's being ready."""
+    mark = mark_of(before) if before is not None and _is_run_of(before, after) else None
+    return mark.ready if mark is not None else None
+
+
 def _started(process: Process) -> Event:
     meta = process.meta
-    fields = {"command": meta.command, "cwd": meta.cwd, "pid": process.pid, "pty": meta.pty, "lifetime": meta.lifetime}
-    return Event("process.started", process.started_at or meta.requested_at, {**_who(process), **fields})
+    fields = {"command": meta.command, "cwd": meta.cwd, "pid": process.pid, "pty": meta.pty}
+    more = {"lifetime": meta.lifetime, "run": process.run}
+    return Event("process.started", process.started_at or meta.requested_at, {**_who(process), **fields, **more})
+
+
+def _readiness(process: Process, mark: Readiness, now: float) -> Event:
+    if mark.ready:
+        return Event("process.ready", mark.at or now, {**_who(process), "run": process.run})
+    return Event("process.not_ready", now, {**_who(process), "run": process.run, "why": mark.trouble})
+
+
+def _stalled(process: Process, stall: Stall, now: float) -> Event:
+    fields = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
+    return Event("process.stalled", now, {**_who(process), "run": process.run, **fields})
+
+
+def _restarting(process: Process, now: float) -> Event:
+    assert isinstance(process.state, Waiting)
+    last = process.state.last
+    fields = {"reason": reason(last), "exit_code": exit_code(last), "signal": end_signal(last)}
+    more = {"run": process.run, "restart_at": process.restart_at}
+    return Event("process.restarting", last.ended_at or now, {**_who(process), **fields, **more})
 
 
 def _ended(process: Process, now: float) -> Event:
@@ -55,6 +93,8 @@ def _ended(process: Process, now: float) -> Event:
         "forced": stop.forced if stop is not None else None,
         "output_bytes": sum(stream.end for stream in process.streams.values()),
         "leftover_pids": [leftover.pid for leftover in process.leftovers],
+        "run": process.run,
+        "gave_up": process.gave_up,
     }
     return Event("process.ended", process.ended_at or now, {**_who(process), **fields})
 

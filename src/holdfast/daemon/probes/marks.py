@@ -23,11 +23,10 @@ async def settle(room: Room, process: Process, change: Change) -> Process | None
             return None
         now = change(now)
         try:
-            await room.store.save(now)
+            await room.store.save(now, room.supervisor.happened(now))
         except HoldfastError as failed:
-            # It can be found out again, so it is told all the same.
+            # It can be found out again, so it is told all the same, and the row follows when there is room.
             note("row-late", process=process.id, why=failed.message)
-            room.store.save_soon(now)
         room.registry.put(now)
         return now
 

@@ -1,4 +1,4 @@
-"""What whoever listens to events will hear of: today, the operator."""
+"""What the operator hears of. (Those who follow events hear of the change itself.)"""
 
 from __future__ import annotations
 
