@@ -28,9 +28,9 @@ VERB = Verb(
     about="""
         Nobody needs this in everyday use: the daemon starts by itself with the first call.
 
-        run is the daemon itself, in the foreground, for a service manager: see holdfast service. start starts it in the background, unless
-        it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached ones go on and are
-        found again when it is next started. status tells how it is, and does not start it.
+        run is the daemon itself, in the foreground, for a service manager: see holdfast service. start starts it in
+        the background, unless it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached
+        ones go on and are found again when it is next started. status tells how it is, and does not start it.
 
         With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; when no daemon runs,
         running is false.
