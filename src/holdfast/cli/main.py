@@ -36,6 +36,7 @@ VERBS = {
     "completion": "Print the script that completes holdfast's words in your shell",
     "service": "Run the daemon from login on, by systemd",
     "doctor": "Tell what this machine offers, and what works less well for want of it",
+    "bench": "Measure this installation, alone or beside others",
     "version": "Show the version",
 }
 

@@ -1,0 +1,53 @@
+"""`holdfast bench`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "bench",
+    synopsis=["bench [--peers] [--quick] [--dir DIR] [--json]"],
+    summary="measure this installation, alone or beside others",
+    about="""
+        Measures, in an instance of its own that is gone afterwards: the time from a start until it is known, from an
+        exit until it is known, and of a list; whether a command survives SIGKILL of everything that holds it and its
+        exit code is known then; and whether killing a command ends what it started in a session of its own.
+
+        With --peers the same is measured of hermes-agent 0.19.0, supervisord, tmux, task-spooler and pm2. Those that
+        are not there are installed: Python and npm packages into the cache directory, Debian packages when root. What
+        cannot be installed is named and left out. Behind each time stands how many times ours it is: those with a
+        client program beside our command line, the others beside our Python client.
+
+        With --json an object with rows (times in seconds) and missing.
+    """,
+    options=[
+        Option("--peers", help="Measure the others, too, and install them if need be."),
+        Option("--quick", help="Few rounds: see that it works; the figures mean little."),
+        Option("--dir", metavar="DIR", help="Where the others are installed. Default: ~/.cache/holdfast-bench."),
+        JSON,
+    ],
+    exits=[("0", "Measured, whatever the figures are.")],
+    examples=[
+        ("Is it well here?", "holdfast bench --quick"),
+        ("Side by side with the others", "holdfast bench --peers"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    given.only()
+    from holdfast.bench import run as bench
+
+    rows, missing = bench.run(given.peers, given.quick, given.dir)
+    if given.json:
+        console.out_json({"rows": [bench.as_json(row, rows) for row in rows], "missing": missing})
+    else:
+        console.out(console.table(bench.HEAD, bench.table(rows), lambda row, column: ""))
+    for name, why in missing.items():
+        console.say(f"without {name}: {why}")
+    return 0
