@@ -7,7 +7,7 @@ import os
 import time
 from typing import NamedTuple
 
-from holdfast_keeper import bundle, kernel
+from holdfast_keeper import bundle, kernel, limits
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.hold import Hold
 
@@ -38,7 +38,15 @@ def say(hold: Hold, status: Status | None) -> None:
     """Drain, then record the exit. Afterwards it may be told to others, and the zombie may go."""
     ends = {name: pump.drain() for name, pump in hold.pumps.items()}
     members = [member for member in hold.tree.members() if member != hold.tree.leader]
-    hold.record_exit(_exit_slot(status, ends, [[*member] for member in members]))
+    exit_ = _exit_slot(status, ends, [[*member] for member in members])
+    hold.record_exit({**exit_, **_usage(hold)})
+
+
+def _usage(hold: Hold) -> Slot:
+    """What it used up, as far as the kernel still knows, and whether its memory limit ended it."""
+    paths = hold.born.get("limits", {})
+    used: Slot = {"cpu": kernel.group_cpu(hold.born["group"]), "peak": limits.peak_bytes(paths)}
+    return {**used, "oom": True} if limits.oom_kills(paths) else used
 
 
 def reap(hold: Hold) -> None:

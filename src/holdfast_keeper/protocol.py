@@ -7,8 +7,8 @@ A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemo
 
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
-                  -> version, pid, anchor_pid, cgroup (path or null), live: [bundle report]
-    start         id, spec (see SPEC_FIELDS)                 -> bundle report
+                  -> version, pid, anchor_pid, cgroup (path or null), offers: [word], live: [bundle report]
+    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
     report        id                                         -> bundle report
     stop          id, by, reason, signal, grace              -> forced, survivors, report; answered when the tree is gone
     signal        id, signal                                 -> sent: number of processes that got it
@@ -18,6 +18,7 @@ Requests
     wait_output   id, stream, after                          -> end, closed; answered when end > after or the stream closed
     tree          id                                         -> pids of the living members
     forget        id                                         -> {}; the bundle of an ended process is removed
+    limits        -                                          -> memory, cpus, pids: {version, directory}, null where it cannot be limited
     usage         -                                          -> log_bytes, log_total, live
     leave         -                                          -> {}; "I stop on purpose": the daemon is not revived; with nothing
                                                                 left to hold the keeper and its anchor end, too
@@ -64,6 +65,11 @@ SPEC_FIELDS = (
     "log_cap",  # bytes kept per process
     "meta",  # dict, opaque
 )
+OPTIONAL_FIELDS = (
+    "limits",  # dict of memory (bytes), cpus, pids, each of them or none; a keeper that sets limits offers "limits"
+)
+#: What a keeper of this release can do that an older one would ignore.
+OFFERS = ("limits",)
 
 _LENGTH = struct.Struct("!I")
 

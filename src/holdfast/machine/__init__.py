@@ -1,0 +1,1 @@
+"""What the machine tells of running processes: read from /proc and the cgroup tree, never guessed."""

@@ -1,0 +1,105 @@
+"""Who listens on which TCP port.
+
+Everything here reads /proc and is meant for a thread. What may not be looked at, as the descriptors of another user's
+process, counts as not there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+_LISTENING = b"0A"
+_SOCKET = "socket:["
+
+
+def listening(pids: Collection[int]) -> dict[int, int]:
+    """Ports that one of these processes listens on, over IPv4 or IPv6, each with a process that does.
+
+    Each is looked up in its own network namespace.
+    """
+    tables: dict[str, dict[int, set[int]]] = {}
+    found: dict[int, int] = {}
+    for pid in pids:
+        inodes = _sockets(pid)
+        namespace = _namespace(pid) if inodes else None
+        if namespace is None:
+            continue
+        if namespace not in tables:
+            tables[namespace] = listening_sockets(pid)
+        for port, sockets in tables[namespace].items():
+            if not inodes.isdisjoint(sockets):
+                found.setdefault(port, pid)
+    return found
+
+
+def owner_of(port: int) -> int | None:
+    """A process that listens on the port in our own network namespace; None when nobody does, or who is hidden."""
+    return owner_of_sockets(listening_sockets("self").get(port, set()))
+
+
+def owner_of_sockets(inodes: set[int]) -> int | None:
+    """A process that has one of these sockets open; None when nobody does, or who is hidden. Looks at everybody."""
+    if not inodes:
+        return None
+    return next((pid for pid in _everyone() if not inodes.isdisjoint(_sockets(pid))), None)
+
+
+def sockets_of(pids: Collection[int]) -> set[int]:
+    """The inodes of all sockets that these processes have open."""
+    return set().union(*map(_sockets, pids))
+
+
+def listening_sockets(pid: int | str) -> dict[int, set[int]]:
+    """For each port, the inodes of the sockets that listen on it in this process's network namespace."""
+    found: dict[int, set[int]] = {}
+    for name in ("tcp", "tcp6"):
+        for port, inode in _listeners(_lines(f"/proc/{pid}/net/{name}")):
+            found.setdefault(port, set()).add(inode)
+    return found
+
+
+def _listeners(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """Port and inode of each listening socket in the lines of a table. A line that makes no sense is passed over."""
+    for line in lines:
+        fields = line.split(None, 10)
+        if len(fields) < 10 or fields[3] != _LISTENING:
+            continue
+        try:
+            yield int(fields[1].rpartition(b":")[2], 16), int(fields[9])
+        except ValueError:
+            continue
+
+
+def _lines(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.readlines()
+    except OSError:  # it ended, or there is no such protocol
+        return []
+
+
+def _sockets(pid: int) -> set[int]:
+    """The inodes of the sockets that a process has open."""
+    directory = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(directory)
+    except OSError:  # it ended, or is not ours to look at
+        return set()
+    targets = (_target(f"{directory}/{name}") for name in names)
+    return {int(target[len(_SOCKET) : -1]) for target in targets if target.startswith(_SOCKET)}
+
+
+def _namespace(pid: int) -> str | None:
+    return _target(f"/proc/{pid}/ns/net") or None
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _everyone() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
