@@ -73,7 +73,8 @@ class Ends:
         hold.close(keeper.quota)
         keeper.quota.archive(hold.directory)
         keeper.tell({"fact": "closed", "id": hold.id, "report": report})
-        if not all([groups.remove(group) for group in groups_of(hold.born)]):
+        left = [group for group in groups_of(hold.born) if not groups.remove(group)]
+        if left:
             keeper.sweep_groups_later()
         keeper.end_if_done()
 

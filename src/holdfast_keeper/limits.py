@@ -73,7 +73,8 @@ class Limits:
 
     def sweep(self, kept: set[str]) -> bool:
         """As Groups.sweep."""
-        return any([groups.sweep(kept) for groups in self._places()])
+        busy = [groups for groups in self._places() if groups.sweep(kept)]
+        return bool(busy)
 
     def close(self) -> None:
         for groups in self._places():
@@ -118,9 +119,10 @@ def group_of(paths: Paths, otherwise: str | None) -> str | None:
     return otherwise
 
 
-def give_up(paths: Paths) -> bool:
-    """Remove the groups; whether all are gone."""
-    return all([remove(path) for path in set(paths.values())])
+def give_up(paths: Paths) -> None:
+    """Remove groups that nobody is in."""
+    for path in set(paths.values()):
+        remove(path)
 
 
 def oom_kills(paths: Paths) -> int:

@@ -20,8 +20,13 @@ HOG = [sys.executable, "-c", "x = []\nwhile True: x.append(bytearray(1 << 20))"]
 @pytest.fixture
 def family(tmp_path: Path) -> Iterator[Family]:
     family = Family(tmp_path)
+    places = [seat["directory"] for seat in family.line.ask("limits").values()]
     yield family
     family.close()
+    for place in places:  # whoever would have done that was killed
+        for name in _names(place):
+            os.rmdir(f"{place}/{name}")
+        os.rmdir(place)
 
 
 def test_a_hog_dies_by_its_limit_and_is_told_so(family: Family) -> None:
@@ -102,18 +107,17 @@ def test_groups_of_a_start_that_came_to_nothing_are_swept(family: Family) -> Non
     kept = family.start("kept", "sleep 600", limits={"memory": 64 * MIB})
     (path,) = groups(kept)
     family.kill(family.keeper)
-    eventually(lambda: _siblings(path) == [os.path.basename(path)])
+    eventually(lambda: _names(os.path.dirname(path)) == [os.path.basename(path)])
 
 
 @pytest.mark.parametrize("memory", [4096, 1 << 16, 1 << 18])
 def test_too_little_memory_is_told(family: Family, memory: int) -> None:
+    refusal = None
     try:
         family.start("tiny", "true", limits={"memory": memory})
     except Refused as refused:
-        assert refused.code == "failed_start"
-        assert "too little" in str(refused)
-    else:
-        assert family.exit_of("tiny")["code"] == 0 or family.exit_of("tiny")["oom"]
+        refusal = (refused.code, "too little" in str(refused))
+    assert refusal == ("failed_start", True) if refusal else family.exit_of("tiny")["oom"]
 
 
 @pytest.mark.parametrize("limits", [{"memory": 0}, {"cpus": -1}, {"pids": "x"}, {"tea": 1}, {"memory": [1]}])
@@ -141,5 +145,5 @@ def groups(report: dict[str, object]) -> list[str]:
     return list(born["limits"].values())
 
 
-def _siblings(path: str) -> list[str]:
-    return [entry.name for entry in os.scandir(os.path.dirname(path)) if entry.is_dir()]
+def _names(place: str) -> list[str]:
+    return [entry.name for entry in os.scandir(place) if entry.is_dir()]
