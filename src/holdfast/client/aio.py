@@ -73,17 +73,39 @@ class AsyncClient:
         """Start a command and return when it runs: a str goes through the shell, a list does not.
 
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, memory (bytes or "2G"),
+        cpus, pids.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
 
-    async def ps(self, *, all: bool = False, session: str | None = None, task: str | None = None) -> list[Process]:
-        """The running processes; with `all`, the ended ones that are remembered, too."""
-        return await self._do(verbs.ps(all=all, session=session, task=task))
+    async def ps(
+        self, *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
+    ) -> list[Process]:
+        """The running processes; with `all`, the ended ones that are remembered, too.
+
+        Without `used` nobody measures what they use, and the answer comes a little sooner.
+        """
+        return await self._do(verbs.ps(all=all, session=session, task=task, used=used))
 
     async def inspect(self, process: Ref) -> Process:
+        """One process, and in `tree` everyone who belongs to it."""
         return await self._do(verbs.inspect(process))
+
+    async def top(
+        self,
+        *,
+        sort: str = "cpu",
+        limit: int = 0,
+        history: int = 60,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Message:
+        """What running processes use, the largest first by `sort` (cpu, memory, started), at most `limit` of them.
+
+        `processes` has a row for each, with as many samples of the past as `history` says, and the sums are of all.
+        """
+        return await self._do(verbs.top(sort=sort, limit=limit, history=history, session=session, task=task))
 
     async def logs(
         self,

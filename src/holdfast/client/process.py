@@ -55,6 +55,10 @@ class Process:
         split: bool
         cols: int | None
         rows: int | None
+        limits: dict[str, float] | None
+        peak_rss_bytes: int | None
+        #: Everyone who belongs to it, where `inspect` told: pid, ppid, name, cpu_seconds, rss_bytes.
+        tree: list[Message] | None
     else:
 
         def __getattr__(self, name):

@@ -48,11 +48,15 @@ if TYPE_CHECKING:
         deadline_action: Literal["kill", "notify"] | None
         if_running: Literal["reuse", "replace", "error", "allow"] | None
         shell: str | None
+        memory: int | str | None
+        cpus: float | None
+        pids: int | None
 
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    *("memory", "cpus", "pids"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -95,21 +99,32 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
         "cols": cols,
         "rows": rows,
         "log_cap": _size(options.get("log_cap")),
+        "memory": _size(options.get("memory")),
     }
     given = {key: value for key, value in arguments.items() if value is not None}
     value, _ = yield Ask("start", given, limit=_START)
     return Process(value["process"], (*notes, *value.get("notes", ())))
 
 
-def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
+def ps(
+    *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
+) -> Verb[list[Process]]:
     """The running processes, with `all` the ended ones, too."""
-    value, _ = yield Ask("list", {"all": all, "session": session, "task": task}, limit=QUICK)
+    value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "used": used}, limit=QUICK)
     return [Process(fields) for fields in value["processes"]]
 
 
 def inspect(process: Ref) -> Verb[Process]:
     value, _ = yield Ask("inspect", {"process": ref(process)}, limit=QUICK)
-    return Process(value["process"])
+    return Process({**value["process"], "tree": value.get("tree")})
+
+
+def top(
+    *, sort: str = "cpu", limit: int = 0, history: int = 60, session: str | None = None, task: str | None = None
+) -> Verb[Message]:
+    arguments = {"sort": sort, "limit": limit, "history": history, "session": session, "task": task}
+    value, _ = yield Ask("top", arguments, limit=QUICK)
+    return value
 
 
 def logs(

@@ -16,6 +16,7 @@ from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
+from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.view import ProcessObject, process_object
@@ -43,6 +44,7 @@ class Room:
     outputs: Outputs
     inputs: Inputs
     sizes: Sizes
+    sampler: Sampler
     login: LoginEnvironment
     chores: Chores
     readers: ThreadPoolExecutor
@@ -55,8 +57,10 @@ class Room:
         """The process object with the figures that are known."""
         return self._object(process, None)
 
-    async def show_fresh(self, processes: list[Process]) -> list[ProcessObject]:
-        """Process objects with figures measured now, for those whose figures may have changed."""
+    async def show_fresh(self, processes: list[Process], used: bool = False) -> list[ProcessObject]:
+        """Process objects with figures measured now, for those whose figures may have changed; `used`: all of them."""
+        if used:
+            await self.sampler.fresh(processes)
         changing = [process for process in processes if not process.output_closed]
         measured = await self.sizes.measure(changing)
         shown = []
@@ -77,7 +81,8 @@ class Room:
 
     def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
         now = time.time()
-        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures)
+        used = self.sampler.known(process.id) if process.is_running else None
+        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
 
 
 class Call:

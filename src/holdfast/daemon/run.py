@@ -26,6 +26,7 @@ from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
+from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.supervise import Supervisor
@@ -63,6 +64,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_KEEPER_BUDGET)
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
+        vital.append(room.chores.start(room.sampler.run(), "sampler"))
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
@@ -92,7 +94,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         registry.put(process)
     backend = LocalBackend(paths.place, environ, file_limit)
     keeper = KeeperLink(backend, _hello(settings))
-    supervisor = Supervisor(registry, opened.store, chores)
+    sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
+    supervisor = Supervisor(registry, opened.store, chores, sampler.forget)
     room = Room(
         paths=paths,
         settings=settings,
@@ -104,6 +107,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         outputs=Outputs(keeper, chores),
         inputs=Inputs(keeper),
         sizes=Sizes(paths.place),
+        sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
         chores=chores,
         readers=ThreadPoolExecutor(_READERS, "logs"),
@@ -158,6 +162,7 @@ async def _stop(room: Room, server: Server) -> None:
     # The store last: all of the others write to it.
     await room.store.close()
     room.sizes.close()
+    room.sampler.close()
     room.readers.shutdown(wait=False, cancel_futures=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -27,16 +28,25 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.process import Process, Stream
+from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 
 
 class Supervisor:
     """Moves processes from state to state. What concerns one process happens one after the other."""
 
-    def __init__(self, registry: Registry, store: Store, chores: Chores) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        chores: Chores,
+        last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+    ) -> None:
+        """`last_used` tells, once, what a process that has ended was last seen to use."""
         self._registry = registry
         self._store = store
         self._chores = chores
+        self._last_used = last_used
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
@@ -114,6 +124,7 @@ class Supervisor:
         self._store.save_soon(process)
 
     async def _end(self, process: Process) -> None:
+        process = self._with_last_used(process)
         try:
             await self._store.save(process)
         except HoldfastError as failed:
@@ -123,6 +134,13 @@ class Supervisor:
         self._registry.put(process)
         state = process.state
         note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
+
+    def _with_last_used(self, process: Process) -> Process:
+        used = self._last_used(process.id)
+        if used is None:
+            return process
+        cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
+        return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
     def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""

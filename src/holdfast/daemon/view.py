@@ -7,12 +7,18 @@ from typing import Any
 from holdfast.daemon.sizes import Measures, living
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
+from holdfast.model.usage import Track
 
 ProcessObject = dict[str, Any]
 
 
 def process_object(
-    process: Process, now: float, stale_after: float, reachable: bool = True, measures: Measures | None = None
+    process: Process,
+    now: float,
+    stale_after: float,
+    reachable: bool = True,
+    measures: Measures | None = None,
+    used: Track | None = None,
 ) -> ProcessObject:
     """The process object. Fields that belong to abilities of later releases are null or empty."""
     meta, state = process.meta, process.state
@@ -47,9 +53,9 @@ def process_object(
         "deadline_at": process.deadline_at,
         "leftover_pids": measures.leftover_pids if measures is not None else living(process.leftovers),
         "restarts": 0,
-        "ports": [],
-        "cpu_seconds": None,
-        "rss_bytes": None,
+        "ports": used.ports if used is not None else [] if process.has_ended else None,
+        "cpu_seconds": used.cpu_seconds if used is not None else process.cpu_seconds,
+        "rss_bytes": used.rss_bytes if used is not None else None,
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,
@@ -58,6 +64,8 @@ def process_object(
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
+        "limits": meta.limits or None,
+        "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
     }
 
 

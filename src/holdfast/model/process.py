@@ -35,6 +35,9 @@ class Meta:
     log_cap: int = 0
     deadline: float | None = None
     deadline_action: DeadlineAction = "kill"
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -44,6 +47,12 @@ class Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         return cls(**{**known, "argv": tuple(value.get("argv") or ())})
+
+    @property
+    def limits(self) -> dict[str, int | float]:
+        """What it may use at most; empty where nothing was said."""
+        said = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -81,6 +90,12 @@ class Process:
     rows: int | None = None
     trouble: str | None = None
     deadline_told: bool = False
+    cpu_seconds: float | None = None
+    """What was used up to the end; of one that runs it is measured when somebody asks."""
+    peak_rss: int | None = None
+    group: str | None = None
+    """The cgroup that all of it is in, and the one its memory is counted in: told by the keeper, and not kept."""
+    memory_group: str | None = None
 
     @property
     def id(self) -> ProcessId:

@@ -63,6 +63,8 @@ def from_row(row: Row) -> Process:
         cols=marks.get("cols", meta.cols),
         rows=marks.get("rows", meta.rows),
         deadline_told=marks.get("deadline_told", False),
+        cpu_seconds=marks.get("cpu_seconds"),
+        peak_rss=marks.get("peak_rss"),
     )
 
 
@@ -81,6 +83,8 @@ def _marks(process: Process) -> dict[str, Any]:
         "cols": process.cols,
         "rows": process.rows,
         "deadline_told": process.deadline_told,
+        "cpu_seconds": process.cpu_seconds,
+        "peak_rss": process.peak_rss,
     }
 
 

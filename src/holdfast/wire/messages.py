@@ -12,10 +12,13 @@ objects (PROCESS_FIELDS).
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, memory (bytes), cpus, pids
                                                               -> process, notes: [str]
-    list         all, session, task                           -> processes
-    inspect      process                                      -> process
+    list         all, session, task, used (false: without asking what they use)
+                                                              -> processes
+    inspect      process                                      -> process, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null
+    top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
+                                                              -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow
                                                               -> data…, then start, end, first (dropped before it), total, closed, process
@@ -36,6 +39,12 @@ objects (PROCESS_FIELDS).
 from __future__ import annotations
 
 VERSION = 1
+
+TOP_FIELDS = (
+    *("id", "name", "status", "session", "task", "pid", "started_at", "command", "limits"),
+    *("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports"),
+    "history",  # lists as long as each other, oldest first: ago (seconds), cpu_percent, rss_bytes
+)
 
 PROCESS_FIELDS = (
     "id",
@@ -77,4 +86,6 @@ PROCESS_FIELDS = (
     "split",
     "cols",
     "rows",
+    "limits",  # what it may use at most: memory (bytes), cpus, pids, those that were given; null without any
+    "peak_rss_bytes",  # the most memory that it was seen to use
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, parse_window
@@ -26,6 +26,13 @@ def parse_variable(text: str) -> tuple[str, str]:
     if not name or (not equals and name not in os.environ):
         raise BadValue(f"{text[:80]!r} is no variable", next="write it as NAME=VALUE")
     return name, value if equals else os.environ[name]
+
+
+def _processors(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadValue(f"{text[:80]!r} is no number of processors", next="write it as 2 or 0.5") from None
 
 
 VERB = Verb(
@@ -95,6 +102,15 @@ VERB = Verb(
             convert=parse_size,
             help="Keep the last SIZE bytes of output (10M, 2G). Default: 256M, or as configured.",
         ),
+        Option(
+            "--memory",
+            metavar="SIZE",
+            convert=parse_size,
+            help="A limit on its memory (500M, 2G), with all that it starts: past it, all of it ends, and the reason "
+            "is oom.",
+        ),
+        Option("--cpus", metavar="N", convert=_processors, help="A limit on the processors that it may use (2, 0.5)."),
+        Option("--pids", metavar="N", convert=count, help="A limit on how many processes and threads it may be."),
         Option("--shell", metavar="PATH", help="The shell for -c. Default: as configured, else bash, else sh."),
         Option(
             "--detach-key",
@@ -172,7 +188,8 @@ def _check(given: Given) -> None:
 
 def _options(given: Given) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
-    options = {name: getattr(given, name) for name in (*names, "deadline_action", "if_running", "shell")}
+    more = ("deadline_action", "if_running", "shell", "memory", "cpus", "pids")
+    options = {name: getattr(given, name) for name in (*names, *more)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size}  # type: ignore[typeddict-item]
 

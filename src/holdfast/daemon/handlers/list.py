@@ -15,4 +15,4 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
     ]
     chosen.sort(key=lambda process: process.meta.requested_at)
-    return {"processes": await room.show_fresh(chosen)}
+    return {"processes": await room.show_fresh(chosen, used=values.flag(ask, "used", True))}

@@ -13,7 +13,7 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
-from holdfast.errors import NotNow
+from holdfast.errors import NotNow, Unsupported
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -76,6 +76,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
 async def _start(room: Room, want: Wanted) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     meta = want.meta
+    _check_limits(room, meta)
     check_room(room.registry.living.keys(), room.settings.max_processes)
     _check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
@@ -96,6 +97,12 @@ async def _start(room: Room, want: Wanted) -> Process:
 
 def _note_start(process: Process) -> None:
     note("started", process=process.id, pid=process.pid, session=process.meta.session)
+
+
+def _check_limits(room: Room, meta: Meta) -> None:
+    """A keeper of an older release would start it without any."""
+    if meta.limits and room.keeper.is_reachable and "limits" not in room.keeper.about.get("offers", ()):
+        raise Unsupported("the keeper that runs is older and knows no limits", next="holdfast daemon stop, then again")
 
 
 def _check_name(room: Room, meta: Meta) -> None:
@@ -119,4 +126,5 @@ def _spec(want: Wanted) -> dict[str, Any]:
         "split": meta.split,
         "log_cap": meta.log_cap,
         "meta": meta.to_json(),
+        **({"limits": meta.limits} if meta.limits else {}),
     }
