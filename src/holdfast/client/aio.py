@@ -88,9 +88,9 @@ class AsyncClient:
         """
         return await self._do(verbs.ps(all=all, session=session, task=task, used=used))
 
-    async def inspect(self, process: Ref) -> Process:
-        """One process, and in `tree` everyone who belongs to it."""
-        return await self._do(verbs.inspect(process))
+    async def inspect(self, process: Ref, *, tree: bool = False) -> Process:
+        """One process; with `tree`, in its `tree` everyone who belongs to it (None when nobody can tell)."""
+        return await self._do(verbs.inspect(process, tree=tree))
 
     async def top(
         self,

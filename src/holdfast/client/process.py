@@ -57,7 +57,7 @@ class Process:
         rows: int | None
         limits: dict[str, float] | None
         peak_rss_bytes: int | None
-        #: Everyone who belongs to it, where `inspect` told: pid, ppid, name, cpu_seconds, rss_bytes.
+        #: Everyone who belongs to it, where `inspect` was asked to tell: pid, ppid, name, cpu_seconds, rss_bytes.
         tree: list[Message] | None
     else:
 

@@ -81,9 +81,9 @@ class Client:
         """
         return self._do(verbs.ps(all=all, session=session, task=task, used=used))
 
-    def inspect(self, process: Ref) -> Process:
-        """One process, and in `tree` everyone who belongs to it."""
-        return self._do(verbs.inspect(process))
+    def inspect(self, process: Ref, *, tree: bool = False) -> Process:
+        """One process; with `tree`, in its `tree` everyone who belongs to it (None when nobody can tell)."""
+        return self._do(verbs.inspect(process, tree=tree))
 
     def top(
         self,

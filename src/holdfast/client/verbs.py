@@ -114,9 +114,9 @@ def ps(
     return [Process(fields) for fields in value["processes"]]
 
 
-def inspect(process: Ref) -> Verb[Process]:
-    value, _ = yield Ask("inspect", {"process": ref(process)}, limit=QUICK)
-    return Process({**value["process"], "tree": value.get("tree")})
+def inspect(process: Ref, *, tree: bool = False) -> Verb[Process]:
+    value, _ = yield Ask("inspect", {"process": ref(process), "tree": tree}, limit=QUICK)
+    return Process({**value["process"], "tree": value.get("tree")} if tree else value["process"])
 
 
 def top(

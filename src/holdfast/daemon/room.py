@@ -57,10 +57,13 @@ class Room:
         """The process object with the figures that are known."""
         return self._object(process, None)
 
-    async def show_fresh(self, processes: list[Process], used: bool = False) -> list[ProcessObject]:
-        """Process objects with figures measured now, for those whose figures may have changed; `used`: all of them."""
-        if used:
-            await self.sampler.fresh(processes)
+    async def show_fresh(self, processes: list[Process], used: float | None = None) -> list[ProcessObject]:
+        """Process objects with figures measured now, for those whose figures may have changed.
+
+        `used`: also what they use, as of so many seconds ago at most.
+        """
+        if used is not None:
+            await self.sampler.fresh(processes, used)
         changing = [process for process in processes if not process.output_closed]
         measured = await self.sizes.measure(changing)
         shown = []

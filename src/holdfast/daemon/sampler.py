@@ -24,13 +24,11 @@ from holdfast.model.usage import Track
 FAST, LOOK_LASTS = 2.0, 10.0
 #: Between two rounds while nobody does.
 SLOW = 60.0
-#: What is younger than this is not measured again for a question.
-_FRESH = 1.0
 _BUDGET = 1.0
 #: Between two looks that tell what is used at present.
 _RATE_TIME = 0.25
-#: Reading the table of all connections takes milliseconds.
-_PORTS_PAUSE = 4.0
+#: Reading the table of all connections takes milliseconds; sooner where somebody asked.
+_PORTS_PAUSE, _PORTS_ASKED_PAUSE = 4.0, 0.5
 
 
 class _Target(NamedTuple):
@@ -76,13 +74,13 @@ class Sampler:
         """What was last measured of it."""
         return self._tracks.get(process_id)
 
-    async def fresh(self, wanted: Collection[Process], anew: bool = False) -> None:
-        """See to it that these are known as of now, as far as that can be had in time; `anew` however young it is."""
+    async def fresh(self, wanted: Collection[Process], max_age: float = 1.0) -> None:
+        """See to it that what is known of these is no older than that, as far as it can be had in time."""
         self.look()
         now = time.monotonic()
-        stale = [process for process in wanted if process.is_running and (anew or not self._is_fresh(process, now))]
+        stale = [process for process in wanted if process.is_running and not self._is_fresh(process, now, max_age)]
         if stale:
-            await self._within_budget(_targets(stale), ports=True)
+            await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 
     async def rate(self, wanted: Collection[Process]) -> None:
         """As fresh, and what share of a processor they use at present is known, too."""
@@ -91,7 +89,7 @@ class Sampler:
         await self.fresh(wanted)
         if is_old:
             await asyncio.sleep(_RATE_TIME)
-            await self.fresh(wanted, anew=True)
+            await self.fresh(wanted, max_age=0.0)
 
     def forget(self, process_id: ProcessId) -> Track | None:
         """It has ended; what was last known of it."""
@@ -100,9 +98,9 @@ class Sampler:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _is_fresh(self, process: Process, now: float) -> bool:
+    def _is_fresh(self, process: Process, now: float, max_age: float) -> bool:
         track = self._tracks.get(process.id)
-        return track is not None and track.is_fresh(now, _FRESH)
+        return track is not None and track.is_fresh(now, max_age)
 
     def _is_rated(self, process: Process, now: float) -> bool:
         track = self._tracks.get(process.id)
@@ -115,14 +113,16 @@ class Sampler:
                 await self._looked.wait()
         return self._looked.is_set()
 
-    async def _within_budget(self, targets: list[_Target], ports: bool) -> None:
+    async def _within_budget(self, targets: list[_Target], ports_pause: float) -> None:
         """Whoever asks does not wait for a machine that hangs; the thread goes on, and nothing piles up behind it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_BUDGET):
                 while self._under_way is not None and not self._under_way.done():
                     await asyncio.wait({self._under_way})
                 work = [(target, self._tracks.setdefault(target.id, Track())) for target in targets]
-                self._under_way = asyncio.get_running_loop().run_in_executor(self._pool, self._measure, work, ports)
+                self._under_way = asyncio.get_running_loop().run_in_executor(
+                    self._pool, self._measure, work, ports_pause
+                )
                 await asyncio.wait({self._under_way})
                 self._under_way.result()
 
@@ -133,7 +133,7 @@ class Sampler:
             del self._tracks[gone]
         if not targets or not (is_looking or await self._place_did_something()):
             return
-        await self._within_budget(targets, ports=False)
+        await self._within_budget(targets, _PORTS_PAUSE)
         now = time.monotonic()
         for process_id in living & self._tracks.keys():
             self._tracks[process_id].remember(now)
@@ -149,15 +149,16 @@ class Sampler:
 
     # In the thread.
 
-    def _measure(self, work: list[tuple[_Target, Track]], ports: bool) -> None:
+    def _measure(self, work: list[tuple[_Target, Track]], ports_pause: float) -> None:
         members = _members_without_group(target for target, _ in work)
         for target, track in work:
             pids = members.get(target.pid, [])
-            if track.take_cpu(cpu_seconds(pids, target.group), time.monotonic()):
+            did_something = track.take_cpu(cpu_seconds(pids, target.group), time.monotonic())
+            if did_something or target.group is None:  # without a group, little that is done does not show
                 pids = usage.pids_in(target.group) if target.group is not None else pids
                 self._take_memory(track, target, pids)
                 self._ports_due[target.id] = pids
-        if ports or time.monotonic() - self._ports_at >= _PORTS_PAUSE:
+        if time.monotonic() - self._ports_at >= ports_pause:
             self._take_ports()
 
     def _take_memory(self, track: Track, target: _Target, pids: list[int]) -> None:

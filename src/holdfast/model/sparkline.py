@@ -13,5 +13,6 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 def sparkline(values: Sequence[float], width: int, full: float) -> str:
     """The last `width` values as a line of blocks, the highest for `full` and more; something is more than nothing."""
     top = len(_BLOCKS) - 1
-    steps = [min(top, max(1 if value > 0 else 0, round(top * value / full))) if full > 0 else 0 for value in values]
+    shares = [min(1.0, value / full) if full > 0 else 0.0 for value in values]
+    steps = [max(1 if share > 0 else 0, round(top * share)) for share in shares]
     return "".join(_BLOCKS[step] for step in steps[-width:]).rjust(width)

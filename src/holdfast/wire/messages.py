@@ -16,7 +16,7 @@ objects (PROCESS_FIELDS).
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use)
                                                               -> processes
-    inspect      process                                      -> process, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null
+    inspect      process, tree (true: with everyone in it)    -> process, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null
     top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
                                                               -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,

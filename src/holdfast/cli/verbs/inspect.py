@@ -36,7 +36,7 @@ VERB = Verb(
 def run(given: Given) -> int:
     (process_id,) = given.only("ID")
     with connect() as client:
-        process = client.inspect(process_id)
+        process = client.inspect(process_id, tree=True)
     if given.json:
         console.out_json(process.to_json())
         return 0

@@ -12,12 +12,14 @@ from holdfast.machine.processes import look_at
 from holdfast.model.process import Process
 
 _BUDGET = 1.0
+#: How old what it uses may be, in seconds.
+_USED = 0.1
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    (shown,) = await room.show_fresh([process], used=True)
-    return {"process": shown, "tree": await _tree(room, process)}
+    (shown,) = await room.show_fresh([process], used=_USED)
+    return {"process": shown, "tree": await _tree(room, process) if values.flag(ask, "tree") else None}
 
 
 async def _tree(room: Room, process: Process) -> list[Message] | None:
