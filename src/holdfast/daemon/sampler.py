@@ -11,14 +11,17 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from holdfast.machine import processes, usage
 from holdfast.machine.cpu import cpu_seconds
+from holdfast.machine.gauges import Gauges
 from holdfast.machine.listeners import listening
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
+
+T = TypeVar("T")
 
 #: Between two rounds while somebody looks, and for how long a look counts.
 FAST, LOOK_LASTS = 2.0, 10.0
@@ -50,6 +53,7 @@ class Sampler:
         self._tracks: dict[ProcessId, Track] = {}
         self._looked_at = -LOOK_LASTS
         self._looked = asyncio.Event()
+        self._gauges = Gauges()
         self._place_cpu: float | None = None
         self._ports_due: dict[ProcessId, list[int]] = {}
         self._ports_at = -_PORTS_PAUSE
@@ -78,7 +82,7 @@ class Sampler:
         """See to it that what is known of these is no older than that, as far as it can be had in time."""
         self.look()
         now = time.monotonic()
-        stale = [process for process in wanted if process.is_running and not self._is_fresh(process, now, max_age)]
+        stale = [process for process in wanted if process.is_running and not self._is_fresh(process.id, now, max_age)]
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 
@@ -86,7 +90,7 @@ class Sampler:
         """As fresh, and what share of a processor they use at present is known, too."""
         now = time.monotonic()
         is_old = not all(self._is_rated(process, now) for process in wanted)
-        await self.fresh(wanted)
+        await self.fresh(wanted, max_age=FAST)
         if is_old:
             await asyncio.sleep(_RATE_TIME)
             await self.fresh(wanted, max_age=0.0)
@@ -98,8 +102,8 @@ class Sampler:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _is_fresh(self, process: Process, now: float, max_age: float) -> bool:
-        track = self._tracks.get(process.id)
+    def _is_fresh(self, process_id: ProcessId, now: float, max_age: float) -> bool:
+        track = self._tracks.get(process_id)
         return track is not None and track.is_fresh(now, max_age)
 
     def _is_rated(self, process: Process, now: float) -> bool:
@@ -120,9 +124,7 @@ class Sampler:
                 while self._under_way is not None and not self._under_way.done():
                     await asyncio.wait({self._under_way})
                 work = [(target, self._tracks.setdefault(target.id, Track())) for target in targets]
-                self._under_way = asyncio.get_running_loop().run_in_executor(
-                    self._pool, self._measure, work, ports_pause
-                )
+                self._under_way = self._in_thread(self._measure, work, ports_pause)
                 await asyncio.wait({self._under_way})
                 self._under_way.result()
 
@@ -131,12 +133,18 @@ class Sampler:
         living = {target.id for target in targets}
         for gone in self._tracks.keys() - living:
             del self._tracks[gone]
-        if not targets or not (is_looking or await self._place_did_something()):
-            return
-        await self._within_budget(targets, _PORTS_PAUSE)
+        if is_looking or await self._place_did_something():
+            await self._measure_all(targets)
+        # Files are kept open only while somebody looks.
+        await self._in_thread(self._gauges.keep, [target.group for target in targets] if is_looking else ())
+
+    async def _measure_all(self, targets: list[_Target]) -> None:
         now = time.monotonic()
-        for process_id in living & self._tracks.keys():
-            self._tracks[process_id].remember(now)
+        stale = [target for target in targets if not self._is_fresh(target.id, now, FAST / 2)]
+        await self._within_budget(stale, _PORTS_PAUSE)
+        for target in targets:
+            if (track := self._tracks.get(target.id)) is not None:
+                track.remember(now)
 
     async def _place_did_something(self) -> bool:
         """Whether any process may have used anything since the last slow round."""
@@ -144,8 +152,11 @@ class Sampler:
         if group is None:
             return True
         before = self._place_cpu
-        self._place_cpu = await asyncio.get_running_loop().run_in_executor(self._pool, cpu_seconds, (), group)
+        self._place_cpu = await self._in_thread(self._gauges.cpu_seconds, group)
         return self._place_cpu is None or self._place_cpu != before
+
+    def _in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
     # In the thread.
 
@@ -153,7 +164,8 @@ class Sampler:
         members = _members_without_group(target for target, _ in work)
         for target, track in work:
             pids = members.get(target.pid, [])
-            did_something = track.take_cpu(cpu_seconds(pids, target.group), time.monotonic())
+            used = cpu_seconds(pids, None) if target.group is None else self._gauges.cpu_seconds(target.group)
+            did_something = track.take_cpu(used, time.monotonic())
             if did_something or target.group is None:  # without a group, little that is done does not show
                 pids = usage.pids_in(target.group) if target.group is not None else pids
                 self._take_memory(track, target, pids)
