@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,12 @@ def test_hostile_questions_to_top(hf: Client) -> None:
         with pytest.raises(HoldfastError):
             hf.top(**wrong)
     assert hf.top()["processes"] == []
+
+
+def test_many_may_look_at_once(hf: Client) -> None:
+    for _ in range(5):
+        hf.run(["sleep", "600"])
+    with ThreadPoolExecutor(8) as looking:
+        seen = list(looking.map(lambda _: hf.top(history=0), range(40)))
+    assert {len(answer["processes"]) for answer in seen} == {5}
+    assert all(row["rss_bytes"] for answer in seen for row in answer["processes"])

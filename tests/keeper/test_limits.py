@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast_keeper import limits
 from tests.keeper.driver import Family, Refused
 from tests.support import eventually
 
@@ -147,3 +148,28 @@ def groups(report: dict[str, object]) -> list[str]:
 
 def _names(place: str) -> list[str]:
     return [entry.name for entry in os.scandir(place) if entry.is_dir()]
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "value", "written"),
+    [
+        (1, "memory", 4096, ["memory.limit_in_bytes=4096", "memory.memsw.limit_in_bytes=4096", "memory.swappiness=0"]),
+        (2, "memory", 4096, ["memory.max=4096", "memory.swap.max=0", "memory.oom.group=1"]),
+        (1, "cpus", 1.5, ["cpu.cfs_period_us=100000", "cpu.cfs_quota_us=150000"]),
+        (2, "cpus", 0.5, ["cpu.max=50000 100000"]),
+        (2, "cpus", 0.001, ["cpu.max=1000 100000"]),
+        (1, "pids", 7, ["pids.max=7"]),
+        (2, "pids", 7, ["pids.max=7"]),
+    ],
+)
+def test_what_is_written_for_a_limit(version: int, limit: str, value: float, written: list[str]) -> None:
+    assert [f"{setting.file}={setting.value}" for setting in limits.settings(version, limit, value)] == written
+
+
+def test_the_counts_of_both_versions_are_understood(tmp_path: Path) -> None:
+    for name, file in (("two", "memory.events"), ("one", "memory.oom_control")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("low 0\nunder_oom 0\noom 5\noom_kill 3\noom_group_kill 1\n")
+        assert limits.oom_kills({"memory": str(tmp_path / name)}) == 3
+    assert limits.oom_kills({"pids": str(tmp_path)}) == 0
+    assert limits.oom_kills({"memory": "/nowhere"}) == 0

@@ -124,9 +124,9 @@ class Sampler:
                 while self._under_way is not None and not self._under_way.done():
                     await asyncio.wait({self._under_way})
                 work = [(target, self._tracks.setdefault(target.id, Track())) for target in targets]
-                self._under_way = self._in_thread(self._measure, work, ports_pause)
-                await asyncio.wait({self._under_way})
-                self._under_way.result()
+                job = self._under_way = self._in_thread(self._measure, work, ports_pause)
+                await asyncio.wait({job})
+                job.result()
 
     async def _round(self, is_looking: bool) -> None:
         targets = _targets(self._running())

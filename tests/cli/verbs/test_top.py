@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 from holdfast.wire.messages import TOP_FIELDS
 from tests.cli.calling import Terminal, as_json, out, refusal, start, until_output
@@ -17,16 +18,22 @@ LISTEN = (
 )
 
 
+def settled() -> Any:
+    """What top tells once the one that only listens has done what it had to do first."""
+    seen = as_json("top", "--once", "--json")
+    return seen if min(row["cpu_percent"] for row in seen["processes"]) < 5 else None
+
+
 def test_one_document_with_true_figures() -> None:
     spinning = start("--name", "spinning", "--", *SPIN)
     listening = start("--name", "listening", "--", sys.executable, "-c", LISTEN)
     until_output(listening)
-    seen = as_json("top", "--once", "--json")
+    seen = eventually(settled)
     assert seen["total"] == 2
     first, second = seen["processes"]
     assert list(first) == list(TOP_FIELDS)
     assert [first["id"], second["id"]] == [spinning, listening]
-    assert first["cpu_percent"] > 20 and second["cpu_percent"] < 20
+    assert first["cpu_percent"] > 10 > second["cpu_percent"]
     assert 100 << 20 < second["rss_bytes"] <= second["peak_rss_bytes"] < 160 << 20
     assert second["ports"] == [int(out("logs", listening))]
     assert first["ports"] == []
