@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bench.figure import Figure
 from bench.measures import bus, chaos, exit, first_byte, flood, held, listing, screen, start
+from bench.measures import chaos, exit, first_byte, flood, held, listing, sampling, start
 from bench.run import Run
 
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
@@ -17,5 +18,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "list": listing.measure,
     "bus": bus.measure,
     "screen": screen.measure,
+    "sampling": sampling.measure,
     "chaos": chaos.measure,
 }

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, depot, groups, kernel, log
+from holdfast_keeper import bundle, controllers, depot, kernel, log
 from holdfast_keeper.keeper import Keeper
 from holdfast_keeper.place import Place
 
@@ -25,7 +25,7 @@ _FETCH_PAUSE = 0.03
 
 def live(place: Place) -> None:
     """Be the anchor, or become it, until there is nothing left to hold."""
-    groups.leave_held()
+    controllers.leave_held()
     kernel.become_subreaper()
     _ignore_signals()
     store = depot.Store()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast_keeper import farewell, groups, points
 from holdfast_keeper.adopt import OFFER_TIME
-from holdfast_keeper.hold import Hold
+from holdfast_keeper.hold import Hold, groups_of
 from holdfast_keeper.loop import READ
 from holdfast_keeper.pump import is_no_room
 
@@ -65,6 +65,7 @@ class Ends:
             return
         del keeper.holds[hold.id]
         keeper.flow.end(hold)
+        keeper.oom.end(hold)
         hold.directory = keeper.place.done(hold.id)
         points.reach("bundle-done")
         keeper.withdraw(hold.id)
@@ -72,7 +73,8 @@ class Ends:
         hold.close(keeper.quota)
         keeper.quota.archive(hold.directory)
         keeper.tell({"fact": "closed", "id": hold.id, "report": report})
-        if hold.born["group"] is not None and not groups.remove(hold.born["group"]):
+        left = [group for group in groups_of(hold.born) if not groups.remove(group)]
+        if left:
             keeper.sweep_groups_later()
         keeper.end_if_done()
 

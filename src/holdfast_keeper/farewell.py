@@ -7,12 +7,14 @@ import os
 import time
 from typing import NamedTuple
 
-from holdfast_keeper import bundle, kernel
+from holdfast_keeper import bundle, kernel, limits
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.hold import Hold
 
 #: Enough for anyone to read; a slot has room for no more.
 _MOST_LEFTOVERS = 24
+#: No spare is larger. The kernel's mark of the most memory outlives the exec, so less than this says nothing.
+_SPARE_BYTES = 24 << 20
 
 
 class Status(NamedTuple):
@@ -38,7 +40,22 @@ def say(hold: Hold, status: Status | None) -> None:
     """Drain, then record the exit. Afterwards it may be told to others, and the zombie may go."""
     ends = {name: pump.drain() for name, pump in hold.pumps.items()}
     members = [member for member in hold.tree.members() if member != hold.tree.leader]
-    hold.record_exit(_exit_slot(status, ends, [[*member] for member in members]))
+    exit_ = _exit_slot(status, ends, [[*member] for member in members])
+    hold.record_exit({**exit_, **_usage(hold)})
+
+
+def _usage(hold: Hold) -> Slot:
+    """What it used up, as far as the kernel still knows, and whether its memory limit ended it."""
+    paths = hold.born.get("limits", {})
+    used: Slot = {"cpu": kernel.group_cpu(hold.born["group"]), "peak": limits.peak_bytes(paths) or _peak(hold)}
+    return {**used, "oom": True} if limits.oom_kills(paths) else used
+
+
+def _peak(hold: Hold) -> int | None:
+    """The largest process of the command, if it was larger than the spare that it was born as."""
+    pidfd = hold.fds.get("pidfd")
+    peak = kernel.peak_of_dead(pidfd) if pidfd is not None else None
+    return peak if peak is not None and peak > _SPARE_BYTES else None
 
 
 def reap(hold: Hold) -> None:

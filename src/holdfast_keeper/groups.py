@@ -15,20 +15,36 @@ class Groups:
         self.root = root
         self._count = 0
 
+        #: What our directories in any hierarchy are called; None where we are to make none.
+        self.name = None if root is None else os.path.basename(root)
+
     @classmethod
     def of_place(cls, place: str) -> Groups:
         if os.environ.get("HOLDFAST_NO_CGROUP"):
             return cls(None)
-        outside = _outside_of_held()
-        if outside is None:
-            return cls(None)
-        root = f"{outside}/{_PREFIX}{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
-        return cls(root if _is_usable(root) else None)
+        name = f"{_PREFIX}{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
+        own = _own_group()
+        root = f"{outside_of_held(own)}/{name}" if own is not None else None
+        groups = cls(root if root is not None and _is_usable(root) else None)
+        groups.name = name
+        return groups
+
+    @staticmethod
+    def mount_and_own() -> tuple[str | None, str | None]:
+        """Where the v2 tree is mounted, and our own group in it."""
+        return _mount_point(), _own_group()
 
     def make(self) -> str | None:
         """A new, empty group; None where there can be none."""
         if self.root is None:
             return None
+        try:
+            return self.make_or_raise()
+        except OSError:
+            return None
+
+    def make_or_raise(self) -> str:
+        """As make, where the directory itself may have been removed meanwhile. Raises OSError."""
         while True:
             self._count += 1
             group = f"{self.root}/{os.getpid()}-{self._count}-{os.urandom(4).hex()}"
@@ -36,8 +52,6 @@ class Groups:
                 os.mkdir(group)
             except FileExistsError:
                 continue
-            except OSError:
-                return None
             return group
 
     def sweep(self, kept: set[str]) -> bool:
@@ -74,14 +88,10 @@ def join(group: str) -> None:
         file.write("0")
 
 
-def leave_held() -> None:
-    """Whoever started us may itself be held: get out of its group, or we would end with it."""
-    own, outside = _own_group(), _outside_of_held()
-    if own is not None and outside is not None and own != outside:
-        try:
-            join(outside)
-        except OSError:
-            return
+def outside_of_held(group: str) -> str:
+    """The group itself, or the one around our directories if it is within them."""
+    at = group.find(f"/{_PREFIX}")
+    return group if at < 0 else group[:at]
 
 
 def _own_group() -> str | None:
@@ -93,14 +103,6 @@ def _own_group() -> str | None:
             if line.startswith("0::"):
                 return (mount + line.strip()[3:]).rstrip("/")
     return None
-
-
-def _outside_of_held() -> str | None:
-    own = _own_group()
-    if own is None:
-        return None
-    at = own.find(f"/{_PREFIX}")
-    return own if at < 0 else own[:at]
 
 
 def _mount_point() -> str | None:

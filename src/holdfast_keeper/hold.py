@@ -148,6 +148,12 @@ def _stream_names(born: Slot) -> tuple[str, ...]:
     return ("out", "err") if born["split"] else ("out",)
 
 
+def groups_of(born: Slot) -> set[str]:
+    """The cgroups that a command is in."""
+    groups = {born["group"], *born.get("limits", {}).values()}
+    return {group for group in groups if group is not None}
+
+
 def tree_of(process_id: str, born: Slot) -> Tree:
     return Tree(process_id, Member(born["pid"], born["start"]), born["group"], born["boot"])
 

@@ -21,8 +21,10 @@ from holdfast_keeper.ends import Ends
 from holdfast_keeper.eviction import Eviction
 from holdfast_keeper.flow import Flow
 from holdfast_keeper.groups import Groups
-from holdfast_keeper.hold import Hold, finished_report
+from holdfast_keeper.hold import Hold, finished_report, groups_of
+from holdfast_keeper.limits import Limits
 from holdfast_keeper.loop import READ, Loop, Timer
+from holdfast_keeper.oom import OomWatch
 from holdfast_keeper.place import Place
 from holdfast_keeper.quota import Quota
 from holdfast_keeper.revival import Revival
@@ -43,6 +45,7 @@ class Keeper:
         self.place = place
         self.loop = Loop()
         self.groups = Groups.of_place(place.directory)
+        self.limits = Limits(self.groups)
         self.settings = place.read_settings()
         self.quota = Quota(self.settings.get("log_total"))
         self.holds: dict[str, Hold] = {}
@@ -51,6 +54,7 @@ class Keeper:
         self.stopper = Stopper(self)
         self.flow = Flow(self)
         self.ends = Ends(self)
+        self.oom = OomWatch(self)
         self.revival = Revival(self)
         self.eviction = Eviction(self)
         self._inherited = store
@@ -68,12 +72,14 @@ class Keeper:
         self.ends.listen_for_children()
         self.sweep_groups()
         self.loop.when_idle(self._index_archives)
+        self.loop.when_idle(self._recall_limits)
         self.starter.refill_soon()
         self.loop.after(_ARRIVAL_TIME, self.end_if_done)
         self.loop.run()
         if self._is_orphan:
             return self._hand_over()
         self.starter.dismiss()
+        self.limits.close()
         self.groups.close()
         os._exit(0)
 
@@ -81,6 +87,7 @@ class Keeper:
         """From now on it is ours."""
         self.holds[hold.id] = hold
         self.ends.expect(hold)
+        self.oom.begin(hold)
         self.flow.begin(hold)
         self.ends.complete(hold)
 
@@ -128,8 +135,8 @@ class Keeper:
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
-        kept = {hold.born["group"] for hold in self.holds.values()} | self.starter.groups()
-        if self.groups.sweep(kept):
+        kept = self.starter.groups().union(*(groups_of(hold.born) for hold in self.holds.values()))
+        if any([self.groups.sweep(kept), self.limits.sweep(kept)]):
             self.sweep_groups_later()
 
     def sweep_groups_later(self) -> None:
@@ -243,6 +250,11 @@ class Keeper:
         signal.set_wakeup_fd(-1)
         self.loop.close()
         return store
+
+    def _recall_limits(self) -> None:
+        """What a predecessor was about to start may have left groups."""
+        if self.limits.recall():
+            self.sweep_groups()
 
     def _index_archives(self) -> None:
         """Logs of the dead count, too; but not before everything alive has been taken care of."""

@@ -6,6 +6,7 @@ start only renames it and fills in what is special.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -14,6 +15,7 @@ from typing import Any
 from holdfast_keeper import bundle, hold, kernel
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.journal import Journal
+from holdfast_keeper.limits import Limits, Paths, group_of
 from holdfast_keeper.spare import Spare
 
 Spec = dict[str, Any]
@@ -82,6 +84,8 @@ class Launch:
         #: Ends that only the command keeps; held until it has them.
         self._for_command: list[int] = []
         self._nest = nest
+        #: The groups that limit it, by controller.
+        self.limits: Paths = {}
         #: The command's end of its terminal, where it has one.
         self.terminal: int | None = None
         #: What else the record of its birth says.
@@ -100,6 +104,14 @@ class Launch:
             self._open_pipes()
         self._write_spec()
 
+    def limit(self, limits: Limits) -> None:
+        """Make the groups that it will join. Raises OSError when the kernel does not take such a limit."""
+        if self.spec["limits"]:
+            self.limits = limits.make(self.spec["limits"])
+
+    def write_spec(self) -> None:
+        self._nest.write_spec({**self.spec, "join": sorted(set(self.limits.values()))})
+
     def write_born(self, spare: Spare) -> None:
         """Record who the command will be. It counts only once the spare has claimed it."""
         spec = self.spec
@@ -108,15 +120,20 @@ class Launch:
             "start": spare.start,
             "boot": kernel.boot_id(),
             "at": time.time(),
-            "group": spare.group,
+            "group": group_of(self.limits, spare.group),
             "pty": spec["pty"],
             "split": spec["split"],
             "stdin": spec["stdin"] or spec["pty"],
             "cap": spec["log_cap"],
             **self._also_born,
         }
+        if self.limits:
+            self.born["limits"] = self.limits
         self.fds["pidfd"] = spare.pidfd
-        self._nest.write_born(self.born)
+        try:
+            self._nest.write_born(self.born)
+        except ValueError:
+            raise OSError(errno.ENAMETOOLONG, "the names of its cgroups are too long to be recorded") from None
         self._nest.close()
 
     def started(self) -> None:

@@ -12,6 +12,8 @@ Requests
     rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
                                                                 must be the next; the same run again answers the same. After
                                                                 a late stop it is refused (`stopped`), unless despite_stop
+                  -> version, pid, anchor_pid, cgroup (path or null), offers: [word], live: [bundle report]
+    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
     report        id                                         -> bundle report
     stop          id, by, reason, signal, grace, quiet, late -> forced, survivors, report; answered when the tree is gone.
                                                                 quiet: seconds before the first signal; late: recorded also
@@ -23,6 +25,7 @@ Requests
     wait_output   id, stream, after                          -> end, closed; answered when end > after or the stream closed
     tree          id                                         -> pids of the living members
     forget        id                                         -> {}; the bundle of an ended process is removed
+    limits        -                                          -> memory, cpus, pids: {version, directory}, null where it cannot be limited
     usage         -                                          -> log_bytes, log_total, live
     leave         -                                          -> {}; "I stop on purpose": the daemon is not revived; with nothing
                                                                 left to hold the keeper and its anchor end, too
@@ -73,6 +76,11 @@ SPEC_FIELDS = (
     "log_cap",  # bytes kept per process
     "meta",  # dict, opaque
 )
+OPTIONAL_FIELDS = (
+    "limits",  # dict of memory (bytes), cpus, pids, each of them or none; a keeper that sets limits offers "limits"
+)
+#: What a keeper of this release can do that an older one would ignore.
+OFFERS = ("limits",)
 
 _LENGTH = struct.Struct("!I")
 

@@ -13,6 +13,7 @@ from holdfast_keeper.control import Connection
 from holdfast_keeper.flow import OutputWaiter
 from holdfast_keeper.hold import Hold, tree_of
 from holdfast_keeper.reruns import NotYet, Refusal
+from holdfast_keeper.limits import Cannot
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -65,13 +66,28 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
+        "offers": list(protocol.OFFERS),
         "live": [hold.report() for hold in keeper.holds.values()],
     }
 
 
 def _start(keeper: Keeper, connection: Connection, message: Message) -> None:
-    spec = {name: message["spec"][name] for name in protocol.SPEC_FIELDS}
+    asked = message["spec"]
+    spec = {name: asked[name] for name in protocol.SPEC_FIELDS}
+    spec["limits"] = _limits(keeper, asked.get("limits") or {})
     keeper.starter.start((connection, message["rid"]), message["id"], spec)
+
+
+def _limits(keeper: Keeper, asked: Message) -> Message:
+    kinds = {"memory": int, "cpus": float, "pids": int}
+    limits = {name: kinds[name](value) for name, value in asked.items() if value is not None}
+    if any(value <= 0 for value in limits.values()):
+        raise Refusal("bad_value", "a limit is more than nothing")
+    try:
+        keeper.limits.check(limits)
+    except Cannot as cannot:
+        raise Refusal("unsupported", str(cannot)) from None
+    return limits
 
 
 def _report(keeper: Keeper, connection: Connection, message: Message) -> Message:
@@ -190,6 +206,10 @@ def _usage(keeper: Keeper, connection: Connection, message: Message) -> Message:
     }
 
 
+def _told_limits(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    return keeper.limits.told()
+
+
 def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
     connection.has_left = True
     keeper.settings = {**keeper.settings, "left": True}
@@ -225,6 +245,7 @@ OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] =
     "wait_output": _wait_output,
     "tree": _tree,
     "forget": _forget,
+    "limits": _told_limits,
     "usage": _usage,
     "leave": _leave,
 }

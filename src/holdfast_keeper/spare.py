@@ -117,6 +117,10 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
         stage = "exec"
         os.umask(spec["umask"])
         program = _find_program(spec["argv"][0], spec["env"])
+        stage = "limits"
+        for group in spec["join"]:
+            groups.join(group)
+        stage = "exec"
         points.reach("spare-ready")
         os.rename(f"{directory}/{bundle.pending(os.getpid())}", f"{directory}/{bundle.STATE}")
         claimed = True

@@ -11,6 +11,7 @@ from holdfast_keeper.control import Connection
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.hold import Hold, new_report
 from holdfast_keeper.launch import Launch, Nest
+from holdfast_keeper.limits import oom_kills
 from holdfast_keeper.loop import READ
 from holdfast_keeper.nursery import Nursery
 from holdfast_keeper.pump import is_no_room
@@ -77,8 +78,10 @@ class Starter:
 
     def groups(self) -> set[str]:
         """The cgroups that are taken though no command is held in them yet."""
-        spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in self._under_way.values()]
-        return {spare.group for spare in spares if spare.group is not None} | self._nursery.groups()
+        attempts = self._under_way.values()
+        spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in attempts]
+        limits = {path for attempt in attempts for path in attempt.launch.limits.values()}
+        return {spare.group for spare in spares if spare.group is not None} | limits | self._nursery.groups()
 
     def under_way(self) -> dict[str, tuple[Descriptors, int]]:
         """Descriptors and pid of commands that are not held yet: whoever holds must have these as well."""
@@ -178,6 +181,8 @@ class Starter:
         launch = self._launch(wish, pair.nest)
         try:
             launch.prepare()
+            launch.limit(self._keeper.limits)
+            launch.write_spec()
             points.reach("start-prepared")
             launch.write_born(spare)
             self._keeper.deposit(wish.id, launch.fds, spare.pid)
@@ -215,11 +220,16 @@ class Starter:
         if failure is None and os.path.exists(f"{launch.directory}/{bundle.STATE}"):
             self._started(attempt)
             return
+        was_too_small = oom_kills(launch.limits) > 0
         self._withdraw(launch)
-        if failure is None and attempt.wish.tries > 1:  # the spare was killed before it became anything
+        if (
+            failure is None and attempt.wish.tries > 1 and not was_too_small
+        ):  # the spare was killed before it became anything
             self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
             return
         stage, errno, message = failure or ("setup", None, "it was killed before it could start")
+        if failure is None and was_too_small:
+            stage, message = "limits", "that memory is too little to start anything"
         _refuse(attempt.wish, _describe(stage, errno, message, launch.spec))
         self._keeper.end_if_done()
 
@@ -235,6 +245,9 @@ class Starter:
         if not is_new:
             _answer(attempt.wish, hold.report())
         self._keeper.hold(hold)
+        self._keeper.hold(Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True))
+        if launch.born["group"] != attempt.spare.group:
+            self._keeper.sweep_groups_later()  # it left the group that it was born in
 
     def _withdraw(self, launch: Launch) -> None:
         """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""
@@ -271,6 +284,8 @@ def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any])
         return "not_executable", f"{program}: cannot be executed ({message})"
     if stage == "exec" and errno == errors.E2BIG:
         return "failed_start", f"{program}: command and environment are too long for this system"
+    if stage == "limits":
+        return "failed_start", f"{program}: cannot run under its limits: {message}"
     if stage == "terminal" or (stage == "setup" and spec["pty"]):
         return "no_pty", f"no terminal could be had: {message}"
     return "failed_start", f"{program}: {message}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -78,3 +79,13 @@ def test_a_stopped_command_is_not_taken_for_an_ended_one(family: Family) -> None
     eventually(lambda: Path(f"/proc/{report['born']['pid']}/stat").read_text().split()[2] in "Tt")
     assert family.line.ask("report", id="proc_1")["exit"] is None
     assert family.stop("proc_1")["report"]["exit"]["signal"] == signal.SIGTERM
+
+
+def test_what_it_used_is_recorded_with_the_exit(family: Family) -> None:
+    family.start("large", [sys.executable, "-c", "x = bytearray(100 << 20)"])
+    family.start("small", ["true"])
+    large, small = family.exit_of("large"), family.exit_of("small")
+    assert 100 << 20 < large["peak"] < 200 << 20
+    assert 0.01 < large["cpu"] < 10
+    assert small["peak"] is None  # less than what it was born with cannot be told
+    assert small["cpu"] < large["cpu"]

@@ -18,6 +18,7 @@ VERBS = {
     "run": "Start a command, in the foreground or with -d in the background",
     "ps": "List processes",
     "inspect": "Show all that is known about a process",
+    "top": "Show what processes use, live",
     "logs": "Show the output of a process",
     "wait": "Wait until processes end, or write something",
     "kill": "End processes with all that they started, or send a signal",

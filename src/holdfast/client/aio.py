@@ -83,16 +83,39 @@ class AsyncClient:
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall.
+        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, memory (bytes or "2G"),
+        cpus, pids.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
 
-    async def ps(self, *, all: bool = False, session: str | None = None, task: str | None = None) -> list[Process]:
-        """The running processes; with `all`, the ended ones that are remembered, too."""
-        return await self._do(verbs.ps(all=all, session=session, task=task))
+    async def ps(
+        self, *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
+    ) -> list[Process]:
+        """The running processes; with `all`, the ended ones that are remembered, too.
 
-    async def inspect(self, process: Ref) -> Process:
-        return await self._do(verbs.inspect(process))
+        Without `used` nobody measures what they use, and the answer comes a little sooner.
+        """
+        return await self._do(verbs.ps(all=all, session=session, task=task, used=used))
+
+    async def inspect(self, process: Ref, *, tree: bool = False) -> Process:
+        """One process; with `tree`, in its `tree` everyone who belongs to it (None when nobody can tell)."""
+        return await self._do(verbs.inspect(process, tree=tree))
+
+    async def top(
+        self,
+        *,
+        sort: str = "cpu",
+        limit: int = 0,
+        history: int = 60,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Message:
+        """What running processes use, the largest first by `sort` (cpu, memory, started), at most `limit` of them.
+
+        `processes` has a row for each, with as many samples of the past as `history` says, and the sums are of all.
+        """
+        return await self._do(verbs.top(sort=sort, limit=limit, history=history, session=session, task=task))
 
     async def look(self, process: Ref, seen: str | None = None) -> Process | None:
         """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""

@@ -64,6 +64,10 @@ class Process:
         restart: str | None
         restart_at: float | None
         gave_up: bool | None
+        limits: dict[str, float] | None
+        peak_rss_bytes: int | None
+        #: Everyone who belongs to it, where `inspect` was asked to tell: pid, ppid, name, cpu_seconds, rss_bytes.
+        tree: list[Message] | None
     else:
 
         def __getattr__(self, name):

@@ -82,6 +82,15 @@ _RUN_OPTIONS = (
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
+        memory: int | str | None
+        cpus: float | None
+        pids: int | None
+
+
+_RUN_OPTIONS = (
+    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
+    *("memory", "cpus", "pids"),
 )
 _SEARCH_OPTIONS = ("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after")
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
@@ -125,6 +134,7 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
         "cols": cols,
         "rows": rows,
         "log_cap": _size(options.get("log_cap")),
+        "memory": _size(options.get("memory")),
     }
     given = {key: value for key, value in arguments.items() if value is not None}
     value, _ = yield Ask("start", given, limit=_START)
@@ -137,8 +147,11 @@ def publish(topic: str, payload: Message | None) -> Verb[int]:
 
 
 def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
+def ps(
+    *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
+) -> Verb[list[Process]]:
     """The running processes, with `all` the ended ones, too."""
-    value, _ = yield Ask("list", {"all": all, "session": session, "task": task}, limit=QUICK)
+    value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "used": used}, limit=QUICK)
     return [Process(fields) for fields in value["processes"]]
 
 
@@ -156,6 +169,17 @@ def look(process: Ref, seen: str | None) -> Verb[Process | None]:
     found = Process(value["process"])
     found.seen = value.get("seen")
     return found
+def inspect(process: Ref, *, tree: bool = False) -> Verb[Process]:
+    value, _ = yield Ask("inspect", {"process": ref(process), "tree": tree}, limit=QUICK)
+    return Process({**value["process"], "tree": value.get("tree")} if tree else value["process"])
+
+
+def top(
+    *, sort: str = "cpu", limit: int = 0, history: int = 60, session: str | None = None, task: str | None = None
+) -> Verb[Message]:
+    arguments = {"sort": sort, "limit": limit, "history": history, "session": session, "task": task}
+    value, _ = yield Ask("top", arguments, limit=QUICK)
+    return value
 
 
 def logs(

@@ -43,7 +43,7 @@ def facts(report: Report) -> Iterator[Fact]:
         if stop["forced"]:
             yield ForceUsed()
     if end is not None:
-        yield ChildEnded(_status(end), end["at"])
+        yield ChildEnded(_status(end), end["at"], bool(end.get("oom")))
 
 
 def told(process: Process, report: Report) -> Process:
@@ -72,6 +72,10 @@ def told(process: Process, report: Report) -> Process:
         leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),
         stdin_open=not end and stdin is not None and stdin["open"],
         trouble=report.get("trouble"),
+        cpu_seconds=end.get("cpu", process.cpu_seconds),
+        peak_rss=end.get("peak") or process.peak_rss,
+        group=report["born"].get("group"),
+        memory_group=report["born"].get("limits", {}).get("memory"),
     )
 
 

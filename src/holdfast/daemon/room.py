@@ -17,6 +17,7 @@ from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -49,6 +50,7 @@ class Room:
     stop_commands: StopCommands
     sizes: Sizes
     screens: Screens
+    sampler: Sampler
     login: LoginEnvironment
     chores: Chores
     readers: ThreadPoolExecutor
@@ -61,8 +63,13 @@ class Room:
         """The process object with the figures that are known."""
         return self._object(process, None)
 
-    async def show_fresh(self, processes: list[Process]) -> list[ProcessObject]:
-        """Process objects with figures measured now, for those whose figures may have changed."""
+    async def show_fresh(self, processes: list[Process], used: float | None = None) -> list[ProcessObject]:
+        """Process objects with figures measured now, for those whose figures may have changed.
+
+        `used`: also what they use, as of so many seconds ago at most.
+        """
+        if used is not None:
+            await self.sampler.fresh(processes, used)
         changing = [process for process in processes if not process.output_closed]
         measured = await self.sizes.measure(changing)
         shown = []
@@ -83,7 +90,8 @@ class Room:
 
     def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
         now = time.time()
-        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures)
+        used = self.sampler.known(process.id) if process.is_running else None
+        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
 
 
 class Call:

@@ -30,6 +30,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
@@ -74,6 +75,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
+        vital.append(room.chores.start(room.sampler.run(), "sampler"))
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
@@ -109,6 +111,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
     outputs, inputs = Outputs(keeper, chores), Inputs(keeper)
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
+    sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
+    supervisor = Supervisor(registry, opened.store, chores, sampler.forget)
     room = Room(
         paths=paths,
         settings=settings,
@@ -123,6 +127,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         inputs=inputs,
         sizes=Sizes(paths.place),
         screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
+        sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
         chores=chores,
         readers=readers,
@@ -183,6 +188,7 @@ async def _stop(room: Room, server: Server) -> None:
     await room.store.close()
     room.sizes.close()
     room.screens.close()
+    room.sampler.close()
     room.readers.shutdown(wait=False, cancel_futures=True)
 
 

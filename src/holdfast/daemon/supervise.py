@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -30,16 +31,25 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.process import Process, Stream
+from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 
 
 class Supervisor:
     """Moves processes from state to state. What concerns one process happens one after the other."""
 
-    def __init__(self, registry: Registry, store: Store, chores: Chores) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        chores: Chores,
+        last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+    ) -> None:
+        """`last_used` tells, once, what a process that has ended was last seen to use."""
         self._registry = registry
         self._store = store
         self._chores = chores
+        self._last_used = last_used
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
@@ -136,6 +146,8 @@ class Supervisor:
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
+    async def _end(self, process: Process) -> None:
+        process = self._with_last_used(process)
         try:
             await self._store.save(process, self.happened(process))
         except HoldfastError as failed:
@@ -150,6 +162,13 @@ class Supervisor:
     def happened(self, process: Process) -> list[Event]:
         """What it means to followers that the process is as it is now."""
         return happenings.of_change(self._registry.get(process.id), process, time.time())
+
+    def _with_last_used(self, process: Process) -> Process:
+        used = self._last_used(process.id)
+        if used is None:
+            return process
+        cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
+        return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
     def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""

@@ -83,6 +83,18 @@ def integer(ask: Ask, key: str, least: int, most: int = _LARGEST_NUMBER) -> int 
     return value
 
 
+def number(ask: Ask, key: str, least: float, most: float) -> float | None:
+    """A finite number within these bounds; None when it is not given."""
+    value = ask.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise BadValue(f"{key} must be a number, not {_kind(value)}")
+    if not least <= value <= most:  # also refuses nan
+        raise BadValue(f"{key} must be between {least:g} and {most:g}, not {_shortened(value)}")
+    return float(value)
+
+
 def seconds(ask: Ask, key: str, zero: bool = True) -> float | None:
     """A finite number of seconds, more than none unless `zero`; None when it is not given."""
     value = ask.get(key)

@@ -8,12 +8,18 @@ from holdfast.daemon.sizes import Measures, living
 from holdfast.model import readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
+from holdfast.model.usage import Track
 
 ProcessObject = dict[str, Any]
 
 
 def process_object(
-    process: Process, now: float, stale_after: float, reachable: bool = True, measures: Measures | None = None
+    process: Process,
+    now: float,
+    stale_after: float,
+    reachable: bool = True,
+    measures: Measures | None = None,
+    used: Track | None = None,
 ) -> ProcessObject:
     """The process object. Fields that belong to abilities of later releases are null or empty."""
     meta, state = process.meta, process.state
@@ -53,6 +59,10 @@ def process_object(
         "cpu_seconds": None,
         "rss_bytes": None,
         "labels": dict(meta.labels),
+        "restarts": 0,
+        "ports": used.ports if used is not None else [] if process.has_ended else None,
+        "cpu_seconds": used.cpu_seconds if used is not None else process.cpu_seconds,
+        "rss_bytes": used.rss_bytes if used is not None else None,
         "killed_by": stop.by if stop is not None else None,
         "forced": stop.forced if stop is not None else None,
         "exit_offset": process.exit_offset,
@@ -68,6 +78,8 @@ def process_object(
         "restart": meta.restart,
         "restart_at": process.restart_at,
         "gave_up": process.gave_up,
+        "limits": meta.limits or None,
+        "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
     }
 
 

@@ -25,6 +25,12 @@ _SMALLEST_LOG = 64 << 10
 _LARGEST_LOG = 1 << 50
 _COLS, _ROWS = 120, 30
 _UMASK = 0o022
+#: Nothing starts with less.
+_LEAST_MEMORY = 1 << 20
+_MOST_MEMORY = 1 << 50
+#: A millisecond in a hundred is the least that the kernel shares out.
+_LEAST_CPUS, _MOST_CPUS = 0.01, 100_000.0
+_MOST_PIDS = 1 << 22
 
 _LIFETIMES: tuple[Lifetime, ...] = ("detached", "session", "daemon")
 _ACTIONS: tuple[DeadlineAction, ...] = ("kill", "notify")
@@ -76,6 +82,9 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
         **_restarts(ask),
         **wanted_signs.read(ask),
+        memory=values.integer(ask, "memory", _LEAST_MEMORY, _MOST_MEMORY),
+        cpus=values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
+        pids=values.integer(ask, "pids", 1, _MOST_PIDS),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

@@ -22,6 +22,7 @@ _REASONS: dict[EndReason, str] = {
     "signaled": "a signal ended it and holdfast was not asked to; `signal` is the kernel's",
     "killed": "holdfast was asked to end it, by `killed_by`; `exit_code` or `signal` are still the kernel's",
     "deadline": "it ran for as long as it was allowed to and was ended; likewise",
+    "oom": "it, or some of what it started, was ended for want of memory; `exit_code` or `signal` are the kernel's",
     "lost": "nobody can know how it ended; `exit_code` and `signal` are null",
     "failed_start": "it could not be started; such a process is told to the caller and not kept",
 }

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias, assert_never
 #: A stop for a `restart` is no end: the command is run again, unless somebody asks for its end meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
 EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "lost", "failed_start"]
+StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop"]
+EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start"]
 
 
 # How it ended, by the kernel's word.
@@ -95,6 +97,8 @@ class Ended:
     started_at: float | None = None
     ended_at: float | None = None
     stop: Stop | None = None
+    oom: bool = False
+    """Whether the kernel ended some of it for want of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,8 @@ class ChildEnded:
 
     status: Status
     at: float
+    oom: bool = False
+    """Whether the kernel ended some of it for want of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +216,8 @@ def advance(state: State, fact: Fact) -> State:
             return _forced(state)
         case LaunchFailed(at=at):
             return _ended(state, NeverRan(), at)
-        case ChildEnded(status=status, at=at):
-            return _ended(state, status, at)
+        case ChildEnded(status=status, at=at, oom=oom):
+            return _ended(state, status, at, oom)
         case WitnessesGone(at=at):
             return _ended(state, Lost(), at)
         case _:
@@ -242,10 +248,10 @@ def _forced(state: State) -> State:
     return state
 
 
-def _ended(state: State, outcome: Outcome, at: float) -> State:
+def _ended(state: State, outcome: Outcome, at: float, oom: bool = False) -> State:
     ended_at = None if isinstance(outcome, (Unseen, Lost)) else at
     if isinstance(state, (Running, Stopping)):
-        return Ended(outcome, at, state.pid, state.at, ended_at, stop_of(state))
+        return Ended(outcome, at, state.pid, state.at, ended_at, stop_of(state), oom)
     return Ended(outcome, at, ended_at=ended_at)
 
 
@@ -263,6 +269,8 @@ def reason(state: State) -> EndReason | None:
             return "lost"
         case _ if state.stop is not None:
             return "deadline" if state.stop.reason == "deadline" else "killed"
+        case _ if state.oom:
+            return "oom"
         case Exited():
             return "exited"
         case Signaled():

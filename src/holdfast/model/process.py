@@ -53,6 +53,9 @@ class Meta:
     ready_uptime: float | None = None
     ready_timeout: float | None = None
     stall: float | None = None
+    memory: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -63,6 +66,12 @@ class Meta:
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
         return cls(**{**known, **lists})
+
+    @property
+    def limits(self) -> dict[str, int | float]:
+        """What it may use at most; empty where nothing was said."""
+        said = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -108,6 +117,12 @@ class Process:
     """Whether the limit of them was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
+    cpu_seconds: float | None = None
+    """What was used up to the end; of one that runs it is measured when somebody asks."""
+    peak_rss: int | None = None
+    group: str | None = None
+    """The cgroup that all of it is in, and the one its memory is counted in: told by the keeper, and not kept."""
+    memory_group: str | None = None
 
     @property
     def id(self) -> ProcessId:

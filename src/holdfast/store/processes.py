@@ -71,6 +71,8 @@ def from_row(row: Row) -> Process:
         gave_up=marks.get("gave_up", False),
         readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
         stall=Stall(**marks["stall"]) if marks.get("stall") else None,
+        cpu_seconds=marks.get("cpu_seconds"),
+        peak_rss=marks.get("peak_rss"),
     )
 
 
@@ -94,6 +96,8 @@ def _marks(process: Process) -> dict[str, Any]:
         "gave_up": process.gave_up,
         "readiness": _fields(process.readiness) if process.readiness is not None else None,
         "stall": _fields(process.stall) if process.stall is not None else None,
+        "cpu_seconds": process.cpu_seconds,
+        "peak_rss": process.peak_rss,
     }
 
 

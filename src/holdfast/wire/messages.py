@@ -18,6 +18,13 @@ objects (PROCESS_FIELDS).
                                                               -> process, notes: [str]
     list         all, session, task                           -> processes
     inspect      process, seen (from an earlier answer)       -> process, seen; or unchanged: true
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, memory (bytes), cpus, pids
+                                                              -> process, notes: [str]
+    list         all, session, task, used (false: without asking what they use)
+                                                              -> processes
+    inspect      process, tree (true: with everyone in it)    -> process, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null
+    top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
+                                                              -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`)
                                                               -> data…, then start, end, first (dropped before it), total, closed, process;
@@ -52,6 +59,12 @@ objects (PROCESS_FIELDS).
 from __future__ import annotations
 
 VERSION = 1
+
+TOP_FIELDS = (
+    *("id", "name", "status", "session", "task", "pid", "started_at", "command", "limits"),
+    *("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports"),
+    "history",  # lists as long as each other, oldest first: ago (seconds), cpu_percent, rss_bytes
+)
 
 PROCESS_FIELDS = (
     "id",
@@ -101,4 +114,6 @@ PROCESS_FIELDS = (
     "restart",  # its policy: never, on-failure, always
     "restart_at",  # between two runs: when the next is due; null otherwise
     "gave_up",  # ended, because it would have had to be run again too often in a row
+    "limits",  # what it may use at most: memory (bytes), cpus, pids, those that were given; null without any
+    "peak_rss_bytes",  # the most memory that it was seen to use
 )

@@ -9,6 +9,7 @@ from holdfast.client.sync import connect
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
+    from holdfast.wire.frames import Message
 
 VERB = Verb(
     "inspect",
@@ -17,6 +18,9 @@ VERB = Verb(
     about="""
         Shows the process object of one process, running or ended: what was started and where, how it stands or
         how it ended, how much it wrote and how much of that is no longer kept.
+
+        Of one that runs also what it uses, the ports that it listens on and, below, everyone in its tree (with --json
+        in tree: pid, ppid, name, cpu_seconds, rss_bytes).
 
         Times are unix seconds, sizes are bytes. What is not known is not shown; with --json it is null.
 
@@ -42,19 +46,32 @@ def run(given: Given) -> int:
     if process is None:
         console.out_json({"unchanged": True}) if given.json else console.say("unchanged")
         return 0
+        process = client.inspect(process_id, tree=True)
     if given.json:
         console.out_json({**process.to_json(), "seen": process.seen})
         return 0
-    known = {key: value for key, value in process.to_json().items() if value not in (None, [], {})}
+    known = {key: value for key, value in process.to_json().items() if key != "tree" and value not in (None, [], {})}
     width = max(map(len, known))
     for key, value in known.items():
         console.out(f"{key:{width}}  {console.visible(_shown(value))}")
+    if process.tree:
+        console.out("")
+        console.out(console.table(("PID", "PPID", "CPU", "RSS", "NAME"), [_member(member) for member in process.tree]))
     return 0
+
+
+def _member(member: Message) -> tuple[str, ...]:
+    from holdfast.model.units import size_text
+
+    cpu = f"{member['cpu_seconds']:.2f}s"
+    return (str(member["pid"]), str(member["ppid"]), cpu, size_text(member["rss_bytes"]), member["name"])
 
 
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={entry}" for key, entry in value.items())
     if isinstance(value, list):
         return " ".join(word if isinstance(word, str) and word and " " not in word else repr(word) for word in value)
     return str(value)

@@ -46,7 +46,7 @@ _HEAD = ("ID", "NAME", "STATUS", "AGE", "SESSION", "OUTPUT", "COMMAND")
 def run(given: Given) -> int:
     given.only()
     with connect() as client:
-        processes = client.ps(all=given.all, session=given.session, task=given.task)
+        processes = client.ps(all=given.all, session=given.session, task=given.task, used=given.json)
     if given.json:
         console.out_json([process.to_json() for process in processes])
     else:

@@ -36,6 +36,11 @@ def parse_variable(text: str) -> tuple[str, str]:
 def parse_codes(text: str) -> list[int]:
     """`0,3`."""
     return [count(word.strip()) for word in text.split(",")]
+def _processors(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadValue(f"{text[:80]!r} is no number of processors", next="write it as 2 or 0.5") from None
 
 
 VERB = Verb(
@@ -153,6 +158,15 @@ VERB = Verb(
             convert=parse_size,
             help="Keep the last SIZE bytes of output (10M, 2G). Default: 256M, or as configured.",
         ),
+        Option(
+            "--memory",
+            metavar="SIZE",
+            convert=parse_size,
+            help="A limit on its memory (500M, 2G), with all that it starts: past it, all of it ends, and the reason "
+            "is oom.",
+        ),
+        Option("--cpus", metavar="N", convert=_processors, help="A limit on the processors that it may use (2, 0.5)."),
+        Option("--pids", metavar="N", convert=count, help="A limit on how many processes and threads it may be."),
         Option("--shell", metavar="PATH", help="The shell for -c. Default: as configured, else bash, else sh."),
         Option(
             "--detach-key",
@@ -252,6 +266,8 @@ def _options(given: Given, attaches: bool) -> RunOptions:
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
     more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
     options = {name: getattr(given, name) for name in (*names, *again, *more)}
+    more = ("deadline_action", "if_running", "shell", "memory", "cpus", "pids")
+    options = {name: getattr(given, name) for name in (*names, *more)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 

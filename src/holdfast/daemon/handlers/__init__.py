@@ -20,6 +20,7 @@ from holdfast.daemon.handlers import (
     start,
     status,
     stop,
+    top,
     wait,
 )
 from holdfast.daemon.room import Handler
@@ -44,6 +45,7 @@ HANDLERS: dict[str, Handler] = {
     "status": status.handle,
     "doctor": doctor.handle,
     "stop": stop.handle,
+    "top": top.handle,
 }
 
 #: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back

@@ -28,7 +28,7 @@ class _Finding(NamedTuple):
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    findings = {"keeper": await _keeper(room)}
+    findings = {"keeper": await _keeper(room), **await _limits(room)}
     findings |= await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
     return {
         "checks": [
@@ -47,6 +47,22 @@ async def _keeper(room: Room) -> _Finding:
     except (Refused, Unreachable, TimeoutError):
         return _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")
     return _Finding(True, detail)
+
+
+async def _limits(room: Room) -> dict[str, _Finding]:
+    """What can be limited, and by which means."""
+    try:
+        async with asyncio.timeout(_KEEPER_BUDGET):
+            seats = await room.keeper.request("limits")
+    except (Refused, Unreachable, TimeoutError):
+        seats = {}
+    return {f"limit of {name}": _limit(name, seats.get(name)) for name in ("memory", "cpus", "pids")}
+
+
+def _limit(name: str, seat: Message | None) -> _Finding:
+    if seat is None:
+        return _Finding(False, "no cgroup with this controller is ours to use", f"run refuses --{name}")
+    return _Finding(True, f"cgroup v{seat['version']} in {seat['directory']}")
 
 
 def _cgroup(room: Room) -> _Finding:

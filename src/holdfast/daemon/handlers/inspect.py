@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from holdfast.daemon import values, version
+import asyncio
+
+from holdfast.daemon import values
+from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import Unreachable
+from holdfast.machine.processes import look_at
+from holdfast.model.process import Process
+
+_BUDGET = 1.0
+#: How old what it uses may be, in seconds.
+_USED = 0.1
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -13,3 +24,19 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if values.text(ask, "seen", 100) == token:
         return {"unchanged": True}
     return {"process": shown, "seen": token}
+    (shown,) = await room.show_fresh([process], used=_USED)
+    return {"process": shown, "tree": await _tree(room, process) if values.flag(ask, "tree") else None}
+
+
+async def _tree(room: Room, process: Process) -> list[Message] | None:
+    """Everyone who belongs to it; None when the keeper does not answer at once."""
+    if not process.is_running:
+        return []
+    try:
+        async with asyncio.timeout(_BUDGET):
+            answer = await room.keeper.request("tree", id=process.id)
+            seen = await asyncio.to_thread(look_at, answer["pids"])
+    except (Refused, Unreachable, TimeoutError):
+        return None
+    shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")
+    return [{key: getattr(member, key) for key in shown} for member in seen]

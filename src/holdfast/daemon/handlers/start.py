@@ -14,7 +14,7 @@ from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
-from holdfast.errors import NotNow
+from holdfast.errors import NotNow, Unsupported
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -77,6 +77,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
 async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     meta = want.meta
+    _check_limits(room, meta)
     check_room(room.registry.living.keys(), room.settings.max_processes)
     check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
@@ -102,6 +103,19 @@ def _note_start(process: Process) -> None:
     note("started", process=process.id, pid=process.pid, session=process.meta.session)
 
 
+def _check_limits(room: Room, meta: Meta) -> None:
+    """A keeper of an older release would start it without any."""
+    if meta.limits and room.keeper.is_reachable and "limits" not in room.keeper.about.get("offers", ()):
+        raise Unsupported("the keeper that runs is older and knows no limits", next="holdfast daemon stop, then again")
+
+
+def _check_name(room: Room, meta: Meta) -> None:
+    if meta.name is not None:
+        for other in room.registry.living.values():
+            if other.meta.name == meta.name:
+                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
+
+
 def _spec(want: Wanted) -> dict[str, Any]:
     meta = want.meta
     return {
@@ -116,4 +130,5 @@ def _spec(want: Wanted) -> dict[str, Any]:
         "split": meta.split,
         "log_cap": meta.log_cap,
         "meta": meta.to_json(),
+        **({"limits": meta.limits} if meta.limits else {}),
     }

@@ -1,0 +1,143 @@
+"""`holdfast top`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+from holdfast.model.sparkline import sparkline
+from holdfast.model.units import age_text, parse_seconds, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.cli.options import Given
+    from holdfast.client.sync import Client
+    from holdfast.wire.frames import Message
+
+_SORTS = ("cpu", "memory", "started")
+_INTERVAL, _SHORTEST = 2.0, 0.1
+_SPARK = 12
+#: Lines that are no process: the sums, an empty one, the head of the table.
+_HEAD_LINES = 3
+
+
+def _interval(text: str) -> float:
+    seconds = parse_seconds(text)
+    if not _SHORTEST <= seconds <= 86400:
+        raise BadValue(f"{text[:80]!r} is no pace to look at", next="write seconds, 0.1 or more")
+    return seconds
+
+
+VERB = Verb(
+    "top",
+    synopsis=["top [--sort cpu|memory|started] [--interval S] [--session S] [--task T] [--once] [--json]"],
+    summary="show what processes use, live",
+    about="""
+        Shows what each running process uses with all that it started: share of a processor, memory now and at most,
+        ports that it listens on, and its use of processors in the last while as a line of blocks. On a terminal it is
+        drawn anew every two seconds until q or ^C; c, m and s sort by cpu, memory and start.
+
+        With --once, or when the output is no terminal, it is shown once. With --json an object with processes, total,
+        cpu_percent and rss_bytes (of all), with --once one, otherwise a line for each look.
+    """,
+    options=[
+        Option("--sort", choices=_SORTS, help="What comes first. Default: cpu."),
+        Option("--interval", metavar="S", convert=_interval, help="Seconds from one look to the next. Default: 2."),
+        Option("--session", metavar="S", help="Only those of session S."),
+        Option("--task", metavar="T", help="Only those of task T."),
+        Option("--once", help="Show it once and return."),
+        JSON,
+    ],
+    exits=[("0", "Shown.")],
+    examples=[
+        ("Watch what eats memory", "holdfast top --sort memory"),
+        ("What listens where, for a program", "holdfast top --once --json | jq '.processes[] | {name, ports}'"),
+    ],
+)
+
+_HEAD = ("ID", "NAME", "STATUS", "CPU%", "RSS", "PEAK", "PORTS", "UP", "CPU HISTORY", "COMMAND")
+
+
+class _Look:
+    """What is asked for, again and again."""
+
+    def __init__(self, client: Client, given: Given) -> None:
+        self._client = client
+        self._given = given
+        self.sort: str = given.sort or "cpu"
+        self.interval: float = given.interval or _INTERVAL
+
+    def ask(self, limit: int = 0, history: int = 60) -> Message:
+        given = self._given
+        return self._client.top(sort=self.sort, limit=limit, history=history, session=given.session, task=given.task)
+
+
+def run(given: Given) -> int:
+    given.only()
+    with connect() as client:
+        look = _Look(client, given)
+        if given.json:
+            return _stream(look, given.once)
+        if given.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+            console.out(page(look.ask(history=_SPARK), time.time()))
+            return 0
+        return _live(look)
+
+
+def _stream(look: _Look, once: bool) -> int:
+    while True:
+        console.out_json(look.ask())
+        sys.stdout.flush()
+        if once:
+            return 0
+        time.sleep(look.interval)
+
+
+def page(seen: Message, now: float) -> str:
+    """The sums, and a row for each process."""
+    count = f"{seen['total']} process{'' if seen['total'] == 1 else 'es'}"
+    sums = f"{count}, {seen['cpu_percent']:.1f} % of a processor, {size_text(seen['rss_bytes'])} of memory"
+    return f"{sums}\n\n{console.table(_HEAD, [_row(row, now) for row in seen['processes']])}"
+
+
+def _row(row: Message, now: float) -> tuple[str, ...]:
+    return (
+        row["id"],
+        row["name"] or "-",
+        row["status"],
+        _known(row["cpu_percent"], "{:.1f}".format),
+        _known(row["rss_bytes"], size_text),
+        _known(row["peak_rss_bytes"], size_text),
+        " ".join(map(str, row["ports"] or ())) or "-",
+        _known(row["started_at"], lambda at: age_text(now - at)),
+        sparkline(row["history"]["cpu_percent"], _SPARK, 100.0),
+        row["command"],
+    )
+
+
+def _known(value: float | None, text: Callable[..., str]) -> str:
+    return "-" if value is None else text(value)
+
+
+def _live(look: _Look) -> int:
+    from holdfast.cli.live import Live
+
+    def frame() -> str:
+        rows = max(1, os.get_terminal_size(1).lines - _HEAD_LINES)
+        return page(look.ask(limit=rows, history=_SPARK), time.time())
+
+    sorts = {name[0]: name for name in _SORTS}
+    with Live() as live:
+        while True:
+            live.draw(frame())
+            key = live.key(look.interval)
+            if key in ("q", "\x03", "\x04"):
+                return 0
+            look.sort = sorts.get(key, look.sort)

@@ -1,0 +1,76 @@
+"""top: what the running processes use, the largest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Literal
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.model.process import Process
+from holdfast.model.usage import HISTORY, Track
+
+_SORTS: tuple[Literal["cpu", "memory", "started"], ...] = ("cpu", "memory", "started")
+_MOST_ROWS = 1 << 20
+
+_KEYS: dict[str, Callable[[Process, Track], float]] = {
+    "cpu": lambda process, track: -(track.cpu_percent or 0.0),
+    "memory": lambda process, track: -(track.rss_bytes or 0),
+    "started": lambda process, track: 0.0,
+}
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    session, task = values.session(ask), values.session(ask, "task")
+    key = _KEYS[values.choice(ask, "sort", _SORTS, "cpu")]
+    limit = values.integer(ask, "limit", 0, _MOST_ROWS)
+    history = values.integer(ask, "history", 0, HISTORY)
+    chosen = [
+        process
+        for process in room.registry.running()
+        if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
+    ]
+    await room.sampler.rate(chosen)
+    rows = [(process, room.sampler.known(process.id) or Track()) for process in chosen]
+    rows.sort(key=lambda row: (key(*row), row[0].meta.requested_at))
+    now = time.monotonic()
+    samples = HISTORY if history is None else history
+    status = "running" if room.keeper.is_reachable else "unreachable"
+    return {
+        "processes": [_row(*row, status, now, samples) for row in islice(rows, limit or None)],
+        "total": len(rows),
+        "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
+        "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),
+    }
+
+
+def _row(process: Process, track: Track, status: str, now: float, samples: int) -> Message:
+    meta = process.meta
+    return {
+        "id": meta.id,
+        "name": meta.name,
+        "status": status,
+        "session": meta.session,
+        "task": meta.task,
+        "pid": process.pid,
+        "started_at": process.started_at,
+        "command": meta.command,
+        "limits": meta.limits or None,
+        "cpu_percent": track.cpu_percent,
+        "cpu_seconds": track.cpu_seconds,
+        "rss_bytes": track.rss_bytes,
+        "peak_rss_bytes": track.peak_rss_bytes,
+        "ports": track.ports,
+        "history": _history(track, now, samples),
+    }
+
+
+def _history(track: Track, now: float, samples: int) -> dict[str, list[Any]]:
+    kept = list(track.history)[-samples:] if samples else []
+    return {
+        "ago": [round(now - sample.at, 1) for sample in kept],
+        "cpu_percent": [round(sample.cpu_percent, 1) for sample in kept],
+        "rss_bytes": [sample.rss_bytes for sample in kept],
+    }

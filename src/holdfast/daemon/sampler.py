@@ -1,0 +1,206 @@
+"""What processes use, measured in a thread: fast while somebody looks, hardly at all otherwise.
+
+A process that used no processor time since the last look cannot have changed its memory or its ports, so an idle one
+costs one small file a round; and when the place as a whole was idle, nobody is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+from holdfast.machine import processes, usage
+from holdfast.machine.cpu import cpu_seconds
+from holdfast.machine.gauges import Gauges
+from holdfast.machine.listeners import listening
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.model.usage import Track
+
+T = TypeVar("T")
+
+#: Between two rounds while somebody looks, and for how long a look counts.
+FAST, LOOK_LASTS = 2.0, 10.0
+#: Between two rounds while nobody does.
+SLOW = 60.0
+_BUDGET = 1.0
+#: Between two looks that tell what is used at present.
+_RATE_TIME = 0.25
+#: Reading the table of all connections takes milliseconds; sooner where somebody asked.
+_PORTS_PAUSE, _PORTS_ASKED_PAUSE = 4.0, 0.5
+
+
+class _Target(NamedTuple):
+    """A running process, as the thread needs to know it."""
+
+    id: ProcessId
+    pid: int
+    group: str | None
+    memory_group: str | None
+
+
+class Sampler:
+    """`running` tells what there is to measure, `place_group` the cgroup that all of it is in."""
+
+    def __init__(self, running: Callable[[], Iterable[Process]], place_group: Callable[[], str | None]) -> None:
+        self._running = running
+        self._place_group = place_group
+        self._pool = ThreadPoolExecutor(1, "sampler")
+        self._tracks: dict[ProcessId, Track] = {}
+        self._looked_at = -LOOK_LASTS
+        self._looked = asyncio.Event()
+        self._gauges = Gauges()
+        self._place_cpu: float | None = None
+        self._ports_due: dict[ProcessId, list[int]] = {}
+        self._ports_at = -_PORTS_PAUSE
+        self._under_way: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Keep measuring, for ever."""
+        while True:
+            is_looking = time.monotonic() - self._looked_at < LOOK_LASTS
+            if is_looking:
+                await asyncio.sleep(FAST)
+            elif await self._is_looked_at_within(SLOW):
+                continue  # whoever looks has measured
+            await self._round(is_looking)
+
+    def look(self) -> None:
+        """Somebody looks: measure fast for a while."""
+        self._looked_at = time.monotonic()
+        self._looked.set()
+
+    def known(self, process_id: ProcessId) -> Track | None:
+        """What was last measured of it."""
+        return self._tracks.get(process_id)
+
+    async def fresh(self, wanted: Collection[Process], max_age: float = 1.0) -> None:
+        """See to it that what is known of these is no older than that, as far as it can be had in time."""
+        self.look()
+        now = time.monotonic()
+        stale = [process for process in wanted if process.is_running and not self._is_fresh(process.id, now, max_age)]
+        if stale:
+            await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
+
+    async def rate(self, wanted: Collection[Process]) -> None:
+        """As fresh, and what share of a processor they use at present is known, too."""
+        now = time.monotonic()
+        is_old = not all(self._is_rated(process, now) for process in wanted)
+        await self.fresh(wanted, max_age=FAST)
+        if is_old:
+            await asyncio.sleep(_RATE_TIME)
+            await self.fresh(wanted, max_age=0.0)
+
+    def forget(self, process_id: ProcessId) -> Track | None:
+        """It has ended; what was last known of it."""
+        return self._tracks.pop(process_id, None)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _is_fresh(self, process_id: ProcessId, now: float, max_age: float) -> bool:
+        track = self._tracks.get(process_id)
+        return track is not None and track.is_fresh(now, max_age)
+
+    def _is_rated(self, process: Process, now: float) -> bool:
+        track = self._tracks.get(process.id)
+        return track is not None and track.cpu_percent is not None and track.is_fresh(now, 2 * FAST)
+
+    async def _is_looked_at_within(self, seconds: float) -> bool:
+        self._looked.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._looked.wait()
+        return self._looked.is_set()
+
+    async def _within_budget(self, targets: list[_Target], ports_pause: float) -> None:
+        """Whoever asks does not wait for a machine that hangs; the thread goes on, and nothing piles up behind it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BUDGET):
+                while self._under_way is not None and not self._under_way.done():
+                    await asyncio.wait({self._under_way})
+                work = [(target, self._tracks.setdefault(target.id, Track())) for target in targets]
+                job = self._under_way = self._in_thread(self._measure, work, ports_pause)
+                await asyncio.wait({job})
+                job.result()
+
+    async def _round(self, is_looking: bool) -> None:
+        targets = _targets(self._running())
+        living = {target.id for target in targets}
+        for gone in self._tracks.keys() - living:
+            del self._tracks[gone]
+        if is_looking or await self._place_did_something():
+            await self._measure_all(targets)
+        # Files are kept open only while somebody looks.
+        await self._in_thread(self._gauges.keep, [target.group for target in targets] if is_looking else ())
+
+    async def _measure_all(self, targets: list[_Target]) -> None:
+        now = time.monotonic()
+        stale = [target for target in targets if not self._is_fresh(target.id, now, FAST / 2)]
+        await self._within_budget(stale, _PORTS_PAUSE)
+        for target in targets:
+            if (track := self._tracks.get(target.id)) is not None:
+                track.remember(now)
+
+    async def _place_did_something(self) -> bool:
+        """Whether any process may have used anything since the last slow round."""
+        group = self._place_group()
+        if group is None:
+            return True
+        before = self._place_cpu
+        self._place_cpu = await self._in_thread(self._gauges.cpu_seconds, group)
+        return self._place_cpu is None or self._place_cpu != before
+
+    def _in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    # In the thread.
+
+    def _measure(self, work: list[tuple[_Target, Track]], ports_pause: float) -> None:
+        members = _members_without_group(target for target, _ in work)
+        for target, track in work:
+            pids = members.get(target.pid, [])
+            used = cpu_seconds(pids, None) if target.group is None else self._gauges.cpu_seconds(target.group)
+            did_something = track.take_cpu(used, time.monotonic())
+            if did_something or target.group is None:  # without a group, little that is done does not show
+                pids = usage.pids_in(target.group) if target.group is not None else pids
+                self._take_memory(track, target, pids)
+                self._ports_due[target.id] = pids
+        if time.monotonic() - self._ports_at >= ports_pause:
+            self._take_ports()
+
+    def _take_memory(self, track: Track, target: _Target, pids: list[int]) -> None:
+        memory = usage.charged_to(target.memory_group) if target.memory_group is not None else usage.memory_of(pids)
+        if memory is not None:
+            track.take_memory(memory.now, memory.peak)
+
+    def _take_ports(self) -> None:
+        """Of all that did something since the last time, at once: the table of connections is read only once."""
+        if not self._ports_due:
+            return
+        due, self._ports_due = self._ports_due, {}
+        self._ports_at = time.monotonic()
+        owners = {pid: process_id for process_id, pids in due.items() for pid in pids}
+        found: dict[ProcessId, list[int]] = {process_id: [] for process_id in due}
+        for port, pid in listening(list(owners)).items():
+            found[owners[pid]].append(port)
+        for process_id, ports in found.items():
+            if (track := self._tracks.get(process_id)) is not None:
+                track.ports = sorted(ports)
+
+
+def _targets(running: Iterable[Process]) -> list[_Target]:
+    return [
+        _Target(process.id, process.pid, process.group, process.memory_group)
+        for process in running
+        if process.pid is not None
+    ]
+
+
+def _members_without_group(targets: Iterable[_Target]) -> dict[int, list[int]]:
+    leaders = [target.pid for target in targets if target.group is None]
+    return processes.trees(leaders) if leaders else {}
