@@ -102,15 +102,15 @@ class Launch:
             self._open_terminal()
         else:
             self._open_pipes()
-        self._write_spec()
 
     def limit(self, limits: Limits) -> None:
         """Make the groups that it will join. Raises OSError when the kernel does not take such a limit."""
-        if self.spec["limits"]:
+        if self.spec.get("limits"):
             self.limits = limits.make(self.spec["limits"])
 
     def write_spec(self) -> None:
-        self._nest.write_spec({**self.spec, "join": sorted(set(self.limits.values()))})
+        """What the spare goes by; with the groups that it has to join."""
+        self._write_spec({**self.spec, "join": sorted(set(self.limits.values()))})
 
     def write_born(self, spare: Spare) -> None:
         """Record who the command will be. It counts only once the spare has claimed it."""
@@ -158,8 +158,8 @@ class Launch:
     def _move_in(self) -> None:
         os.rename(self._nest.directory, self.directory)
 
-    def _write_spec(self) -> None:
-        self._nest.write_spec(self.spec)
+    def _write_spec(self, spec: Spec) -> None:
+        self._nest.write_spec(spec)
 
     def _make_fifo(self, name: str) -> str:
         path = f"{self.directory}/{name}"

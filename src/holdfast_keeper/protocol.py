@@ -7,13 +7,11 @@ A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemo
 
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
-                  -> version, pid, anchor_pid, cgroup (path or null), live: [bundle report]
-    start         id, spec (see SPEC_FIELDS)                 -> bundle report
+                  -> version, pid, anchor_pid, cgroup (path or null), offers: [word], live: [bundle report]
+    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
     rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
                                                                 must be the next; the same run again answers the same. After
                                                                 a late stop it is refused (`stopped`), unless despite_stop
-                  -> version, pid, anchor_pid, cgroup (path or null), offers: [word], live: [bundle report]
-    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
     report        id                                         -> bundle report
     stop          id, by, reason, signal, grace, quiet, late -> forced, survivors, report; answered when the tree is gone.
                                                                 quiet: seconds before the first signal; late: recorded also

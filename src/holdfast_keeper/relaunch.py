@@ -6,6 +6,7 @@ never overwritten, and comes back when the next run is never let go.
 
 from __future__ import annotations
 
+import json
 import os
 
 from holdfast_keeper import bundle, points
@@ -42,8 +43,17 @@ class Relaunch(Launch):
             os.rename(f"{self._nest.directory}/{name}", f"{self.directory}/{name}")
         points.reach("rerun-moved-in")
 
-    def _write_spec(self) -> None:
-        bundle.remove(self._nest.directory)  # it is what it was
+    def _write_spec(self, spec: Spec) -> None:
+        """It is what it was, but for the groups: those that limit it are made anew for each run."""
+        bundle.remove(self._nest.directory)
+        if spec["join"] == self.spec.get("join", []):
+            return
+        path = f"{self.directory}/{bundle.SPEC}"
+        bundle.unlink(f"{path}.new")
+        fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w") as file:
+            json.dump(spec, file)
+        os.rename(f"{path}.new", path)
 
     def _make_fifo(self, name: str) -> str:
         """Over the old one: at no time is there none, for a successor of ours opens it by its name."""

@@ -12,8 +12,8 @@ from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.control import Connection
 from holdfast_keeper.flow import OutputWaiter
 from holdfast_keeper.hold import Hold, tree_of
-from holdfast_keeper.reruns import NotYet, Refusal
 from holdfast_keeper.limits import Cannot
+from holdfast_keeper.reruns import NotYet, Refusal
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper

@@ -118,7 +118,7 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
         os.umask(spec["umask"])
         program = _find_program(spec["argv"][0], spec["env"])
         stage = "limits"
-        for group in spec["join"]:
+        for group in spec.get("join", ()):
             groups.join(group)
         stage = "exec"
         points.reach("spare-ready")

@@ -222,9 +222,8 @@ class Starter:
             return
         was_too_small = oom_kills(launch.limits) > 0
         self._withdraw(launch)
-        if (
-            failure is None and attempt.wish.tries > 1 and not was_too_small
-        ):  # the spare was killed before it became anything
+        was_killed = failure is None and not was_too_small  # before it became anything
+        if was_killed and attempt.wish.tries > 1:
             self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
             return
         stage, errno, message = failure or ("setup", None, "it was killed before it could start")
@@ -245,7 +244,6 @@ class Starter:
         if not is_new:
             _answer(attempt.wish, hold.report())
         self._keeper.hold(hold)
-        self._keeper.hold(Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new=True))
         if launch.born["group"] != attempt.spare.group:
             self._keeper.sweep_groups_later()  # it left the group that it was born in
 

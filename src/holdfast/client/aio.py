@@ -82,9 +82,7 @@ class AsyncClient:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall.
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, memory (bytes or "2G"),
-        cpus, pids.
+        stall; memory (bytes or "2G"), cpus, pids.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -117,9 +115,9 @@ class AsyncClient:
         """
         return await self._do(verbs.top(sort=sort, limit=limit, history=history, session=session, task=task))
 
-    async def look(self, process: Ref, seen: str | None = None) -> Process | None:
+    async def look(self, process: Ref, seen: str | None = None, *, tree: bool = False) -> Process | None:
         """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
-        return await self._do(verbs.look(process, seen))
+        return await self._do(verbs.look(process, seen, tree=tree))
 
     async def logs(
         self,

@@ -73,9 +73,8 @@ class Client:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall; attached (somebody's terminal is about to show what it writes, and answers what it asks).
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, memory (bytes or "2G"),
-        cpus, pids.
+        stall; memory (bytes or "2G"), cpus, pids; attached (somebody's terminal is about to show what it writes, and
+        answers what it asks).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -108,9 +107,9 @@ class Client:
         """
         return self._do(verbs.top(sort=sort, limit=limit, history=history, session=session, task=task))
 
-    def look(self, process: Ref, seen: str | None = None) -> Process | None:
+    def look(self, process: Ref, seen: str | None = None, *, tree: bool = False) -> Process | None:
         """As `inspect`; None, at next to no cost, when all is as when the process was `seen` (its attribute)."""
-        return self._do(verbs.look(process, seen))
+        return self._do(verbs.look(process, seen, tree=tree))
 
     def logs(
         self,

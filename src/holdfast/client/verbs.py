@@ -63,6 +63,9 @@ if TYPE_CHECKING:
         ready_uptime: float | None
         ready_timeout: float | None
         stall: float | None
+        memory: int | str | None
+        cpus: float | None
+        pids: int | None
 
     class SearchOptions(TypedDict, total=False):
         """What of a log is searched, and how."""
@@ -81,16 +84,7 @@ _RUN_OPTIONS = (
     *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
-    *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
-        memory: int | str | None
-        cpus: float | None
-        pids: int | None
-
-
-_RUN_OPTIONS = (
-    *("name", "session", "task", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
-    *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell"),
-    *("memory", "cpus", "pids"),
+    *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
 )
 _SEARCH_OPTIONS = ("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after")
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
@@ -146,7 +140,6 @@ def publish(topic: str, payload: Message | None) -> Verb[int]:
     return int(value["seq"])
 
 
-def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
 def ps(
     *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
 ) -> Verb[list[Process]]:
@@ -155,23 +148,21 @@ def ps(
     return [Process(fields) for fields in value["processes"]]
 
 
-def inspect(process: Ref) -> Verb[Process]:
-    found = yield from look(process, None)
+def inspect(process: Ref, *, tree: bool = False) -> Verb[Process]:
+    found = yield from look(process, None, tree=tree)
     assert found is not None
     return found
 
 
-def look(process: Ref, seen: str | None) -> Verb[Process | None]:
-    """The process; None when it stands as it did when it was `seen`."""
-    value, _ = yield Ask("inspect", {"process": ref(process), **({} if seen is None else {"seen": seen})}, limit=QUICK)
+def look(process: Ref, seen: str | None, *, tree: bool = False) -> Verb[Process | None]:
+    """The process, with `tree` everyone who belongs to it; None when it stands as it did when it was `seen`."""
+    asked: Message = {"process": ref(process), "tree": tree}
+    value, _ = yield Ask("inspect", asked if seen is None else {**asked, "seen": seen}, limit=QUICK)
     if value.get("unchanged"):
         return None
-    found = Process(value["process"])
+    found = Process({**value["process"], "tree": value.get("tree")} if tree else value["process"])
     found.seen = value.get("seen")
     return found
-def inspect(process: Ref, *, tree: bool = False) -> Verb[Process]:
-    value, _ = yield Ask("inspect", {"process": ref(process), "tree": tree}, limit=QUICK)
-    return Process({**value["process"], "tree": value.get("tree")} if tree else value["process"])
 
 
 def top(

@@ -16,8 +16,8 @@ from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
-from holdfast.daemon.screens import Screens
 from holdfast.daemon.sampler import Sampler
+from holdfast.daemon.screens import Screens
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream

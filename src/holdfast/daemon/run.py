@@ -28,9 +28,9 @@ from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Message, Room
+from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
-from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
@@ -107,7 +107,6 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         registry.put(process)
     backend = LocalBackend(paths.place, environ, file_limit)
     keeper = KeeperLink(backend, _hello(settings))
-    supervisor = Supervisor(registry, opened.store, chores)
     outputs, inputs = Outputs(keeper, chores), Inputs(keeper)
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)

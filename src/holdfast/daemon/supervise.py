@@ -146,7 +146,6 @@ class Supervisor:
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
-    async def _end(self, process: Process) -> None:
         process = self._with_last_used(process)
         try:
             await self._store.save(process, self.happened(process))

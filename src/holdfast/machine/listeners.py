@@ -73,13 +73,6 @@ def _our_namespace() -> str | None:
     return _namespace("self")
 
 
-    found: dict[int, set[int]] = {}
-    for name in ("tcp", "tcp6"):
-        for port, inode in _listeners(_lines(f"/proc/{pid}/net/{name}")):
-            found.setdefault(port, set()).add(inode)
-    return found
-
-
 def _listeners(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
     """Port and inode of each listening socket in the lines of a table. A line that makes no sense is passed over."""
     for line in lines:
@@ -112,7 +105,6 @@ def _sockets(pid: int) -> set[int]:
 
 
 def _namespace(pid: int | str) -> str | None:
-def _namespace(pid: int) -> str | None:
     return _target(f"/proc/{pid}/ns/net") or None
 
 

@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias, assert_never
 
 #: A stop for a `restart` is no end: the command is run again, unless somebody asks for its end meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
-EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "lost", "failed_start"]
-StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop"]
 EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start"]
 
 

@@ -14,15 +14,13 @@ objects (PROCESS_FIELDS).
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
-                 ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall
-                                                              -> process, notes: [str]
-    list         all, session, task                           -> processes
-    inspect      process, seen (from an earlier answer)       -> process, seen; or unchanged: true
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, memory (bytes), cpus, pids
+                 ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use)
                                                               -> processes
-    inspect      process, tree (true: with everyone in it)    -> process, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null
+    inspect      process, seen (from an earlier answer), tree (true: with everyone in it)
+                                                              -> process, seen, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null;
+                                                                 or unchanged: true
     top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
                                                               -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,

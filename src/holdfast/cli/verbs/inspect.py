@@ -42,11 +42,10 @@ VERB = Verb(
 def run(given: Given) -> int:
     (process_id,) = given.only("ID")
     with connect() as client:
-        process = client.look(process_id, given.seen)
+        process = client.look(process_id, given.seen, tree=True)
     if process is None:
         console.out_json({"unchanged": True}) if given.json else console.say("unchanged")
         return 0
-        process = client.inspect(process_id, tree=True)
     if given.json:
         console.out_json({**process.to_json(), "seen": process.seen})
         return 0

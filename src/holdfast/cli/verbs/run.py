@@ -36,6 +36,8 @@ def parse_variable(text: str) -> tuple[str, str]:
 def parse_codes(text: str) -> list[int]:
     """`0,3`."""
     return [count(word.strip()) for word in text.split(",")]
+
+
 def _processors(text: str) -> float:
     try:
         return float(text)
@@ -265,9 +267,8 @@ def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
     more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall")
-    options = {name: getattr(given, name) for name in (*names, *again, *more)}
-    more = ("deadline_action", "if_running", "shell", "memory", "cpus", "pids")
-    options = {name: getattr(given, name) for name in (*names, *more)}
+    limits = ("memory", "cpus", "pids")
+    options = {name: getattr(given, name) for name in (*names, *again, *more, *limits)}
     size = given.size or (_terminal_size() if given.pty else None)
     return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 

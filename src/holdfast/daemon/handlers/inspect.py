@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import values, version
 import asyncio
 
-from holdfast.daemon import values
+from holdfast.daemon import values, version
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
@@ -19,13 +18,12 @@ _USED = 0.1
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    (shown,) = await room.show_fresh([process])
+    (shown,) = await room.show_fresh([process], used=_USED)
     token = version.of(shown)
     if values.text(ask, "seen", 100) == token:
         return {"unchanged": True}
-    return {"process": shown, "seen": token}
-    (shown,) = await room.show_fresh([process], used=_USED)
-    return {"process": shown, "tree": await _tree(room, process) if values.flag(ask, "tree") else None}
+    tree = await _tree(room, process) if values.flag(ask, "tree") else None
+    return {"process": shown, "seen": token, "tree": tree}
 
 
 async def _tree(room: Room, process: Process) -> list[Message] | None:

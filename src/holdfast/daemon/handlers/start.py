@@ -109,13 +109,6 @@ def _check_limits(room: Room, meta: Meta) -> None:
         raise Unsupported("the keeper that runs is older and knows no limits", next="holdfast daemon stop, then again")
 
 
-def _check_name(room: Room, meta: Meta) -> None:
-    if meta.name is not None:
-        for other in room.registry.living.values():
-            if other.meta.name == meta.name:
-                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
-
-
 def _spec(want: Wanted) -> dict[str, Any]:
     meta = want.meta
     return {
