@@ -65,9 +65,13 @@ class Sampler:
             is_looking = time.monotonic() - self._looked_at < LOOK_LASTS
             if is_looking:
                 await asyncio.sleep(FAST)
-            elif await self._is_looked_at_within(SLOW):
+                await self._round(is_looking=True)
+                continue
+            if self._gauges.are_open:  # files are kept open only while somebody looks
+                await self._in_thread(self._gauges.keep, ())
+            if await self._is_looked_at_within(SLOW):
                 continue  # whoever looks has measured
-            await self._round(is_looking)
+            await self._round(is_looking=False)
 
     def look(self) -> None:
         """Somebody looks: measure fast for a while."""
@@ -135,8 +139,7 @@ class Sampler:
             del self._tracks[gone]
         if is_looking or await self._place_did_something():
             await self._measure_all(targets)
-        # Files are kept open only while somebody looks.
-        await self._in_thread(self._gauges.keep, [target.group for target in targets] if is_looking else ())
+            await self._in_thread(self._gauges.keep, [target.group for target in targets])
 
     async def _measure_all(self, targets: list[_Target]) -> None:
         now = time.monotonic()

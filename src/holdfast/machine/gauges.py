@@ -17,6 +17,10 @@ class Gauges:
         #: Descriptors are needed for more than this.
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
 
+    @property
+    def are_open(self) -> bool:
+        return bool(self._files)
+
     def cpu_seconds(self, group: str) -> float | None:
         """None when nobody can tell, as of a group that is gone."""
         try:
