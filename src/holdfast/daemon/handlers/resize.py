@@ -21,12 +21,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         raise BadValue("a size has cols and rows")
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
-    await room.screens.resized(process, cols, rows)
-    try:
-        await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
-    except Refused as refused:
-        raise to_error(refused) from refused
-    _remember(room, process.id, cols, rows)
+    async with room.screens.resizing(process, cols, rows):
+        try:
+            await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
+        except Refused as refused:
+            raise to_error(refused) from refused
+        _remember(room, process.id, cols, rows)
     return {}
 
 
