@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast.client.sync import Client
-from tests.daemon.acting import ask, kill_keeper
+from tests.daemon.acting import ask, kill_daemon, kill_keeper
 from tests.support import eventually
 
 
@@ -65,6 +65,17 @@ def test_a_write_that_is_repeated_arrives_once(hf: Client) -> None:
     hf.send(process.id, "twice", eof=True)
     hf.wait(process.id)
     assert hf.logs(process.id).text == "once\ntwice\n"
+
+
+def test_a_write_that_is_repeated_behind_an_answer_of_the_terminal_arrives_whole(hf: Client) -> None:
+    process = hf.run("stty raw -echo; printf '\\033[6n'; head -c 16 | od -An -c; sleep 60", pty=True)
+    eventually(lambda: b"reply" in Path(hf.status()["home"], f"screens/{process.id}.marks").read_bytes())
+    kill_daemon(hf)
+    data = b64encode(b"0123456789").decode()
+    for _ in range(2):
+        assert ask(hf, "send", process=process.id, data=data, at=0)["accepted"] == 16
+    eventually(lambda: "9" in hf.logs(process.id).text)
+    assert hf.logs(process.id).text.split() == ["033", "[", "1", ";", "1", "R", *"0123456789"]
 
 
 def test_writes_go_on_over_crashes_of_the_keeper(hf: Client) -> None:

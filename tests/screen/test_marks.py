@@ -15,10 +15,12 @@ def test_what_was_marked_is_read_again(tmp_path: Path) -> None:
     written.handle(50)
     written.handle(40)
     written.attach(60)
+    written.reply(7, 6)
     read = marks.load(path)
     assert read is not None
     assert read.resizes == [Resize(0, 80, 24), Resize(100, 90, 30)]
     assert (read.handled, read.attached) == (50, 60)
+    assert read.replies == {7: 6}
     read.attach(None)
     again = marks.load(path)
     assert again is not None and again.attached is None
@@ -43,6 +45,7 @@ def test_they_do_not_grow_for_ever(tmp_path: Path) -> None:
     for n in range(5000):
         written.handle(n)
         written.resize(n, 80, 24 + n % 2)
+        written.reply(n, 1)
     assert path.read_bytes().count(b"\n") <= 2001
     read = marks.load(str(path))
     assert read is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
 from holdfast.daemon.keeper_link import KeeperLink
@@ -16,6 +17,8 @@ class Inputs:
     def __init__(self, keeper: KeeperLink) -> None:
         self._keeper = keeper
         self._accepted: dict[ProcessId, int] = {}
+        #: What we wrote ourselves, by where it begins: whoever repeats a write does not know of it.
+        self._replies: dict[ProcessId, dict[int, int]] = {}
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
 
     async def write(self, process_id: ProcessId, data: bytes, at: int | None) -> int:
@@ -24,15 +27,33 @@ class Inputs:
         if lock is None:
             lock = self._turns[process_id] = asyncio.Lock()
         async with lock:
-            begin = await self._reach(process_id) if at is None else at
+            begin = await self._reach(process_id) if at is None else self._behind_replies(process_id, at)
             self._accepted.pop(process_id, None)  # not known again before the keeper has said it
             encoded = b64encode(data).decode()
             answer = await self._keeper.request("write", id=process_id, data=encoded, at=begin)
             accepted = self._accepted[process_id] = int(answer["accepted"])
             return accepted
 
+    async def reply(self, process_id: ProcessId, data: bytes) -> tuple[int, int]:
+        """Write in the name of a terminal; where that begins, and its size. Raises Refused."""
+        begin = await self.write(process_id, data, None) - len(data)
+        self.replied(process_id, {begin: len(data)})
+        return begin, len(data)
+
+    def replied(self, process_id: ProcessId, replies: Mapping[int, int]) -> None:
+        """What was written in the name of a terminal: sizes by where they begin."""
+        self._replies.setdefault(process_id, {}).update(replies)
+
     def forget(self, process_id: ProcessId) -> None:
         self._accepted.pop(process_id, None)
+        self._replies.pop(process_id, None)
+
+    def _behind_replies(self, process_id: ProcessId, at: int) -> int:
+        """Where a write begins of which the writer only knows that it is to follow byte `at` of its own."""
+        replies = self._replies.get(process_id, {})
+        while at in replies:
+            at += replies[at]
+        return at
 
     async def _reach(self, process_id: ProcessId) -> int | None:
         """Where its input stands; None when it takes none, which the keeper says best itself."""

@@ -44,6 +44,7 @@ _COMING_BACK = 5.0
 class _Terminal:
     marks: Marks
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    resizing: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: How many are attached, and from which byte on their terminal answers.
     attached: int = 0
     #: Where somebody came or went: output is not looked at across such a place.
@@ -91,14 +92,22 @@ class Screens:
         """After a start of the daemon: go on with what an earlier one knew, and clear away what nobody knows."""
         known = {process.id for process in processes}
         await self._in_thread(partial(_clear, self._directory, known))
-        for process in processes:
+        open_ = [process for process in processes if process.meta.pty and not process.output_closed]
+        await asyncio.gather(*map(self._terminal, open_))  # before anybody may repeat what they wrote
+        for process in open_:
             self.watch(process)
 
-    async def resized(self, process: Process, cols: int, rows: int) -> None:
-        """Before a terminal gets another size: from here on what it shows is for that size."""
+    @contextlib.asynccontextmanager
+    async def resizing(self, process: Process, cols: int, rows: int) -> AsyncIterator[None]:
+        """For as long as a terminal is being given another size; one after the other, in the order they were asked for.
+
+        From here on what it shows is for that size.
+        """
         terminal = await self._terminal(process)
-        end = await self._end(process.id)
-        await self._in_thread(partial(terminal.marks.resize, end, cols, rows))
+        async with terminal.resizing:
+            end = await self._end(process.id)
+            await self._in_thread(partial(terminal.marks.resize, end, cols, rows))
+            yield
 
     async def show(self, process: Process, ansi: bool) -> Message:
         """What it shows now: `picture`, `at` (how far its output was looked at) and `gap`. Raises Unsupported."""
@@ -187,7 +196,8 @@ class Screens:
         await self._in_thread(partial(terminal.marks.handle, at))
         if ours:
             try:
-                await self._inputs.write(process_id, b"".join(ours), None)
+                written = await self._inputs.reply(process_id, b"".join(ours))
+                await self._in_thread(partial(terminal.marks.reply, *written))
             except (Refused, HoldfastError) as refused:  # it has ended, or does not read its input
                 note("reply-refused", process=process_id, why=refused)
 
@@ -209,6 +219,7 @@ class Screens:
             loaded = await self._in_thread(partial(marking.load, self._path(process.id)))
             # One of before there were marks: nobody knows what was answered, so what was asked so far counts as that.
             marks = loaded or await self._in_thread(partial(self._marked, process, await self._end(process.id), False))
+            self._inputs.replied(process.id, marks.replies)
             terminal = self._terminals.setdefault(process.id, _Terminal(marks))
         return terminal
 

@@ -16,6 +16,7 @@ from holdfast.screen.sizes import Resize
 #: With more lines than this the file is written anew, with what still counts.
 _LONGEST = 2000
 _MOST_RESIZES = 500
+_MOST_REPLIES = 100
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Marks:
     handled: int = 0
     #: Somebody's terminal shows the output from this byte on, and answers.
     attached: int | None = None
+    #: What was answered lately: sizes, by where they begin in the process's input.
+    replies: dict[int, int] = field(default_factory=dict)
     _lines: int = 0
 
     def resize(self, offset: int, cols: int, rows: int) -> None:
@@ -36,6 +39,10 @@ class Marks:
         if upto > self.handled:
             self.handled = upto
             self._write({"handled": upto})
+
+    def reply(self, begin: int, size: int) -> None:
+        self.replies[begin] = size
+        self._write({"reply": [begin, size]})
 
     def attach(self, offset: int | None) -> None:
         if offset != self.attached:
@@ -56,6 +63,8 @@ class Marks:
     def _rewrite(self) -> None:
         self.resizes = self.resizes[-_MOST_RESIZES:]
         marks: list[dict[str, object]] = [{"size": list(resize)} for resize in self.resizes]
+        self.replies = dict(list(self.replies.items())[-_MOST_REPLIES:])
+        marks += [{"reply": list(reply)} for reply in self.replies.items()]
         marks += [{"handled": self.handled}, {"attached": self.attached}]
         temporary = f"{self.path}.new"
         with open(temporary, "w", opener=_private) as file:
@@ -89,6 +98,8 @@ def _take(marks: Marks, mark: dict[str, object]) -> None:
     match mark:
         case {"size": [int(offset), int(cols), int(rows)]}:
             marks.resizes.append(Resize(offset, cols, rows))
+        case {"reply": [int(begin), int(size)]}:
+            marks.replies[begin] = size
         case {"handled": int(upto)}:
             marks.handled = max(marks.handled, upto)
         case {"attached": int() | None as offset}:

@@ -28,6 +28,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     except Refused as refused:
         raise to_error(refused) from refused
     _remember(room, process.id, cols, rows)
+    async with room.screens.resizing(process, cols, rows):
+        try:
+            await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
+        except Refused as refused:
+            raise to_error(refused) from refused
+        _remember(room, process.id, cols, rows)
     return {}
 
 
