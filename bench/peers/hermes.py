@@ -12,25 +12,19 @@ from types import TracebackType
 from typing import Any
 
 from bench.cache import cached
+from holdfast.bench.install import HERMES as VERSION
+from holdfast.bench.install import Unavailable, cache, python_package
 
-VERSION = "0.19.0"
 WORKER = Path(__file__).with_name("hermes_worker.py")
 
 
 def install_hermes() -> bool:
     """Whether it is there; installed from the package index the first time."""
-    home = cached(f"hermes-{VERSION}")
-    if (home / "ready").exists():
-        return True
-    print(f"bench: installing hermes-agent {VERSION} into {home}", file=sys.stderr)
-    pip = [str(home / "bin/python"), "-m", "pip", "install", "--quiet", f"hermes-agent=={VERSION}"]
     try:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(pip, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except subprocess.CalledProcessError as failed:
-        print(f"bench: no hermes-agent ({failed})", file=sys.stderr)
+        python_package(cache(), f"hermes-agent=={VERSION}")
+    except Unavailable as why:
+        print(f"bench: {why}", file=sys.stderr)
         return False
-    (home / "ready").touch()
     return True
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from types import TracebackType
 
+from holdfast.bench.install import Unavailable, debian_package
+
 
 def install_spooler() -> bool:
     """Whether it is there; installed from Debian the first time, where we may."""
-    if shutil.which("tsp"):
-        return True
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        print("bench: no task-spooler (tsp); it is measured where it is installed", file=sys.stderr)
+    try:
+        debian_package("tsp", "task-spooler")
+    except Unavailable as why:
+        print(f"bench: {why}", file=sys.stderr)
         return False
-    print("bench: installing task-spooler", file=sys.stderr)
-    for words in (["update", "-qq"], ["install", "-qq", "-y", "--no-install-recommends", "task-spooler"]):
-        subprocess.run(["apt-get", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    return shutil.which("tsp") is not None
+    return True
 
 
 class Spooler:

@@ -38,13 +38,13 @@ VERBS
 {textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in verbs.items()]), _INDENT)}
 
     holdfast VERB --help tells all about a verb. Wherever ID stands, an id, the first 4 or more
-    digits of it, or a name will do.
+    digits of it, or a name will do. The tab key completes all of that: holdfast completion --help.
 
 ENVIRONMENT
     HOLDFAST_HOME      The directory of the instance. Two homes are two instances that know nothing
                        of each other. Default: $XDG_STATE_HOME/holdfast.
     HOLDFAST_SESSION   The session that processes are started for. Default: default.
-    NO_COLOR           No colours on a terminal.
+    NO_COLOR           No colours on a terminal. FORCE_COLOR and CLICOLOR_FORCE want them everywhere.
 
 EXIT CODES
 {textwrap.indent(_pairs(_EXITS), _INDENT)}
