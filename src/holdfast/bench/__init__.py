@@ -1,2 +1,1 @@
-"""A small bench of this installation beside other process managers, for `holdfast bench`. Not imported otherwise."""
 """A small bench of this installation beside other managers, for `holdfast bench`. Not imported otherwise."""

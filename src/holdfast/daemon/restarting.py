@@ -108,6 +108,7 @@ async def _again(room: Room, process: Process, despite_stop: bool = False) -> Pr
     process = await room.supervisor.apply(process, report)
     if process.meta.deadline is not None:
         room.deadlines_changed.set()
+    room.screens.watch(process)
     note("restarted", process=process.id, pid=process.pid, run=process.run)
     return process
 

@@ -21,16 +21,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     cols, rows = checked_window(cols, rows)
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
-    await room.screens.resized(process, cols, rows)
-    try:
-        if not process.is_waiting:
-            await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
-    except Refused as refused:
-        raise to_error(refused) from refused
-    _remember(room, process.id, cols, rows)
     async with room.screens.resizing(process, cols, rows):
         try:
-            await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
+            if not process.is_waiting:
+                await room.keeper.request("resize", id=process.id, cols=cols, rows=rows)
         except Refused as refused:
             raise to_error(refused) from refused
         _remember(room, process.id, cols, rows)
