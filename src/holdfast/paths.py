@@ -57,6 +57,16 @@ class Paths:
         return f"{self.home}/login-env.json"
 
     @property
+    def token(self) -> str:
+        """What a client on TCP has to know."""
+        return f"{self.home}/token"
+
+    @property
+    def http_listen(self) -> str:
+        """Where HTTP was asked for by hand."""
+        return f"{self.home}/http-listen"
+
+    @property
     def config(self) -> str:
         return f"{self.home}/config.toml"
 

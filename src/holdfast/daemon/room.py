@@ -18,6 +18,7 @@ from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
 from holdfast.paths import Paths
@@ -44,6 +45,7 @@ class Room:
     inputs: Inputs
     sizes: Sizes
     login: LoginEnvironment
+    tcp: TcpDoor
     chores: Chores
     readers: ThreadPoolExecutor
     """Threads for log files, apart from those of anything else that may have to wait."""

@@ -29,6 +29,7 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.server import Server
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.tcp import TcpDoor
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings
@@ -105,6 +106,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         inputs=Inputs(keeper),
         sizes=Sizes(paths.place),
         login=LoginEnvironment(paths.login_env, environ),
+        tcp=TcpDoor(paths, settings.http_listen),
         chores=chores,
         readers=ThreadPoolExecutor(_READERS, "logs"),
     )

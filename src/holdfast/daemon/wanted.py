@@ -67,6 +67,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
+        fingerprint=values.text(ask, "fingerprint", 128),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

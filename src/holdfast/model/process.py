@@ -35,6 +35,8 @@ class Meta:
     log_cap: int = 0
     deadline: float | None = None
     deadline_action: DeadlineAction = "kill"
+    fingerprint: str | None = None
+    """Of the request that asked for it under a key, so that the key cannot stand for another request."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

@@ -12,9 +12,11 @@ objects (PROCESS_FIELDS).
     hello        version, client, session                     -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
-                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running
+                 pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
+                 fingerprint (of the request, where a key stands for it)
                                                               -> process, notes: [str]
-    list         all, session, task                           -> processes
+    list         all, session, task, limit, after (the `next` of the page before)
+                                                              -> processes, next (null: this was the last page)
     inspect      process                                      -> process
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow
@@ -28,6 +30,9 @@ objects (PROCESS_FIELDS).
     resize       process, cols, rows                          -> {}
     remove       processes                                    -> removed: [id]
     end_session  session                                      -> results (as kill), left: [id]
+    sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at}]
+    http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
+                                                              -> url (null: shut), token_file, socket
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

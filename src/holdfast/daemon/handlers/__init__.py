@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.daemon.handlers import (
     doctor,
     end_session,
+    http,
     inspect,
     kill,
     list,
@@ -12,6 +13,7 @@ from holdfast.daemon.handlers import (
     remove,
     resize,
     send,
+    sessions,
     start,
     status,
     stop,
@@ -30,8 +32,10 @@ HANDLERS: dict[str, Handler] = {
     "resize": resize.handle,
     "remove": remove.handle,
     "end_session": end_session.handle,
+    "sessions": sessions.handle,
     "status": status.handle,
     "doctor": doctor.handle,
+    "http": http.handle,
     "stop": stop.handle,
 }
 
