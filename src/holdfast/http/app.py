@@ -37,8 +37,8 @@ class App:
             request = Request(self._room, scope, receive, self.stopping)
             answer = await self._answer(request)
             await answer.send(send)
-        except Gone:
-            return
+        except HoldfastError:
+            return  # whoever asked is gone, or a stream is cut in the middle: it can be taken up again
 
     async def _answer(self, request: Request) -> Answer:
         try:

@@ -12,7 +12,7 @@ def choose(accept: str | None, offered: Sequence[str]) -> str | None:
     wanted = [_read(entry) for entry in accept.split(",") if entry.strip()]
     best, best_weight = None, 0.0
     for media in offered:
-        weight = _weight(media, wanted)
+        weight = _weight(media_of(media), wanted)
         if weight > best_weight:
             best, best_weight = media, weight
     return best

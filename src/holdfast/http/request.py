@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from holdfast.daemon import values
 from holdfast.daemon.handlers import GOING_ON, HANDLERS
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, HoldfastError, Unreachable
+from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.problems import Gone, Refusal
 from holdfast.http.table import JSON, Parameter, Route
@@ -135,7 +135,7 @@ class Request:
             if task.done():
                 return task.result()
             if self.stopping.done():
-                raise Unreachable("the daemon is stopping", next="try again")
+                raise Refusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
             raise Gone("the client went away")
         finally:
             for waiting in (task, gone):
@@ -192,6 +192,7 @@ def _converted(name: str, text: str, kind: object) -> object:
 
 _KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _CLOSE = (("connection", "close"),)
+_AGAIN = (("retry-after", "1"),)
 
 
 def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
