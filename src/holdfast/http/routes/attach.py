@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from typing import Any
 
+from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue, NotNow, StdinFull, Unreachable
 from holdfast.http.following import follow
@@ -32,13 +32,14 @@ _PIECE = 64 << 10
 async def attach(request: Request, socket: Socket) -> None:
     """Until the process has ended and its output was sent, or the client goes."""
     process = request.room.registry.identify(request.id)
-    begin = {stream: request.query.get("from") for stream in process.meta.streams}
-    for stream, offset in begin.items():
-        begin[stream] = await _place(request, process, stream, offset)
+    begin = {
+        stream: await _place(request, process, stream, request.query.get("from")) for stream in process.meta.streams
+    }
     await socket.accept()
     await socket.control({"type": "hello", "process": request.room.show(process), "offsets": begin})
     output = asyncio.ensure_future(_output(request, socket, process, begin))
     inputs = asyncio.ensure_future(_input(request, socket, process))
+    terminal = asyncio.ensure_future(_terminal(request, process, begin["out"]))
     stopping = request.stopping
     try:
         await asyncio.wait({output, inputs, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -49,9 +50,15 @@ async def attach(request: Request, socket: Socket) -> None:
                 task.result()
         await socket.close()
     finally:
-        for task in (output, inputs):
+        for task in (output, inputs, terminal):
             task.cancel()
-        await asyncio.wait({output, inputs})
+        await asyncio.wait({output, inputs, terminal})
+
+
+async def _terminal(request: Request, process: Process, offset: int) -> None:
+    """While a terminal is attached it is asked what a program asks of its terminal, where the daemon knows of that."""
+    if process.meta.pty and "attached" in HANDLERS:
+        await request.ask("attached", {"process": process.id, "from": offset})
 
 
 async def _place(request: Request, process: Process, stream: str, offset: int | None) -> int:
@@ -61,7 +68,7 @@ async def _place(request: Request, process: Process, stream: str, offset: int | 
     return int(answer["total"] if offset is None else answer["start"])
 
 
-async def _output(request: Request, socket: Socket, process: Process, begin: dict[str, Any]) -> None:
+async def _output(request: Request, socket: Socket, process: Process, begin: dict[str, int]) -> None:
     answers = await asyncio.gather(
         *(_stream(request, socket, process, stream, offset) for stream, offset in begin.items())
     )

@@ -8,6 +8,7 @@ from base64 import b64encode
 from holdfast.client import verbs
 from holdfast.client.conversation import Output
 from holdfast.client.page import LogPage
+from holdfast.daemon import values
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse
@@ -21,6 +22,7 @@ from holdfast.http.table import JSON, Parameter, Reply, Route
 TEXT = "text/plain; charset=utf-8"
 _MOST_BYTES = 16 << 20
 _BEAT = 15.0
+_LONGEST_WAIT = 86400.0
 #: What only a stream of events understands.
 _STREAM_ONLY = ("follow", "until")
 
@@ -31,7 +33,7 @@ async def log(request: Request) -> Answer:
     query = request.query
     if misplaced := [name for name in _STREAM_ONLY if name in query]:
         raise BadValue(f"{misplaced[0]} goes with a stream of events", next=f"send Accept: {sse.MEDIA}")
-    if query.get("wait"):
+    if values.seconds(query, "wait"):
         await request.while_there(_wait(request))
     return _shown(request, await request.while_there(_page(request)))
 
@@ -39,8 +41,7 @@ async def log(request: Request) -> Answer:
 async def _page(request: Request) -> LogPage:
     """As the client's `logs` has it: the same questions, asked on this side."""
     query = request.query
-    if query.get("bytes", 0) > _MOST_BYTES:
-        raise BadValue(f"bytes must be at most {_MOST_BYTES}", next="read on from next_offset")
+    values.integer(query, "bytes", 0, _MOST_BYTES)
     asking = verbs.logs(
         request.id,
         lines=query.get("lines"),
@@ -107,15 +108,22 @@ async def _wait(request: Request) -> None:
     if process.has_ended or stream not in process.meta.streams:
         return
     waits = {
-        asyncio.ensure_future(room.outputs.beyond(process.id, stream, max(0, query["from"]))),
+        asyncio.ensure_future(room.outputs.beyond(process.id, stream, values.integer(query, "from", 0) or 0)),
         asyncio.ensure_future(room.registry.wait_ended(process.id)),
     }
     try:
-        await asyncio.wait(waits, timeout=min(query["wait"], 86400.0), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waits, timeout=_patience(request), return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()
         await asyncio.wait(waits)
+
+
+def _patience(request: Request) -> float:
+    """As long as was asked for, or as long as is granted."""
+    asked = values.seconds(request.query, "wait") or 0.0
+    limit = request.room.settings.wait_limit or _LONGEST_WAIT
+    return min(asked, limit)
 
 
 async def _events(request: Request) -> Answer:

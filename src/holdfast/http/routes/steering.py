@@ -11,7 +11,7 @@ from holdfast.errors import BadValue
 from holdfast.http.answers import Answer, json_answer, nothing
 from holdfast.http.negotiate import media_of
 from holdfast.http.request import OCTETS, Request
-from holdfast.http.schemas import KILL_FIELDS, choice, flag, integer, maybe, number, obj, ref, text
+from holdfast.http.schemas import ANYTHING, KILL_FIELDS, choice, flag, integer, maybe, number, obj, ref, text
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route
 
 _WAITED_FIELDS = {
@@ -73,6 +73,14 @@ def _with_text(asked: Message) -> Message:
         return {**asked, "data": b64encode(plain.encode(errors="surrogateescape")).decode()}
     except UnicodeEncodeError:
         raise BadValue("text contains half a character") from None
+
+
+async def screen(request: Request) -> Answer:
+    return json_answer(await request.ask("screen", {**request.query, "process": request.id}))
+
+
+async def restart(request: Request) -> Answer:
+    return json_answer(await request.ask("restart", {**await request.fields(_RESTART), "process": request.id}))
 
 
 async def resize(request: Request) -> Answer:
@@ -163,6 +171,18 @@ _RESIZE = Route(
     body=Body({"cols": integer(1, 1000), "rows": integer(1, 1000)}, "The size.", required=("cols", "rows")),
 )
 
+_RESTART = Route(
+    "POST",
+    "/api/v1/processes/{id}/restart",
+    "restartProcess",
+    "Run it again as it was started",
+    {200: Reply("It runs", {JSON: ANYTHING})},
+    restart,
+    body=Body({"grace": KILL_FIELDS["grace"]}, "How to end the one that runs.", optional=True),
+    errors=(422, 507),
+    needs="restart",
+)
+
 ROUTES = [
     Route(
         "GET",
@@ -181,4 +201,15 @@ ROUTES = [
     _KILL,
     _STDIN,
     _RESIZE,
+    _RESTART,
+    Route(
+        "GET",
+        "/api/v1/processes/{id}/screen",
+        "getScreen",
+        "What a person would see on its terminal now",
+        {200: Reply("The screen", {JSON: ANYTHING})},
+        screen,
+        query=(Parameter("ansi", flag(), "With colours and other attributes, as escape sequences."),),
+        needs="screen",
+    ),
 ]
