@@ -25,7 +25,9 @@ async def follow(request: Request, ask: Message, send: SendData, to_exit: bool) 
     try:
         await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
         if following.done():
-            return following.result()
+            answer = following.result()
+            process = await ended  # which may follow the end of its output
+            return answer if process is None else {**answer, "process": request.room.show(process)}
     finally:
         for waiting in (following, ended):
             waiting.cancel()
