@@ -171,7 +171,9 @@ def read_token(path: str) -> str:
 
 
 def _bound(address: Address) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # The protocol is named because asyncio lets no packet wait only where it is.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((address.host, address.port))

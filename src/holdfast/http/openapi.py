@@ -120,12 +120,14 @@ def _response(reply: Reply) -> Node:
 
 
 def _body(body: Body) -> Node:
-    schema = {
+    schema: Node = {
         "type": "object",
         "properties": dict(body.fields),
         "additionalProperties": False,
         "required": list(body.required),
     }
+    if body.one_of:
+        schema["oneOf"] = [{"required": [name]} for name in body.one_of]
     content: Node = {JSON: {"schema": schema}}
     if body.raw:
         content[OCTETS] = {"schema": {"type": "string", "format": "binary"}}

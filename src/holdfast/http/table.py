@@ -36,6 +36,8 @@ class Body(NamedTuple):
     required: Sequence[str] = ()
     raw: bool = False
     optional: bool = False
+    one_of: Sequence[str] = ()
+    """Exactly one of these fields has to be there."""
 
 
 class Reply(NamedTuple):

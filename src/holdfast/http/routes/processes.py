@@ -102,7 +102,7 @@ START = Route(
             "header",
         ),
     ),
-    body=Body(START_FIELDS, "How to start it."),
+    body=Body(START_FIELDS, "How to start it.", one_of=("command", "argv")),
     errors=(409, 422, 507),
 )
 
