@@ -28,8 +28,13 @@ def test_every_dependency_has_a_line_in_the_docs() -> None:
     assert not missing
 
 
-def test_nothing_is_required_at_run_time() -> None:
-    assert project()["project"]["dependencies"] == []
+def test_only_http_requires_something_at_run_time() -> None:
+    names = {re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]}
+    assert names == {"uvicorn", "httptools", "websockets"}
+    sources = [*(ROOT / "src").rglob("*.py")]
+    imports = re.compile(rf"^\s*(?:from|import) ({'|'.join(names)})\b", re.MULTILINE)
+    users = {path.relative_to(ROOT / "src").parts[:2] for path in sources if imports.search(path.read_text("utf-8"))}
+    assert users == {("holdfast", "http")}
 
 
 def test_the_changelog_tells_of_the_version() -> None:

@@ -50,7 +50,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 @schema.parametrize()
 @settings(
-    max_examples=12,
+    max_examples=8,
     derandomize=True,
     deadline=None,
     database=None,
