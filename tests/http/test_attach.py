@@ -19,10 +19,12 @@ INPUT, OUTPUT, ERRORS, CONTROL = 0, 1, 2, 3
 def attach(api: Api, process: str, query: str = "", **options: Any) -> ClientConnection:
     path = f"/api/v1/processes/{process}/attach{query}"
     if api.address is None:
-        return unix_connect(api.client.paths.socket, f"ws://localhost{path}", **options)
+        here: ClientConnection = unix_connect(api.client.paths.socket, f"ws://localhost{path}", **options)
+        return here
     headers = {"Authorization": f"Bearer {api.token}"}
     options.setdefault("additional_headers", headers)
-    return connect(f"ws://{api.address[0]}:{api.address[1]}{path}", **options)
+    there: ClientConnection = connect(f"ws://{api.address[0]}:{api.address[1]}{path}", **options)
+    return there
 
 
 def hear(ws: ClientConnection) -> tuple[int, bytes]:

@@ -143,7 +143,6 @@ class Request:
             await asyncio.wait({task, gone})
 
     async def _gone(self) -> None:
-        await self.body()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
