@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bench.figure import Figure
 from bench.measures import bus, chaos, exit, first_byte, flood, held, listing, sampling, screen, start
+from bench.measures import chaos, exit, first_byte, flood, held, http, listing, start
 from bench.run import Run
 
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
@@ -18,5 +19,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "bus": bus.measure,
     "screen": screen.measure,
     "sampling": sampling.measure,
+    "http": http.measure,
     "chaos": chaos.measure,
 }

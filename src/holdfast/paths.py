@@ -70,6 +70,14 @@ class Paths:
     def screens(self) -> str:
         """What the daemon remembers of terminals."""
         return f"{self.home}/screens"
+    def token(self) -> str:
+        """What a client on TCP has to know."""
+        return f"{self.home}/token"
+
+    @property
+    def http_listen(self) -> str:
+        """Where HTTP was asked for by hand."""
+        return f"{self.home}/http-listen"
 
     @property
     def config(self) -> str:

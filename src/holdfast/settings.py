@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.errors import BadValue
+from holdfast.model.addresses import parse_address
 from holdfast.model.units import parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 
@@ -40,6 +41,8 @@ class Settings(NamedTuple):
     """A process that has run for longer is marked stale."""
     shell: str = ""
     """The shell that runs command texts; empty for bash, or sh where there is no bash."""
+    http_listen: str = ""
+    """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
 
 
 #: Finished processes are kept for half an hour whatever the configuration says.
@@ -63,6 +66,8 @@ def read_settings(path: str) -> Settings:
         if default is None:
             raise BadValue(f"unknown setting {key!r} in {path}", next=f"known: {', '.join(Settings._fields)}")
         values[key] = _checked(key, value, default, path)
+    if listen := values.get("http_listen"):
+        parse_address(str(listen))
     return Settings(**values)  # type: ignore[arg-type]
 
 

@@ -142,7 +142,7 @@ def test_only_the_owner_is_let_in() -> None:
         def abort(self) -> None:
             aborted.append(True)
 
-    Doorman(lambda first: None).connection_made(cast(asyncio.Transport, Transport()))
+    Doorman(lambda transport, first: None).connection_made(cast(asyncio.Transport, Transport()))
     assert aborted
 
 

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
     from holdfast.wire.frames import Message
 
 
-def aconnect(session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> Connecting:
+def aconnect(
+    session: str | None = None,
+    *,
+    home: str | os.PathLike[str] | None = None,
+    url: str | None = None,
+    token: str | None = None,
+) -> Connecting:
     """The async twin of `connect`: `async with aconnect() as hf`, or `hf = await aconnect()` and `await hf.close()`."""
-    return Connecting(AsyncClient(session, home=home))
+    return Connecting(AsyncClient(session, home=home, url=url, token=token))
 
 
 class Connecting:
@@ -52,9 +58,18 @@ class AsyncClient:
     Every method raises a HoldfastError.
     """
 
-    def __init__(self, session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        session: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        url: str | None = None,
+        token: str | None = None,
+    ) -> None:
         self.session = caller.session_of(session)
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        self._place = caller.place_of(url, token, home is not None, self.paths)
+        self._patience = 0.0
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
         self._is_open = True
@@ -204,6 +219,7 @@ class AsyncClient:
         if not self._is_open:
             raise verbs.closed()
         return AsyncReading(self.paths, self.session, Following(verbs.ref(process), [cursor], until == "exit"))
+        return AsyncReading(self._open, Following(verbs.ref(process), [cursor], until == "exit"))
 
     @overload
     async def wait(
@@ -315,6 +331,14 @@ class AsyncClient:
         """End what was to live as long as the session; the rest is named in `left`."""
         return await self._do(verbs.end_session(session))
 
+    async def sessions(self) -> list[Message]:
+        """Sessions with processes that run or are remembered: session, running, ended, first_at, last_at."""
+        return await self._do(verbs.sessions())
+
+    async def http(self, what: str = "tell", listen: str | None = None) -> Message:
+        """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
+        return await self._do(verbs.http(what, listen))
+
     async def status(self) -> Message:
         return await self._do(verbs.status())
 
@@ -353,5 +377,15 @@ class AsyncClient:
             if not self._is_open:
                 raise verbs.closed()
             if self._connection is None or not self._connection.is_usable:
-                self._connection = await open_connection(self.paths, self.session)
+                self._connection = await self._open()
             return self._connection
+
+    async def _open(self) -> Connection:
+        if self._place is None:
+            return await open_connection(self.paths, self.session)
+        from holdfast.client.http_aio import open_http_connection
+        from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
+
+        connection = await open_http_connection(self._place, self.session, self._patience)
+        self._patience = FOR_A_KNOWN_DAEMON
+        return connection

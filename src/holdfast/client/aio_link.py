@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from holdfast.client.conversation import Answer
     from holdfast.client.following import Followed
@@ -139,6 +139,8 @@ class AsyncReading:
     def __init__(self, paths: Paths, session: str, following: Followed) -> None:
         self._paths = paths
         self._session = session
+    def __init__(self, open_connection: Callable[[], Awaitable[Connection]], following: Following) -> None:
+        self._open_connection = open_connection
         self._following = following
         self._connection: Connection | None = None
         self._heard: deque[Answer | LinkCut] = deque()
@@ -197,7 +199,7 @@ class AsyncReading:
 
     async def _next(self) -> Answer:
         if self._connection is None:
-            self._connection = await open_connection(self._paths, self._session)
+            self._connection = await self._open_connection()
             self._following.begin(self._ask)
         while not self._heard:
             self._news.clear()

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.http_exchange import Place
+    from holdfast.paths import Paths
+
 DEFAULT_SESSION = "default"
 
 
 def new_id() -> str:
     """An id that nobody has. The client chooses it, so that asking twice starts once."""
     return f"proc_{os.urandom(6).hex()}"
+
+
+def place_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> Place | None:
+    """Where to speak HTTP; None for the instance's own socket, which is the rule. Raises BadValue."""
+    if url is None:
+        url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
+    if url is None:
+        return None
+    from holdfast.client.http_exchange import find_place
+
+    return find_place(url, token, paths)
 
 
 def session_of(named: str | None) -> str:

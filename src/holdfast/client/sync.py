@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.client.found import Found, Matches
     from holdfast.client.happenings import EventReading
+    from holdfast.client.http_exchange import Place
     from holdfast.client.link import Link
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
@@ -29,9 +30,19 @@ if TYPE_CHECKING:
 _KEPT_OPEN = 4
 
 
-def connect(session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> Client:
-    """A client of the instance that HOLDFAST_HOME (or `home`) names. Starts the daemon where there is none."""
-    return Client(session, home=home)
+def connect(
+    session: str | None = None,
+    *,
+    home: str | os.PathLike[str] | None = None,
+    url: str | None = None,
+    token: str | None = None,
+) -> Client:
+    """A client of the instance that HOLDFAST_HOME (or `home`) names. Starts the daemon where there is none.
+
+    With a `url` (or HOLDFAST_URL, where no `home` is named) it speaks HTTP with the daemon there, which has to run; the
+    `token` is that of HOLDFAST_TOKEN, or of the instance's token file, unless given.
+    """
+    return Client(session, home=home, url=url, token=token)
 
 
 class Client:
@@ -40,9 +51,18 @@ class Client:
     A cut link is mended, and what can be asked twice is asked again. Every method raises a HoldfastError.
     """
 
-    def __init__(self, session: str | None = None, *, home: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        session: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        url: str | None = None,
+        token: str | None = None,
+    ) -> None:
         self.session = caller.session_of(session)
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        self._place: Place | None = caller.place_of(url, token, home is not None, self.paths)
+        self._patience = 0.0
         self._idle: list[Link] = []
         self._lock = allocate_lock()
         self._pid = os.getpid()
@@ -316,6 +336,14 @@ class Client:
         """End what was to live as long as the session; the rest is named in `left`."""
         return self._do(verbs.end_session(session))
 
+    def sessions(self) -> list[Message]:
+        """Sessions with processes that run or are remembered: session, running, ended, first_at, last_at."""
+        return self._do(verbs.sessions())
+
+    def http(self, what: str = "tell", listen: str | None = None) -> Message:
+        """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
+        return self._do(verbs.http(what, listen))
+
     def status(self) -> Message:
         return self._do(verbs.status())
 
@@ -332,6 +360,14 @@ class Client:
         if not self._is_open:
             raise verbs.closed()
         return open_link(self.paths, self.session)
+        if self._place is None:
+            return open_link(self.paths, self.session)
+        from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
+        from holdfast.client.http_link import open_http_link
+
+        link = open_http_link(self._place, self.session, self._patience)
+        self._patience = FOR_A_KNOWN_DAEMON
+        return link
 
     def _do(self, verb: Verb[T]) -> T:
         try:

@@ -146,6 +146,16 @@ def ps(
     """The running processes, with `all` the ended ones, too."""
     value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "used": used}, limit=QUICK)
     return [Process(fields) for fields in value["processes"]]
+def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
+    """The running processes, with `all` the ended ones, too; page by page where the daemon gives them so."""
+    found: list[Process] = []
+    after = None
+    while True:
+        value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "after": after}, limit=QUICK)
+        found += [Process(fields) for fields in value["processes"]]
+        after = value.get("next")
+        if after is None:
+            return found
 
 
 def inspect(process: Ref, *, tree: bool = False) -> Verb[Process]:
@@ -406,6 +416,16 @@ def remove(processes: Sequence[Ref]) -> Verb[list[str]]:
 
 def end_session(session: str) -> Verb[Message]:
     value, _ = yield Ask("end_session", {"session": session})
+    return value
+
+
+def sessions() -> Verb[list[Message]]:
+    value, _ = yield Ask("sessions", {}, limit=QUICK)
+    return list(value["sessions"])
+
+
+def http(what: str, listen: str | None) -> Verb[Message]:
+    value, _ = yield Ask("http", {"what": what, "listen": listen}, limit=QUICK)
     return value
 
 

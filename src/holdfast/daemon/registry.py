@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from holdfast.model.duplicates import likeness
 from holdfast.model.identify import identify
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Requested
+from holdfast.model.lifecycle import Requested, reason
 from holdfast.model.process import Meta, Process
 
 
@@ -20,6 +22,9 @@ class Registry:
         self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
         self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
         self._listeners: list[Callable[[Process], None]] = []
+        #: What this daemon saw: commands that were let go, and ends by their reason.
+        self.starts = 0
+        self.ends: Counter[str] = Counter()
 
     @property
     def all(self) -> Mapping[ProcessId, Process]:
@@ -55,7 +60,9 @@ class Registry:
     def put(self, process: Process) -> None:
         """This is how it stands now; whoever watches it is woken."""
         process_id = process.id
+        before = self._processes.get(process_id)
         self._processes[process_id] = process
+        self._count(before, process)
         if process.has_ended:
             self._bury(process_id)
         else:
@@ -69,6 +76,12 @@ class Registry:
     def listen(self, listener: Callable[[Process], None]) -> None:
         """Have it called with every process that is put from now on. It must not wait, nor put anything itself."""
         self._listeners.append(listener)
+
+    def _count(self, before: Process | None, now: Process) -> None:
+        if before is not None and before.state is not now.state and not before.has_ended:
+            self.starts += isinstance(before.state, Requested)
+            if now.has_ended:
+                self.ends[reason(now.state) or "unknown"] += 1
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)

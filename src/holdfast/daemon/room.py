@@ -22,6 +22,7 @@ from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
 from holdfast.paths import Paths
@@ -52,6 +53,7 @@ class Room:
     screens: Screens
     sampler: Sampler
     login: LoginEnvironment
+    tcp: TcpDoor
     chores: Chores
     readers: ThreadPoolExecutor
     """Threads for log files, apart from those of anything else that may have to wait."""

@@ -37,6 +37,7 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.whereabouts import watch_home
+from holdfast.daemon.tcp import TcpDoor
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings
@@ -128,6 +129,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
         sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
+        tcp=TcpDoor(paths, settings.http_listen),
         chores=chores,
         readers=readers,
     )

@@ -8,16 +8,23 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.paths import Paths, make_directories
 
+if TYPE_CHECKING:
+    from holdfast.http.door import HttpDoor
+
 _BACKLOG = 1024
 #: Answers that are already written get this long to reach their clients when the daemon stops.
 _FAREWELL = 1.0
+_MISSING = (
+    b"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 69\r\n\r\n"
+    b"holdfast was installed without what HTTP needs: pip install holdfast\n"
+)
 
 
 class Server:
@@ -30,12 +37,14 @@ class Server:
         self._nobody_there.set()
         self._listener: asyncio.Server | None = None
         self._door: os.stat_result | None = None
+        self._http: HttpDoor | None = None
 
     async def open(self) -> None:
         sock = _listen(self._room.paths)
         self._door = os.stat(self._room.paths.socket)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(lambda: Doorman(self._choose), sock=sock, backlog=_BACKLOG)
+        self._room.chores.start(self._room.tcp.serve(self._welcome_on_tcp), "http")
 
     async def reopen(self) -> None:
         """Be found again after somebody deleted the socket. Who talks with us goes on."""
@@ -56,18 +65,52 @@ class Server:
             conversation.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL):
+                if self._http is not None:
+                    await self._http.close()
                 await self._nobody_there.wait()
         for conversation in list(self._conversations):
             conversation.abort()
+        if self._http is not None:
+            self._http.abort()
+        self._room.tcp.close()
 
-    def _choose(self, first: bytes) -> asyncio.Protocol | None:
-        """Who talks with a client that begins like this: frames begin with 0. HTTP never does; its place is here."""
+    def _choose(self, transport: asyncio.Transport, first: bytes) -> asyncio.Protocol | None:
+        """Who talks with a client that begins like this: frames begin with 0, HTTP never does.
+
+        None for now where HTTP has to be fetched first, which is done when the first client speaks it and not before.
+        """
         if first[:1] != b"\0":
+            self._welcome(transport, first, tcp=False)
             return None
         conversation = Conversation(self._room, self._ended)
         self._conversations.add(conversation)
         self._nobody_there.clear()
         return conversation
+
+    def _welcome_on_tcp(self, transport: asyncio.Transport, first: bytes) -> None:
+        self._welcome(transport, first, tcp=True)
+
+    def _welcome(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+        if self._http is not None:
+            _hand_over(transport, self._http.protocol(tcp), first)
+        else:
+            transport.pause_reading()
+            self._room.chores.start(self._fetch_http(transport, first, tcp), "http")
+
+    async def _fetch_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+        """In a thread, for it takes a while."""
+        try:
+            door = await asyncio.to_thread(_import_door)
+        except ImportError as missing:
+            note("http-missing", why=missing)
+            transport.write(_MISSING)
+            transport.close()
+            return
+        if self._http is None:
+            self._http = door(self._room)
+        if not transport.is_closing():
+            _hand_over(transport, self._http.protocol(tcp), first)
+            transport.resume_reading()
 
     def _ended(self, conversation: Conversation) -> None:
         self._conversations.discard(conversation)
@@ -75,10 +118,22 @@ class Server:
             self._nobody_there.set()
 
 
+def _import_door() -> type[HttpDoor]:
+    from holdfast.http.door import HttpDoor
+
+    return HttpDoor
+
+
+def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: bytes) -> None:
+    transport.set_protocol(protocol)
+    protocol.connection_made(transport)
+    protocol.data_received(first)
+
+
 class Doorman(asyncio.Protocol):
     """Lets the owner in, listens to the first byte, and hands the connection to whoever speaks that language."""
 
-    def __init__(self, choose: Callable[[bytes], asyncio.Protocol | None]) -> None:
+    def __init__(self, choose: Callable[[asyncio.Transport, bytes], asyncio.Protocol | None]) -> None:
         self._choose = choose
         self._transport: asyncio.Transport | None = None
 
@@ -91,13 +146,9 @@ class Doorman(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
-        chosen = self._choose(data)
-        if chosen is None:
-            self._transport.abort()
-            return
-        self._transport.set_protocol(chosen)
-        chosen.connection_made(self._transport)
-        chosen.data_received(data)
+        chosen = self._choose(self._transport, data)
+        if chosen is not None:
+            _hand_over(self._transport, chosen, data)
 
 
 def _listen(paths: Paths) -> socket.socket:

@@ -85,6 +85,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         memory=values.integer(ask, "memory", _LEAST_MEMORY, _MOST_MEMORY),
         cpus=values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
         pids=values.integer(ask, "pids", 1, _MOST_PIDS),
+        fingerprint=values.text(ask, "fingerprint", 128),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(

@@ -56,6 +56,8 @@ class Meta:
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    fingerprint: str | None = None
+    """Of the request that asked for it under a key, so that the key cannot stand for another request."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

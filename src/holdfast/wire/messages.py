@@ -23,6 +23,11 @@ objects (PROCESS_FIELDS).
                                                                  or unchanged: true
     top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
                                                               -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
+                 fingerprint (of the request, where a key stands for it)
+                                                              -> process, notes: [str]
+    list         all, session, task, limit, after (the `next` of the page before)
+                                                              -> processes, next (null: this was the last page)
+    inspect      process                                      -> process
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`)
                                                               -> data…, then start, end, first (dropped before it), total, closed, process;
@@ -49,6 +54,9 @@ objects (PROCESS_FIELDS).
     events       pattern, since (a number: what follows it), follow
                                                               -> data… (lines of JSON; `offset`: the number to go on from), then newest, oldest
     publish      topic, payload                               -> seq
+    sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at}]
+    http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
+                                                              -> url (null: shut), token_file, socket
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

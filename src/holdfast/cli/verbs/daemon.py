@@ -7,11 +7,12 @@ import sys
 import time
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Verb
+from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client import caller, launch
 from holdfast.client.conversation import Done, Failed
 from holdfast.client.link import Link, LinkCut, greet
 from holdfast.client.sync import connect
+from holdfast.client.link import Link, LinkCut, greet, open_link
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text
 from holdfast.paths import find_paths, make_directories
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "daemon",
-    synopsis=["daemon run", "daemon start|stop|status [--json]"],
+    synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off] [--json]"],
     summary="start, stop and look after the daemon by hand",
     about="""
         Nobody needs this in everyday use: the daemon starts by itself with the first call.
@@ -33,13 +34,22 @@ VERB = Verb(
         the background, unless it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached
         ones go on and are found again when it is next started. status tells how it is, and does not start it.
 
+        http opens a door for HTTP on this machine's loopback address, now and whenever the daemon runs, and tells its
+        URL; with --off it is shut again. Whoever comes in needs the token in the file that is named. On the daemon's
+        socket HTTP is always served. See docs/http.md.
+
         With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; when no daemon runs,
         running is false.
     """,
-    options=[JSON],
+    options=[
+        Option("--port", metavar="N", convert=count, help="http: listen on this port; a free one unless given."),
+        Option("--off", help="http: listen no longer."),
+        JSON,
+    ],
     exits=[("0", "Done, also when there was nothing to start or stop."), ("125", "status: no daemon runs.")],
     examples=[
         ("How it is", "holdfast daemon status"),
+        ("Serve HTTP on 127.0.0.1", "holdfast daemon http --port 7333"),
         ("After an upgrade, let the new release take over; nothing is lost", "holdfast daemon stop && holdfast ps"),
     ],
 )
@@ -51,10 +61,12 @@ _PAUSE = 0.01
 
 
 def run(given: Given) -> int:
-    (action,) = given.only("run, start, stop or status")
-    act = {"run": _run, "start": _start, "stop": _stop, "status": _status}.get(action)
+    (action,) = given.only("run, start, stop, status or http")
+    act = {"run": _run, "start": _start, "stop": _stop, "status": _status, "http": _http}.get(action)
     if act is None:
-        raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop or status")
+        raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop, status or http")
+    if action != "http" and (given.off or given.port is not None):
+        raise BadValue("--port and --off go with http", next=given.usage)
     return act(given, find_paths())
 
 
@@ -67,9 +79,18 @@ def _run(given: Given, paths: Paths) -> int:
 
 
 def _start(given: Given, paths: Paths) -> int:
-    with connect() as client:
-        _show(given, client.status())
+    _show(given, _ask(paths, "status", {}))
     return 0
+
+
+def _ask(paths: Paths, op: str, arguments: Message) -> Message:
+    """On the instance's own socket, whatever HOLDFAST_URL says; starts the daemon where there is none."""
+    link = open_link(paths, caller.session_of(None))
+    try:
+        answer, _ = link.call(op, arguments, _STOP_LIMIT)
+        return answer
+    finally:
+        link.close()
 
 
 def _stop(given: Given, paths: Paths) -> int:
@@ -144,6 +165,21 @@ def _status(given: Given, paths: Paths) -> int:
     status, _ = link.call("status", {}, _STOP_LIMIT)
     link.close()
     _show(given, status)
+    return 0
+
+
+def _http(given: Given, paths: Paths) -> int:
+    if given.off and given.port is not None:
+        raise BadValue("either --port or --off, not both", next=given.usage)
+    listen = f"127.0.0.1:{given.port}" if given.port is not None else None
+    told = _ask(paths, "http", {"what": "shut" if given.off else "open", "listen": listen})
+    if given.json:
+        console.out_json(told)
+    elif told["url"] is None:
+        console.say("HTTP is served on the socket alone")
+    else:
+        console.out(told["url"])
+        console.say(f"the token is in {told['token_file']}")
     return 0
 
 

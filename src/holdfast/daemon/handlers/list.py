@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+
 from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.ids import is_id
+from holdfast.model.process import Process
 
 #: How old what they use may be, in seconds.
 _USED = 1.0
@@ -19,3 +25,32 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     ]
     chosen.sort(key=lambda process: process.meta.requested_at)
     return {"processes": await room.show_fresh(chosen, used=_USED if values.flag(ask, "used", True) else None)}
+    chosen.sort(key=_place)
+    page, cursor = _page(chosen, values.integer(ask, "limit", 1), values.text(ask, "after", 64))
+    return {"processes": await room.show_fresh(page), "next": cursor}
+
+
+def _place(process: Process) -> tuple[float, str]:
+    return process.meta.requested_at, process.id
+
+
+def _page(processes: list[Process], limit: int | None, after: str | None) -> tuple[list[Process], str | None]:
+    """Those behind the cursor, as many as are wanted, and where the next page begins if there is one."""
+    if after is not None:
+        processes = processes[bisect_right(processes, _read_cursor(after), key=_place) :]
+    if limit is None or len(processes) <= limit:
+        return processes, None
+    last = processes[limit - 1]
+    return processes[:limit], f"{last.meta.requested_at!r}_{last.id}"
+
+
+def _read_cursor(text: str) -> tuple[float, str]:
+    """The place it was made of: also when that process is forgotten since."""
+    at, _, process_id = text.partition("_")
+    try:
+        place = float(at)
+    except ValueError:
+        place = math.nan
+    if not math.isfinite(place) or not is_id(process_id):
+        raise BadValue("after must be the `next` of an earlier page")
+    return place, process_id

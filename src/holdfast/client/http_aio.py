@@ -1,0 +1,154 @@
+"""The async twin of `http_link`: the same face as `aio_link.Connection`."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from holdfast.client.aio_link import Connection
+from holdfast.client.http_exchange import Exchange
+from holdfast.client.http_link import PATIENCE, unreachable
+from holdfast.client.link import LinkCut
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.client.conversation import Answer
+    from holdfast.client.http_exchange import Place
+    from holdfast.wire.frames import Message
+
+_PIECE = 1 << 18
+_PAUSE = 0.05
+
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class HttpConnection(Connection):
+    """Each question has a connection while it is under way; a few are kept for the next."""
+
+    def __init__(self, place: Place, session: str) -> None:
+        super().__init__()
+        self.is_usable = True
+        self._gate = self.transport = _Gate()
+        self._place = place
+        self._session = session
+        self._idle: list[_Streams] = []
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._last_rid = 0
+
+    async def close(self) -> None:
+        self.is_usable = False
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _, writer in self._idle:
+            writer.close()
+        self._idle = []
+
+    def ask(self, op: str, arguments: Message, listener: Callable[[Answer | LinkCut], None]) -> int:
+        if not self.is_usable:
+            raise LinkCut("the link to the daemon was cut")
+        rid = self._last_rid + 1
+        exchange = Exchange(rid, op, arguments, self._place, self._session)
+        self._last_rid = rid
+        self._listeners[rid] = listener
+        task = self._tasks[rid] = asyncio.get_running_loop().create_task(self._do(exchange))
+        task.add_done_callback(lambda _: self._tasks.pop(rid, None))
+        return rid
+
+    def give_up(self, rid: int) -> None:
+        self._listeners.pop(rid, None)
+        if rid in self._tasks:
+            self._tasks[rid].cancel()
+
+    async def _do(self, exchange: Exchange) -> None:
+        try:
+            reader, writer = await self._take()
+            try:
+                await self._talk(exchange, reader, writer)
+            except BaseException:
+                writer.close()
+                raise
+        except HoldfastError as failed:
+            self._tell(exchange.rid, failed if isinstance(failed, LinkCut) else LinkCut(failed.message))
+        except OSError as cut:
+            self._tell(exchange.rid, LinkCut(f"the link to the daemon was cut: {cut}"))
+
+    async def _talk(self, exchange: Exchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(exchange.request)
+        while not exchange.is_over:
+            await self._gate.open.wait()
+            data = await reader.read(_PIECE)
+            for answer in exchange.feed(data):
+                self._tell(exchange.rid, answer)
+            if not data:
+                raise LinkCut("the link to the daemon was cut: the daemon went away")
+        if exchange.keeps_alive and self.is_usable:
+            self._idle.append((reader, writer))
+        else:
+            writer.close()
+
+    def _tell(self, rid: int, answer: Answer | LinkCut) -> None:
+        listener = self._listeners.get(rid)
+        if listener is not None:
+            listener(answer)
+
+    async def _take(self) -> _Streams:
+        while self._idle:
+            reader, writer = self._idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                return reader, writer
+            writer.close()
+        return await self._connect(PATIENCE)
+
+    async def connect(self) -> None:
+        """Raises Unreachable at once where there is nobody."""
+        self._idle.append(await self._connect(0.0))
+
+    async def _connect(self, patience: float) -> _Streams:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection(self._place.host, self._place.port)
+            except OSError as refused:
+                if loop.time() > until:
+                    raise unreachable(self._place, refused) from refused
+                await asyncio.sleep(_PAUSE)
+            else:
+                writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return reader, writer
+
+
+class _Gate(asyncio.Transport):
+    """Where a reader that is slower than its process holds the flow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def pause_reading(self) -> None:
+        self.open.clear()
+
+    def resume_reading(self) -> None:
+        self.open.set()
+
+
+async def open_http_connection(place: Place, session: str, patience: float) -> HttpConnection:
+    """A connection to a daemon; one that was not known before has to be there and to let us in.
+
+    Raises Unreachable, Denied.
+    """
+    connection = HttpConnection(place, session)
+    if patience == 0.0:
+        try:
+            await connection.connect()
+            await connection.call("status", {}, PATIENCE)
+        except BaseException:
+            await connection.close()
+            raise
+    return connection

@@ -1,0 +1,151 @@
+"""A blocking link that speaks HTTP: the same questions and answers as `Link`, each exchange on a connection."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+
+from holdfast.client.http_exchange import Exchange
+from holdfast.client.link import Link, LinkCut
+from holdfast.errors import Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.conversation import Answer
+    from holdfast.client.http_exchange import Place
+    from holdfast.wire.frames import Message
+
+_PIECE = 1 << 18
+_CONNECT = 10.0
+_PAUSE = 0.05
+#: How long a daemon that was there may take to come back.
+PATIENCE = 15.0
+
+
+class HttpLink(Link):
+    """As `Link`: not for several threads at once."""
+
+    def __init__(self, place: Place, session: str | None, patience: float = PATIENCE) -> None:
+        self._place = place
+        self._session = session
+        self._epoll = select.epoll()
+        self._under_way: dict[int, tuple[socket.socket, Exchange]] = {}
+        self._idle: socket.socket | None = None
+        self._last_rid = 0
+        self.is_usable = True
+        self.daemon: Message = {}
+        try:
+            self._idle = self._connect(patience)
+        except BaseException:
+            self._epoll.close()
+            raise
+
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
+    def close(self) -> None:
+        self.is_usable = False
+        self._epoll.close()
+        for sock, _ in self._under_way.values():
+            sock.close()
+        if self._idle is not None:
+            self._idle.close()
+
+    def is_idle(self) -> bool:
+        return self.is_usable and not self._under_way
+
+    def ask(self, op: str, arguments: Message) -> int:
+        exchange = Exchange(self._last_rid + 1, op, arguments, self._place, self._session)
+        sock = self._take()
+        try:
+            sock.sendall(exchange.request)
+        except OSError as cut:
+            sock.close()
+            raise self._cut(cut) from cut
+        self._last_rid += 1
+        self._under_way[sock.fileno()] = sock, exchange
+        self._epoll.register(sock.fileno(), select.EPOLLIN)
+        return exchange.rid
+
+    def cancel(self, rid: int) -> None:
+        """Hanging up is how a question is given up."""
+        for sock, exchange in list(self._under_way.values()):
+            if exchange.rid == rid:
+                self._drop(sock)
+                sock.close()
+
+    def hear(self, timeout: float | None = None) -> list[Answer]:
+        answers: list[Answer] = []
+        if not self._under_way and timeout is None:
+            raise self._cut("nothing was asked")
+        for fd, _ in self._epoll.poll(timeout):
+            sock, exchange = self._under_way[fd]
+            try:
+                data = sock.recv(_PIECE)
+                answers += exchange.feed(data)
+            except (OSError, LinkCut) as cut:
+                raise self._cut(cut) from cut
+            if not data:
+                raise self._cut("the daemon went away")
+            if exchange.is_over:
+                self._drop(sock)
+                self._keep(sock) if exchange.keeps_alive else sock.close()
+        return answers
+
+    def _take(self) -> socket.socket:
+        """A connection for one exchange: the one that is idle, if it is still good."""
+        sock, self._idle = self._idle, None
+        if sock is not None:
+            if not select.select([sock], [], [], 0)[0]:
+                return sock
+            sock.close()
+        return self._connect(PATIENCE)
+
+    def _keep(self, sock: socket.socket) -> None:
+        if self._idle is None:
+            self._idle = sock
+        else:
+            sock.close()
+
+    def _drop(self, sock: socket.socket) -> None:
+        del self._under_way[sock.fileno()]
+        self._epoll.unregister(sock.fileno())
+
+    def _connect(self, patience: float) -> socket.socket:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                sock = socket.create_connection((self._place.host, self._place.port), _CONNECT)
+            except OSError as refused:
+                if time.monotonic() > until:
+                    raise unreachable(self._place, refused) from refused
+                time.sleep(_PAUSE)
+            else:
+                sock.settimeout(None)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return sock
+
+    def _unanswered(self, op: str) -> Unreachable:
+        self.is_usable = False
+        return Unreachable(f"the daemon at {self._place.authority} does not answer {op!r}")
+
+
+def unreachable(place: Place, why: OSError) -> Unreachable:
+    what = f"no daemon answers at http://{place.authority}: {why.strerror or why}"
+    return Unreachable(what, next="holdfast daemon http")
+
+
+def open_http_link(place: Place, session: str | None, patience: float) -> HttpLink:
+    """A link to a daemon; one that was not known before has to be there and to let us in.
+
+    Raises Unreachable, Denied.
+    """
+    link = HttpLink(place, session, patience)
+    if patience == 0.0:
+        try:
+            link.daemon, _ = link.call("status", {}, _CONNECT)
+        except BaseException:
+            link.close()
+            raise
+    return link

@@ -1,0 +1,89 @@
+"""The daemon's operations as HTTP requests, and HTTP answers as what the operations answer. No I/O."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from holdfast.errors import Unsupported
+from holdfast.wire import light_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from holdfast.wire.frames import Message
+
+    #: Method, path with query, and the fields of the body (None for none).
+    Words: TypeAlias = tuple[str, str, Message | None]
+
+_API = "/api/v1"
+EVENTS = "text/event-stream"
+
+
+def request_words(op: str, arguments: Message) -> Words:
+    """Raises Unsupported for what is not to be had over HTTP."""
+    say = _SAY.get(op)
+    if say is None:
+        raise Unsupported(f"{op} cannot be had over HTTP", next="use the daemon's socket: unset HOLDFAST_URL")
+    return say({name: value for name, value in arguments.items() if value is not None})
+
+
+def answer_value(op: str, value: Message) -> Message:
+    """What the operation answers, of what HTTP answered."""
+    if op == "start":
+        notes = value.pop("notes", [])
+        return {"process": value, "notes": notes}
+    return {"process": value} if op == "inspect" else value
+
+
+def accepted(op: str) -> str:
+    return EVENTS if op == "logs" else "application/json"
+
+
+def _process(ask: Message, rest: str = "") -> str:
+    return f"{_API}/processes/{quote(str(ask.pop('process', '')), safe='', errors='replace')}{rest}"
+
+
+def _with_query(path: str, query: Message) -> str:
+    said = {name: light_json.dumps(value) if isinstance(value, bool) else value for name, value in query.items()}
+    return f"{path}?{urlencode(said, errors='replace')}" if said else path
+
+
+def _start(ask: Message) -> Words:
+    caller, grant = ask.pop("env", None), ask.pop("grant", None)
+    named = {"caller_env": caller, "env": grant}
+    return "POST", f"{_API}/processes", {**ask, **{name: value for name, value in named.items() if value is not None}}
+
+
+def _logs(ask: Message) -> Words:
+    ask.setdefault("follow", False)
+    return "GET", _with_query(_process(ask, "/log"), {**ask, "view": "raw", "until": "closed"}), None
+
+
+def _end_session(ask: Message) -> Words:
+    return "POST", f"{_API}/sessions/{quote(str(ask['session']), safe='', errors='replace')}/end", None
+
+
+def _post(rest: str) -> Callable[[Message], Words]:
+    return lambda ask: ("POST", _process(ask, rest), ask)
+
+
+_SAY: dict[str, Callable[[Message], Words]] = {
+    "start": _start,
+    "list": lambda ask: ("GET", _with_query(f"{_API}/processes", ask), None),
+    "inspect": lambda ask: ("GET", _process(ask), None),
+    "logs": _logs,
+    "wait": lambda ask: ("POST", f"{_API}/wait", ask),
+    "kill": lambda ask: ("POST", f"{_API}/kill", ask),
+    "remove": lambda ask: ("POST", f"{_API}/remove", ask),
+    "send": _post("/stdin"),
+    "resize": _post("/resize"),
+    "restart": _post("/restart"),
+    "screen": lambda ask: ("GET", _with_query(_process(ask, "/screen"), ask), None),
+    "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
+    "end_session": _end_session,
+    "status": lambda ask: ("GET", f"{_API}/daemon", None),
+    "doctor": lambda ask: ("GET", f"{_API}/daemon/doctor", None),
+    "stop": lambda ask: ("POST", f"{_API}/daemon/stop", None),
+}

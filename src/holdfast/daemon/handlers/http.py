@@ -1,0 +1,27 @@
+"""http: open or shut the door for HTTP on loopback TCP, or tell where it is."""
+
+from __future__ import annotations
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.addresses import parse_address
+
+_WHAT = ("tell", "open", "shut")
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    what = values.choice(ask, "what", _WHAT, "tell")
+    listen = values.text(ask, "listen", 256)
+    if listen is not None and what != "open":
+        raise BadValue("an address goes with open")
+    if what == "open":
+        await room.tcp.open(parse_address(listen or "127.0.0.1:0"))
+    elif what == "shut":
+        await room.tcp.shut()
+    address = room.tcp.address
+    return {
+        "url": address.url if address is not None else None,
+        "token_file": room.paths.token,
+        "socket": room.paths.socket,
+    }

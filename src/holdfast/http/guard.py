@@ -1,0 +1,70 @@
+"""Who may come in. No I/O.
+
+On the socket the system has already said who it is. On TCP everybody on the machine can knock, and so can every web
+page in a browser on it: a request must name this machine as its host (a page that got its own name pointed here does
+not), must not come from another origin, and must know the token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+from holdfast.http.problems import Refusal
+from holdfast.model.addresses import is_loopback
+
+#: What a browser, which cannot set headers on a WebSocket, offers in place of `Authorization`.
+TOKEN_SUBPROTOCOL = "holdfast.token."
+SUBPROTOCOL = "holdfast.v1"
+#: Answered to everybody on this machine.
+OPEN_PATHS = frozenset({"/livez"})
+
+_NEXT_TOKEN = "send Authorization: Bearer with the content of $HOLDFAST_HOME/token"
+
+
+def check(headers: Mapping[str, Sequence[str]], path: str, token: str | None, subprotocols: Sequence[str] = ()) -> None:
+    """Raises Refusal. `token` is None on the socket. Header names are in lower case."""
+    host = _only(headers, "host")
+    if token is not None and not host_is_loopback(host):
+        raise Refusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
+    origin = _only(headers, "origin")
+    if origin is not None and not same_origin(origin, host):
+        raise Refusal(403, "denied", "the request comes from another origin", next="call it without a web page")
+    if token is not None and path not in OPEN_PATHS and not knows(token, headers, subprotocols):
+        challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
+        raise Refusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
+
+
+def host_is_loopback(host: str | None) -> bool:
+    """Whether a Host header names this machine, with or without a port."""
+    if not host:
+        return False
+    name, port = host, ""
+    if host.startswith("["):
+        name, bracket, rest = host[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            return False
+        port = rest[1:]
+    elif ":" in host:
+        name, _, port = host.partition(":")
+    return is_loopback(name) and (not port or (port.isascii() and port.isdigit()))
+
+
+def same_origin(origin: str, host: str | None) -> bool:
+    return host is not None and origin.lower() == f"http://{host.lower()}"
+
+
+def knows(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str]) -> bool:
+    offered = [word.removeprefix(TOKEN_SUBPROTOCOL) for word in subprotocols if word.startswith(TOKEN_SUBPROTOCOL)]
+    scheme, _, credentials = (_only(headers, "authorization") or "").partition(" ")
+    if scheme.lower() == "bearer":
+        offered.append(credentials.strip())
+    return bool(token) and any(hmac.compare_digest(word.encode(), token.encode()) for word in offered)
+
+
+def _only(headers: Mapping[str, Sequence[str]], name: str) -> str | None:
+    """The header; None where it is missing. Twice would mean two things to two readers."""
+    values = headers.get(name, ())
+    if len(values) > 1:
+        raise Refusal(400, "bad_value", f"the header {name} is there twice", next="send it once")
+    return values[0] if values else None

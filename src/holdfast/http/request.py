@@ -1,0 +1,227 @@
+"""One request while it is under way: what it brings, and asking the daemon for what it wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from holdfast.daemon import values
+from holdfast.daemon.handlers import GOING_ON, HANDLERS
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue, HoldfastError
+from holdfast.http.negotiate import choose, media_of
+from holdfast.http.problems import Gone, Refusal
+from holdfast.http.table import JSON, Parameter, Route
+from holdfast.wire import light_json
+
+T = TypeVar("T")
+
+OCTETS = "application/octet-stream"
+#: As much as a frame of the socket holds.
+MOST_BODY = (1 << 24) - 1
+#: A body that takes longer is given up.
+_BODY_TIME = 30.0
+_MOST_FIELDS = 100
+
+SendData = Callable[[str, int, bytes], Awaitable[None]]
+
+
+class Request:
+    """`scope` and `receive` as in ASGI. `stopping` is done when the daemon goes."""
+
+    def __init__(self, room: Room, scope: Mapping[str, Any], receive: Any, stopping: asyncio.Future[None]) -> None:
+        self.room = room
+        self.scope = scope
+        self.method: str = scope.get("method", "WEBSOCKET")
+        self.path = scope["raw_path"].decode("ascii", "replace")
+        self.headers = _headers(scope["headers"])
+        self.parameters: dict[str, str] = {}
+        self.query: Message = {}
+        self.media = JSON
+        self._receive = receive
+        self.stopping = stopping
+        self._body: bytes | None = None
+
+    @property
+    def id(self) -> str:
+        """The process that the path names."""
+        return self.parameters["id"]
+
+    def header(self, name: str) -> str | None:
+        found = self.headers.get(name)
+        return ", ".join(found) if found else None
+
+    def prepare(self, route: Route, parameters: dict[str, str]) -> None:
+        """Read what the route takes. Raises BadValue, Refusal."""
+        self.parameters = parameters
+        self.query = read_query(self.scope["query_string"], route.query)
+        if route.media:
+            media = choose(self.header("accept"), route.media)
+            if media is None:
+                forms = ", ".join(route.media)
+                raise Refusal(406, "unsupported", "none of the accepted forms is to be had", next=f"accept {forms}")
+            self.media = media
+
+    async def fields(self, route: Route) -> Message:
+        """The fields of the JSON body; none where it is optional and there is none. Raises BadValue, Refusal."""
+        assert route.body is not None
+        data = await self.body()
+        content_type = self.header("content-type")
+        if not data and content_type is None and route.body.optional:
+            return {}
+        if media_of(content_type) != JSON:
+            forms = [JSON, OCTETS] if route.body.raw else [JSON]
+            raise Refusal(
+                415, "unsupported", "the body is of a type that is not taken", next=f"send {' or '.join(forms)}"
+            )
+        if not data and route.body.optional:
+            return {}
+        fields = _json_object(data)
+        if unknown := fields.keys() - route.body.fields.keys():
+            known = ", ".join(route.body.fields)
+            raise BadValue(f"there is no field {min(unknown)[:60]!r}", next=f"known: {known}")
+        return fields
+
+    async def body(self) -> bytes:
+        """All of the body. Raises Refusal when it is too large or too slow."""
+        if self._body is None:
+            try:
+                async with asyncio.timeout(_BODY_TIME):
+                    self._body = await self._read_body()
+            except TimeoutError:
+                raise Refusal(
+                    408, "bad_value", "the body took too long", next="send it faster", headers=_CLOSE
+                ) from None
+        return self._body
+
+    async def _read_body(self) -> bytes:
+        announced = self.header("content-length")
+        if announced is not None and announced.isdigit() and (len(announced) > 12 or int(announced) > MOST_BODY):
+            raise _too_large()
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Gone("the client went away")
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+            if size > MOST_BODY:
+                raise _too_large()
+            if not message.get("more_body"):
+                return b"".join(pieces)
+
+    async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
+        """What the daemon answers. What is to go on goes on when the client goes away."""
+        call = Call(self._session(), send_data or _nothing_to_send)
+        work = HANDLERS[op](self.room, call, arguments)
+        if op not in GOING_ON:
+            return await work
+        result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
+        if isinstance(result, HoldfastError):
+            raise result
+        answer: Message = result
+        return answer
+
+    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that may take long, for as long as the client is there and the daemon stays."""
+        task = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            waits: set[asyncio.Future[Any]] = {task, gone, self.stopping}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if self.stopping.done():
+                raise Refusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
+            raise Gone("the client went away")
+        finally:
+            for waiting in (task, gone):
+                waiting.cancel()
+            await asyncio.wait({task, gone})
+
+    async def _gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def _session(self) -> str | None:
+        return values.session({"session": self.header("holdfast-session")})
+
+
+def read_query(query: bytes, known: Sequence[Parameter]) -> Message:
+    """The values that were given, each as what its schema says. Raises BadValue."""
+    if not query:
+        return {}
+    try:
+        pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise BadValue("the query cannot be read", next="encode it as UTF-8, in percent") from None
+    kinds = {parameter.name: parameter.schema.get("type") for parameter in known}
+    given: Message = {}
+    for name, text in pairs:
+        if name not in kinds:
+            names = ", ".join(kinds) or "none"
+            raise BadValue(f"there is no parameter {name[:60]!r}", next=f"known: {names}")
+        if name in given:
+            raise BadValue(f"{name} is there twice", next="give it once")
+        given[name] = _converted(name, text, kinds[name])
+    return given
+
+
+def _converted(name: str, text: str, kind: object) -> object:
+    try:
+        match kind:
+            case "integer":
+                if not text.removeprefix("-").isdigit() or not text.isascii() or len(text) > 20:
+                    raise ValueError
+                return int(text)
+            case "number":
+                return float(text)
+            case "boolean":
+                return {"true": True, "1": True, "false": False, "0": False}[text]
+            case _:
+                return text
+    except (ValueError, KeyError):
+        raise BadValue(
+            f"{name} must be {_KINDS[str(kind)]}, not {text[:60]!r}", next="see /api/v1/openapi.json"
+        ) from None
+
+
+_KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+_CLOSE = (("connection", "close"),)
+_AGAIN = (("retry-after", "1"),)
+
+
+def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in raw:
+        found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+    return found
+
+
+def _json_object(data: bytes) -> Message:
+    try:
+        value = light_json.loads(data.decode())
+    except (ValueError, RecursionError):
+        raise BadValue("the body is not JSON", next="send a JSON object") from None
+    if not isinstance(value, dict):
+        raise BadValue("the body must be a JSON object", next="send a JSON object")
+    return value
+
+
+def _too_large() -> Refusal:
+    what = f"the body has more than {MOST_BODY} bytes"
+    return Refusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
+
+
+async def _settled(work: Awaitable[Message]) -> Message | HoldfastError:
+    try:
+        return await work
+    except HoldfastError as error:
+        return error
+
+
+async def _nothing_to_send(stream: str, offset: int, data: bytes) -> None:
+    raise AssertionError("an operation that does not stream")

@@ -1,0 +1,101 @@
+"""/livez, /readyz and /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from holdfast.daemon.room import Room
+from holdfast.errors import Unreachable
+from holdfast.http.answers import Answer
+from holdfast.http.request import Request
+from holdfast.http.table import Reply, Route
+from holdfast.version import VERSION
+
+_TEXT = "text/plain; charset=utf-8"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+_TICK = 0.01
+
+
+async def livez(request: Request) -> Answer:
+    return Answer(200, b"ok\n", _TEXT)
+
+
+async def readyz(request: Request) -> Answer:
+    """Ready is a daemon that can start something now."""
+    if not request.room.keeper.is_reachable:
+        raise Unreachable("the keeper does not answer", next="holdfast doctor")
+    return Answer(200, b"ok\n", _TEXT)
+
+
+async def metrics(request: Request) -> Answer:
+    lag = await _lag()
+    return Answer(200, "".join(await _lines(request.room, lag)).encode(), METRICS)
+
+
+async def _lines(room: Room, lag: float) -> list[str]:
+    processes = room.registry.shown()
+    measured = await room.sizes.measure([process for process in processes if not process.output_closed])
+    output = 0
+    statuses: Counter[str] = Counter(running=0, ended=0)
+    for process in processes:
+        streams = measured[process.id].streams if process.id in measured else process.streams
+        output += sum(stream.end for stream in streams.values())
+        statuses["ended" if process.has_ended else "running"] += 1
+    ends = room.registry.ends
+    return [
+        *_metric("processes", "gauge", "Processes that are known, by status.", _by("status", statuses)),
+        *_metric("starts_total", "counter", "Commands started since the daemon began.", [("", room.registry.starts)]),
+        *_metric("ends_total", "counter", "Ends seen since the daemon began, by reason.", _by("reason", ends)),
+        *_metric("output_bytes", "gauge", "Bytes written by the processes that are known.", [("", output)]),
+        *_metric("keeper_reachable", "gauge", "Whether the keeper answers.", [("", int(room.keeper.is_reachable))]),
+        *_metric("loop_lag_seconds", "gauge", "How late the daemon's loop was just now.", [("", lag)]),
+        *_metric("uptime_seconds", "gauge", "How long the daemon has run.", [("", time.time() - room.started_at)]),
+        *_metric("build_info", "gauge", "The release.", [(f'{{version="{VERSION}"}}', 1)]),
+    ]
+
+
+def _metric(name: str, kind: str, about: str, values: Iterable[tuple[str, float]]) -> list[str]:
+    head = [f"# HELP holdfast_{name} {about}\n", f"# TYPE holdfast_{name} {kind}\n"]
+    return head + [f"holdfast_{name}{labels} {value}\n" for labels, value in values]
+
+
+def _by(label: str, counts: Counter[str]) -> list[tuple[str, float]]:
+    return [(f'{{{label}="{name}"}}', count) for name, count in sorted(counts.items())]
+
+
+async def _lag() -> float:
+    """Measured when asked for: a daemon that nobody asks need not wake up for it."""
+    before = time.monotonic()
+    await asyncio.sleep(_TICK)
+    return max(0.0, time.monotonic() - before - _TICK)
+
+
+ROUTES = [
+    Route(
+        "GET",
+        "/livez",
+        "isAlive",
+        "Whether the daemon runs. No token needed",
+        {200: Reply("It does", {_TEXT: {"type": "string"}})},
+        livez,
+    ),
+    Route(
+        "GET",
+        "/readyz",
+        "isReady",
+        "Whether it can start something",
+        {200: Reply("It can", {_TEXT: {"type": "string"}})},
+        readyz,
+    ),
+    Route(
+        "GET",
+        "/metrics",
+        "getMetrics",
+        "Figures for Prometheus",
+        {200: Reply("The figures", {METRICS: {"type": "string"}})},
+        metrics,
+    ),
+]

@@ -1,0 +1,202 @@
+"""JSON Schemas of what goes in and comes out: what the handlers check, said for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.http.table import Schema
+from holdfast.model.process import Meta
+from holdfast.wire.messages import PROCESS_FIELDS
+
+_LARGEST = 1 << 62
+_LONGEST_TEXT = 128 << 10
+
+
+def text(longest: int = _LONGEST_TEXT, **more: Any) -> Schema:
+    return {"type": "string", "maxLength": longest, **more}
+
+
+def integer(least: int = 0, most: int = _LARGEST, **more: Any) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most, **more}
+
+
+def number(**more: Any) -> Schema:
+    return {"type": "number", "minimum": 0, "maximum": _LARGEST, **more}
+
+
+def flag(default: bool = False) -> Schema:
+    return {"type": "boolean", "default": default}
+
+
+def choice(*words: str, **more: Any) -> Schema:
+    return {"type": "string", "enum": list(words), **more}
+
+
+def texts(about: str = "") -> Schema:
+    return {"type": "array", "items": text(), "description": about}
+
+
+def maybe(schema: Schema) -> Schema:
+    """Or null, where something is not known."""
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def obj(fields: dict[str, Schema], required: tuple[str, ...] | None = None) -> Schema:
+    return {"type": "object", "properties": fields, "required": list(fields if required is None else required)}
+
+
+ANYTHING: Schema = {"type": "object"}
+SESSION = text(256, minLength=1)
+_NUMBER: Schema = {"type": "number"}
+_INTEGER: Schema = {"type": "integer"}
+_STRING: Schema = {"type": "string"}
+_FLAG: Schema = {"type": "boolean"}
+_PIDS: Schema = {"type": "array", "items": {"type": "integer"}}
+
+#: Fields of the process object whose form is known; whatever a release adds may be anything.
+_KNOWN_FIELDS: dict[str, Schema] = {
+    "id": {"type": "string", "pattern": "^proc_[0-9a-f]{12}$"},
+    "name": maybe(_STRING),
+    "command": _STRING,
+    "argv": {"type": "array", "items": {"type": "string"}},
+    "cwd": _STRING,
+    "session": _STRING,
+    "task": maybe(_STRING),
+    "backend": _STRING,
+    "pid": maybe(_INTEGER),
+    "status": {"type": "string", "enum": ["running", "ended", "unreachable"]},
+    "reason": maybe(_STRING),
+    "exit_code": maybe(_INTEGER),
+    "signal": maybe(_INTEGER),
+    "started_at": maybe(_NUMBER),
+    "ended_at": maybe(_NUMBER),
+    "ready": maybe(_FLAG),
+    "output_bytes": _INTEGER,
+    "dropped_bytes": _INTEGER,
+    "log_cap": _INTEGER,
+    "lifetime": _STRING,
+    "pty": _FLAG,
+    "stdin_open": _FLAG,
+    "deadline_at": maybe(_NUMBER),
+    "leftover_pids": _PIDS,
+    "cpu_seconds": maybe(_NUMBER),
+    "rss_bytes": maybe(_INTEGER),
+    "killed_by": maybe(_STRING),
+    "forced": maybe(_FLAG),
+    "exit_offset": maybe(_INTEGER),
+    "stale": _FLAG,
+    "trouble": maybe(_STRING),
+    "split": _FLAG,
+    "cols": maybe(_INTEGER),
+    "rows": maybe(_INTEGER),
+}
+
+_KILL_RESULT = {
+    "id": _STRING,
+    "status": _STRING,
+    "reason": maybe(_STRING),
+    "forced": maybe(_FLAG),
+    "survivors": _PIDS,
+    "exit_code": maybe(_INTEGER),
+    "signal": maybe(_INTEGER),
+    "sent": maybe(_INTEGER),
+}
+
+_LOG_PAGE = {
+    "id": _STRING,
+    "stream": _STRING,
+    "start": _INTEGER,
+    "end": _INTEGER,
+    "total": _INTEGER,
+    "dropped": _INTEGER,
+    "omitted": _INTEGER,
+    "next_offset": _INTEGER,
+    "closed": _FLAG,
+    "note": _STRING,
+    "status": _STRING,
+}
+
+_PROBLEM = {
+    "type": _STRING,
+    "title": _STRING,
+    "status": _INTEGER,
+    "code": {**_STRING, "description": "As on the command line: stable, for programs."},
+    "detail": {**_STRING, "description": "What went wrong, in one line."},
+    "next": {**_STRING, "description": "What to try."},
+}
+
+COMPONENTS: dict[str, Schema] = {
+    "Process": obj({name: _KNOWN_FIELDS.get(name, {}) for name in PROCESS_FIELDS}),
+    "KillResult": obj(_KILL_RESULT, ("id", "status", "survivors")),
+    "LogPage": {
+        **obj({**_LOG_PAGE, "text": _STRING, "data": {**_STRING, "contentEncoding": "base64"}}, tuple(_LOG_PAGE)),
+        "description": "`text` is there with view=text, `data` with view=raw.",
+    },
+    "Session": obj(
+        {"session": _STRING, "running": _INTEGER, "ended": _INTEGER, "first_at": _NUMBER, "last_at": _NUMBER}
+    ),
+    "Problem": obj(_PROBLEM),
+}
+
+_SIGNAL: Schema = {"oneOf": [integer(1, 64), text(20)], "description": "A number, or a name such as TERM."}
+
+KILL_FIELDS: dict[str, Schema] = {
+    "signal": {**_SIGNAL, "description": "Send just this signal: a number, or a name such as TERM."},
+    "grace": number(description="Seconds between the polite signal and the forced end."),
+}
+
+#: The options of a start that every release has, and those that come with what `Meta` can hold.
+_START_FIELDS: dict[str, Schema] = {
+    "id": text(17, pattern="^proc_[0-9a-f]{12}$", description="Chosen by the caller: asking twice starts once."),
+    "command": text(description="A text for the shell. Either this or argv."),
+    "argv": {"type": "array", "items": text(), "minItems": 1, "description": "A command without a shell."},
+    "shell": text(4095, description="The shell for `command`; bash unless said otherwise."),
+    "cwd": text(4095, description="An absolute path; the owner's home unless said otherwise."),
+    "env": {"type": "object", "additionalProperties": text(), "description": "Variables on top of the environment."},
+    "caller_env": {
+        "type": "object",
+        "additionalProperties": text(),
+        "description": "The environment of the caller, over that of a login shell.",
+    },
+    "umask": integer(0, 0o777),
+    "session": SESSION,
+    "task": SESSION,
+    "parent_session": SESSION,
+    "name": text(64, pattern="^[A-Za-z0-9._-]+$", description="Unique among running processes."),
+    "pty": flag(),
+    "cols": integer(1, 1000),
+    "rows": integer(1, 1000),
+    "stdin": flag(),
+    "split": flag(),
+    "lifetime": choice("session", "daemon", "detached"),
+    "log_cap": integer(64 << 10, 1 << 50),
+    "deadline": {"type": "number", "exclusiveMinimum": 0, "maximum": _LARGEST},
+    "deadline_action": choice("kill", "notify"),
+    "if_running": choice("reuse", "replace", "error", "allow"),
+}
+
+_LATER_FIELDS: dict[str, Schema] = {
+    "ready_log": text(),
+    "ready_port": integer(1, 65535),
+    "ready_http": text(),
+    "ready_uptime": number(),
+    "ready_timeout": number(),
+    "stall": number(),
+    "restart": choice("never", "on-failure", "always"),
+    "restart_limit": integer(),
+    "restart_delay": number(),
+    "stop_cmd": text(),
+    "success_codes": {"type": "array", "items": integer(0, 255)},
+    "memory": integer(),
+    "cpus": number(),
+    "pids": integer(),
+}
+
+START_FIELDS: dict[str, Schema] = {
+    **_START_FIELDS,
+    **{name: schema for name, schema in _LATER_FIELDS.items() if name in Meta.__dataclass_fields__},
+}

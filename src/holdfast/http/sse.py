@@ -1,0 +1,81 @@
+"""Output as server-sent events. No I/O.
+
+The id of an event is where the next one begins, so that `Last-Event-ID` goes on exactly there; that of the last event
+says that there is nothing to come back for.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+from holdfast.client.page import line_end, text_of
+from holdfast.errors import BadValue
+from holdfast.wire import light_json
+
+MEDIA = "text/event-stream"
+#: Written now and then, so that a client that is gone is noticed.
+HEARTBEAT = b": \n\n"
+
+_END = ".end"
+#: A line that is not complete is held back, for it may still change; of a longer one this much is let go.
+_LONGEST_HELD = 64 << 10
+
+
+def event(kind: str, value: dict[str, Any], id: str | None = None) -> bytes:
+    """JSON has no line ends, so an event has one line of data."""
+    head = f"id: {id}\n" if id is not None else ""
+    return f"{head}event: {kind}\ndata: {light_json.dumps(value)}\n\n".encode()
+
+
+def end_event(offset: int, value: dict[str, Any]) -> bytes:
+    return event("end", value, f"{offset}{_END}")
+
+
+def read_last_id(text: str) -> int | None:
+    """Where to go on; None when the client has heard the end. Raises BadValue."""
+    if text.endswith(_END):
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise BadValue("Last-Event-ID must be the id of an event", next="leave it out to begin at the beginning")
+    return int(text)
+
+
+class Pieces:
+    """Bytes in, events out. Text comes in whole lines, without what only a terminal understands."""
+
+    def __init__(self, stream: str, offset: int, raw: bool) -> None:
+        #: Where the next event begins.
+        self.offset = offset
+        #: Where the next bytes are expected.
+        self.reach = offset
+        self._stream = stream
+        self._raw = raw
+        self._held = b""
+
+    def feed(self, offset: int, data: bytes) -> bytes:
+        """The events that these bytes make; none when they only begin a line."""
+        events = b""
+        if offset != self.reach:  # what lay between was dropped
+            events = self.flush()
+            self.offset = offset
+        self.reach = offset + len(data)
+        self._held += data
+        return events + self._let_go(len(self._held) if self._raw else self._complete())
+
+    def flush(self) -> bytes:
+        """An event with what was held back."""
+        return self._let_go(len(self._held))
+
+    def _complete(self) -> int:
+        done = self._held.rfind(b"\n") + 1
+        return done if done or len(self._held) < _LONGEST_HELD else line_end(self._held)
+
+    def _let_go(self, size: int) -> bytes:
+        if not size:
+            return b""
+        data, self._held = self._held[:size], self._held[size:]
+        begin, self.offset = self.offset, self.offset + size
+        shown = {"data": b64encode(data).decode()} if self._raw else {"text": text_of(data)}
+        value = {"stream": self._stream, "offset": begin, "next_offset": self.offset, **shown}
+        return event("output", value, str(self.offset))

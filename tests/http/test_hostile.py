@@ -1,0 +1,155 @@
+"""Clients that are slow, long-winded, many, or no HTTP clients at all."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.client.http_parser import NoHttp, ResponseParser
+from holdfast.http.negotiate import choose
+from tests.http.asking import Api
+
+
+def raw(api: Api, data: bytes, timeout: float = 15.0) -> bytes:
+    """What comes back until the other side hangs up."""
+    connection = api.connect()
+    connection.connect()
+    sock = connection.sock
+    assert sock is not None
+    sock.settimeout(timeout)
+    found = b""
+    try:
+        sock.sendall(data)
+        while piece := sock.recv(1 << 16):
+            found += piece
+    except ConnectionResetError:
+        pass
+    finally:
+        connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/v1/kill HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+)
+def test_what_is_no_http(api: Api, data: bytes) -> None:
+    found = raw(api, data)
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"bad_value"' in found
+
+
+def test_headers_without_an_end_are_cut(api: Api) -> None:
+    found = raw(api, b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000)
+    assert found == b"" or found.startswith(b"HTTP/1.1 431 ")
+    many = b"".join(b"X-%d: %s\r\n" % (n, b"y" * 100) for n in range(2000))
+    found = raw(api, b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + many)
+    assert found == b"" or found.startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.slow
+def test_a_drip_is_not_waited_for(tcp: Api) -> None:
+    """Neither one that says nothing nor one that adds a byte now and then; others are served meanwhile."""
+    assert tcp.address is not None
+    silent = socket.create_connection(tcp.address)
+    drip = socket.create_connection(tcp.address)
+    drip.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ")
+    began = time.monotonic()
+    for sock in (silent, drip):
+        sock.settimeout(0.5)
+    closed: dict[socket.socket, float] = {}
+    while len(closed) < 2 and time.monotonic() - began < 30:
+        for sock in {silent, drip} - closed.keys():
+            try:
+                if sock is drip:
+                    sock.sendall(b"x")
+                if not sock.recv(1000):
+                    closed[sock] = time.monotonic() - began
+            except TimeoutError:
+                continue
+            except OSError:
+                closed[sock] = time.monotonic() - began
+        assert tcp.ask("GET", "/livez").status == 200
+    silent.close()
+    drip.close()
+    assert len(closed) == 2
+    assert max(closed.values()) < 20
+
+
+def test_many_idle_connections_are_harmless(tcp: Api) -> None:
+    assert tcp.address is not None
+    idle = [socket.create_connection(tcp.address) for _ in range(300)]
+    began = time.monotonic()
+    assert tcp.ask("GET", "/api/v1/processes").status == 200
+    assert tcp.client.ps() == []
+    assert time.monotonic() - began < 5
+    for sock in idle:
+        sock.close()
+
+
+def test_requests_behind_each_other_on_one_connection(api: Api) -> None:
+    connection = api.connect()
+    headers = {"Authorization": f"Bearer {api.token}"} if api.token else {}
+    for _ in range(3):
+        connection.request("GET", "/readyz", headers=headers)
+        assert connection.getresponse().read() == b"ok\n"
+    connection.close()
+    token = f"Authorization: Bearer {api.token}\r\n".encode() if api.token else b""
+    piped = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n" + token
+    found = raw(api, (piped + b"\r\n") * 2 + piped + b"Connection: close\r\n\r\n")
+    assert found.count(b"HTTP/1.1 200 OK") == 3
+
+
+@given(st.binary(max_size=300), st.integers(1, 20), st.booleans())
+def test_responses_however_cut(body: bytes, cut: int, chunked: bool) -> None:
+    if chunked:
+        chunks = [body[at : at + 7] for at in range(0, len(body), 7)]
+        framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    else:
+        framed, head = body, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+    data = b"HTTP/1.1 100 Continue\r\n\r\n" + head + framed
+    parser = ResponseParser()
+    found = b""
+    for at in range(0, len(data), cut):
+        found += b"".join(parser.feed(data[at : at + cut]))
+    assert (found, parser.is_over, parser.status, parser.keeps_alive) == (body, True, 200, True)
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_nonsense_is_no_response(data: bytes) -> None:
+    parser = ResponseParser()
+    try:
+        parser.feed(data + b"\n\n")
+    except NoHttp:
+        return
+    assert not parser.is_over
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        (None, "a/b"),
+        ("", "a/b"),
+        ("*/*", "a/b"),
+        ("c/d", "c/d; charset=utf-8"),
+        ("c/*;q=0.9, a/b;q=0.1", "c/d; charset=utf-8"),
+        ("a/b;q=0, */*", "c/d; charset=utf-8"),
+        ("x/y", None),
+        ("a/b;q=nonsense", None),
+        (";;;,,", None),
+    ],
+)
+def test_what_is_accepted(accept: str | None, chosen: str | None) -> None:
+    assert choose(accept, ["a/b", "c/d; charset=utf-8"]) == chosen
