@@ -70,6 +70,8 @@ class Paths:
     def screens(self) -> str:
         """What the daemon remembers of terminals."""
         return f"{self.home}/screens"
+
+    @property
     def token(self) -> str:
         """What a client on TCP has to know."""
         return f"{self.home}/token"

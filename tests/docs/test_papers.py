@@ -55,13 +55,6 @@ def test_what_the_daemon_needs_is_imported_by_nobody_else(module: str) -> None:
     look = f"import sys, {module}; print([name for name in {packages!r} if name in sys.modules])"
     told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "[]"
-def test_only_http_requires_something_at_run_time() -> None:
-    names = {re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]}
-    assert names == {"uvicorn", "httptools", "websockets"}
-    sources = [*(ROOT / "src").rglob("*.py")]
-    imports = re.compile(rf"^\s*(?:from|import) ({'|'.join(names)})\b", re.MULTILINE)
-    users = {path.relative_to(ROOT / "src").parts[:2] for path in sources if imports.search(path.read_text("utf-8"))}
-    assert users == {("holdfast", "http")}
 
 
 def test_the_changelog_tells_of_the_version() -> None:

@@ -209,7 +209,7 @@ class AsyncClient:
         from holdfast.client.happenings import AsyncEventReading, EventsFollowed
 
         followed = EventsFollowed(pattern, since, follow)
-        return AsyncEventReading(AsyncReading(self.paths, self.session, followed))
+        return AsyncEventReading(AsyncReading(self._open, followed))
 
     async def publish(self, topic: str, payload: Message | None = None) -> int:
         """Put an event on the daemon's bus; its number, once it is kept."""
@@ -218,7 +218,6 @@ class AsyncClient:
     def _read(self, process: Ref, until: str, cursor: Cursor) -> AsyncReading:
         if not self._is_open:
             raise verbs.closed()
-        return AsyncReading(self.paths, self.session, Following(verbs.ref(process), [cursor], until == "exit"))
         return AsyncReading(self._open, Following(verbs.ref(process), [cursor], until == "exit"))
 
     @overload

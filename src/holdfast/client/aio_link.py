@@ -136,10 +136,7 @@ def _settle(answered: asyncio.Future[Message], answer: Done | Failed | LinkCut) 
 class AsyncReading:
     """An async iterator over pieces of output. Close it, or use it in `async with`, when you leave it early."""
 
-    def __init__(self, paths: Paths, session: str, following: Followed) -> None:
-        self._paths = paths
-        self._session = session
-    def __init__(self, open_connection: Callable[[], Awaitable[Connection]], following: Following) -> None:
+    def __init__(self, open_connection: Callable[[], Awaitable[Connection]], following: Followed) -> None:
         self._open_connection = open_connection
         self._following = following
         self._connection: Connection | None = None

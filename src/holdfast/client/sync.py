@@ -359,7 +359,6 @@ class Client:
         """A connection of one's own, for a conversation that is not one call."""
         if not self._is_open:
             raise verbs.closed()
-        return open_link(self.paths, self.session)
         if self._place is None:
             return open_link(self.paths, self.session)
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON

@@ -143,18 +143,14 @@ def publish(topic: str, payload: Message | None) -> Verb[int]:
 def ps(
     *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True
 ) -> Verb[list[Process]]:
-    """The running processes, with `all` the ended ones, too."""
-    value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "used": used}, limit=QUICK)
-    return [Process(fields) for fields in value["processes"]]
-def ps(*, all: bool = False, session: str | None = None, task: str | None = None) -> Verb[list[Process]]:
     """The running processes, with `all` the ended ones, too; page by page where the daemon gives them so."""
     found: list[Process] = []
-    after = None
+    asked: Message = {"all": all, "session": session, "task": task, "used": used}
     while True:
-        value, _ = yield Ask("list", {"all": all, "session": session, "task": task, "after": after}, limit=QUICK)
+        value, _ = yield Ask("list", asked, limit=QUICK)
         found += [Process(fields) for fields in value["processes"]]
-        after = value.get("next")
-        if after is None:
+        asked = {**asked, "after": value.get("next")}
+        if asked["after"] is None:
             return found
 
 

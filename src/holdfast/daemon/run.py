@@ -36,8 +36,8 @@ from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.whereabouts import watch_home
 from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings

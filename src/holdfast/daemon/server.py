@@ -40,18 +40,21 @@ class Server:
         self._http: HttpDoor | None = None
 
     async def open(self) -> None:
+        await self._listen()
+        self._room.chores.start(self._room.tcp.serve(self._welcome_on_tcp), "http")
+
+    async def _listen(self) -> None:
         sock = _listen(self._room.paths)
         self._door = os.stat(self._room.paths.socket)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(lambda: Doorman(self._choose), sock=sock, backlog=_BACKLOG)
-        self._room.chores.start(self._room.tcp.serve(self._welcome_on_tcp), "http")
 
     async def reopen(self) -> None:
         """Be found again after somebody deleted the socket. Who talks with us goes on."""
         make_directories(self._room.paths)
         if self._listener is not None:
             self._listener.close()
-        await self.open()
+        await self._listen()
 
     async def close(self) -> None:
         """Take no more requests, and let the answers that were given go out."""

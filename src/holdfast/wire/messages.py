@@ -14,20 +14,16 @@ objects (PROCESS_FIELDS).
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
-                 ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids
+                 ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids,
+                 fingerprint (of the request, where a key stands for it)
                                                               -> process, notes: [str]
-    list         all, session, task, used (false: without asking what they use)
-                                                              -> processes
+    list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
+                                                              -> processes, next (null: this was the last page)
     inspect      process, seen (from an earlier answer), tree (true: with everyone in it)
                                                               -> process, seen, tree: [{pid, ppid, name, cpu_seconds, rss_bytes}] or null;
                                                                  or unchanged: true
     top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
                                                               -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
-                 fingerprint (of the request, where a key stands for it)
-                                                              -> process, notes: [str]
-    list         all, session, task, limit, after (the `next` of the page before)
-                                                              -> processes, next (null: this was the last page)
-    inspect      process                                      -> process
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
                  bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`)
                                                               -> data…, then start, end, first (dropped before it), total, closed, process;

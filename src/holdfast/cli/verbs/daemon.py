@@ -10,8 +10,6 @@ from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client import caller, launch
 from holdfast.client.conversation import Done, Failed
-from holdfast.client.link import Link, LinkCut, greet
-from holdfast.client.sync import connect
 from holdfast.client.link import Link, LinkCut, greet, open_link
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text

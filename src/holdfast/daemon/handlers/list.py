@@ -23,11 +23,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         for process in processes
         if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
     ]
-    chosen.sort(key=lambda process: process.meta.requested_at)
-    return {"processes": await room.show_fresh(chosen, used=_USED if values.flag(ask, "used", True) else None)}
     chosen.sort(key=_place)
     page, cursor = _page(chosen, values.integer(ask, "limit", 1), values.text(ask, "after", 64))
-    return {"processes": await room.show_fresh(page), "next": cursor}
+    used = _USED if values.flag(ask, "used", True) else None
+    return {"processes": await room.show_fresh(page, used=used), "next": cursor}
 
 
 def _place(process: Process) -> tuple[float, str]:
