@@ -43,7 +43,10 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
         _lay_to_rest(keeper, keeper.holds[process_id])
     spec = _spec(keeper, message)
     before = keeper.report(process_id)
-    keeper.starter.rerun(Wish(process_id, spec, [(connection, message["rid"])], before, {"run": run, "streak": streak}))
+    # Where each stream stands: what lies before it is of other runs.
+    begins = {name: extent["end"] for name, extent in (before or report)["streams"].items()}
+    born = {"run": run, "streak": streak, "begins": begins}
+    keeper.starter.rerun(Wish(process_id, spec, [(connection, message["rid"])], before, born))
     return None
 
 
