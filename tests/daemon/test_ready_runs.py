@@ -32,3 +32,11 @@ def test_each_run_becomes_ready_by_what_it_writes_itself(hf: Client, tmp_path: P
     second = hf.wait(process.id, until="ready", timeout=10)
     assert second.ready is True
     assert (second.ready_at or 0) > (first.ready_at or 0)
+
+
+def test_a_match_may_come_in_a_later_run(hf: Client, tmp_path: Path) -> None:
+    command = f"[ -e {tmp_path}/again ] && echo found it; touch {tmp_path}/again; exit 3"
+    process = hf.run(command, restart="on-failure", restart_limit=1, restart_delay=0.2)
+    waited = hf.wait(process.id, until="match", match="found", after=0, timeout=20)
+    assert waited.match is not None
+    assert waited.match.text == "found it"

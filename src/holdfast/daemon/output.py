@@ -49,7 +49,7 @@ async def _grow(room: Room, process_id: ProcessId, stream: str, ends: dict[str, 
 
 
 async def news(room: Room, process_id: ProcessId, stream: str, at: int) -> bool:
-    """Until a stream reaches beyond `at`, is closed, or its process ends. Whether it is over: closed or ended.
+    """Until a stream reaches beyond `at`, is closed for good, or its process ends. Whether it is over: closed or ended.
 
     Of one that has ended before, only what descendants still write is news.
     """
@@ -68,7 +68,9 @@ async def news(room: Room, process_id: ProcessId, stream: str, at: int) -> bool:
         for wait in waits:
             wait.cancel()
     now = room.registry.get(process_id)
-    return now is None or now.has_ended or (reach in finished and reach.result().closed)
+    if now is None or now.has_ended:
+        return True
+    return reach in finished and reach.result().closed and not await opens_again(room, process_id, process.run)
 
 
 async def ends(room: Room, process: Process) -> dict[str, int]:
