@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.figure import Figure
-from bench.measures import chaos, exit, first_byte, flood, held, listing, start
+from bench.measures import chaos, exit, first_byte, flood, held, listing, search, start
 from bench.run import Run
 
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
@@ -15,5 +15,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "flood": flood.measure,
     "held": held.measure,
     "list": listing.measure,
+    "search": search.measure,
     "chaos": chaos.measure,
 }

@@ -23,6 +23,6 @@ def test_a_quick_run_fills_every_line_of_the_table(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads((out / "latest.json").read_text(encoding="utf-8"))["figures"]
-    assert len(figures) == 13
+    assert len(figures) == 16
     assert os.listdir(place) == []
     assert processes_of(str(place)) == []
