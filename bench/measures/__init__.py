@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bench.figure import Figure
 from bench.measures import bus, chaos, exit, first_byte, flood, held, http, listing, sampling, screen, start
+from bench.measures import chaos, exit, first_byte, flood, held, listing, search, start
 from bench.run import Run
 
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
@@ -19,5 +20,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "screen": screen.measure,
     "sampling": sampling.measure,
     "http": http.measure,
+    "search": search.measure,
     "chaos": chaos.measure,
 }

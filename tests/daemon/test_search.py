@@ -138,15 +138,20 @@ def test_a_wait_for_a_line_tells_the_line(hf: Client, tmp_path: Path) -> None:
 def test_a_wait_wakes_within_milliseconds(hf: Client) -> None:
     process = hf.run("while read x; do echo got $x; done", stdin=True)
     took = []
+    sent: list[float] = []
+
+    def send(n: int) -> None:
+        sent.append(time.monotonic())
+        hf.send(process.id, str(n))
+
     for n in range(20):
-        thread = threading.Timer(0.05, hf.send, (process.id, str(n)))
+        thread = threading.Timer(0.05, send, (n,))
         thread.start()
         matched = hf.wait(process.id, until="match", match=f"got {n}$", timeout=20).match
-        at = time.monotonic()
+        took.append(time.monotonic() - sent[-1])
         thread.join()
-        took.append(time.monotonic() - at)
         assert matched is not None
-    assert sorted(took)[10] < 0.1
+    assert sorted(took)[10] < 0.25
 
 
 def test_a_wait_for_a_line_survives_a_crash_of_the_daemon(hf: Client, tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.logs.pattern import Pattern, Span
+from holdfast.logs.finder import Finder, Place
+from holdfast.logs.pattern import Span
 from holdfast.model.text import TextView
 
-#: Control characters but tab and newline, the frequent ones first: to look for one takes a fraction of a class of them.
-_CONTROLS = tuple(bytes([n]) for n in (0x1B, 0x0D, 0x08, 0, *range(1, 8), 11, 12, *range(14, 27), *range(28, 32), 127))
+#: Control characters but tab and newline, the frequent ones first. To look for each of them in turn takes half as long
+#: as any other way to look for all, in pieces that fit into the processor's nearest cache.
+_CONTROLS = (0x1B, 0x0D, 0x08, 0, *range(1, 8), 11, 12, *range(14, 27), *range(28, 32), 127)
+_CACHED = 20 << 10
 _C1 = re.compile("[\x80-\x9f]")
 #: A block that needs cleaning is cut into pieces of about this size, since not all of them may.
 _PIECE = 32 << 10
@@ -34,7 +37,16 @@ class Line(NamedTuple):
     span: Span
 
 
-def found_lines(pattern: Pattern, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Line]:
+def count_lines(finder: Finder, data: bytes, start: int, stop: int) -> int:
+    """How many lines of `data[start:stop]` match; faster than finding them."""
+    if start == stop:
+        return 0
+    if is_plain(data):
+        return finder.count(data, start, stop - (data[stop - 1] == 0x0A))
+    return sum(1 for _ in found_lines(finder, data, start, stop, False))
+
+
+def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Line]:
     """The matching lines (with `invert`, the others) of `data[start:stop]`, which holds whole lines.
 
     The last may be without a newline; then it ends where `data` does.
@@ -42,18 +54,20 @@ def found_lines(pattern: Pattern, data: bytes, start: int, stop: int, invert: bo
     if start == stop:
         return
     if is_plain(data):
-        for line in _lines(pattern, data, start, stop, invert):
+        for line in _lines(finder, data, start, stop, invert):
             yield Line(line.start, line.stop, data, *line)
         return
     for piece_start, piece_stop in _pieces(data, start, stop):
-        yield from _in_piece(pattern, data[piece_start:piece_stop], piece_start, invert)
+        yield from _in_piece(finder, data[piece_start:piece_stop], piece_start, invert)
 
 
 def is_plain(data: bytes) -> bool:
     """Whether the text view of these bytes is these bytes."""
-    for control in _CONTROLS:
-        if control in data:
-            return False
+    for at in range(0, len(data), _CACHED):
+        piece = data[at : at + _CACHED]
+        for control in _CONTROLS:
+            if control in piece:
+                return False
     return data.isascii() or _is_plain_text(data)
 
 
@@ -92,40 +106,25 @@ def _text(data: bytes) -> bytes:
     return (view.feed(data) + view.close()).encode()
 
 
-class _Text(NamedTuple):
-    start: int
-    stop: int
-    span: Span
-
-
-def _lines(pattern: Pattern, data: bytes, start: int, stop: int, invert: bool) -> Iterator[_Text]:
+def _lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Place]:
     if stop > start and data[stop - 1] == 0x0A:
         stop -= 1
-    found = _matching(pattern, data, start, stop)
+    found = finder.matching(data, start, stop)
     yield from _others(data, start, stop, found) if invert else found
 
 
-def _matching(pattern: Pattern, data: bytes, at: int, stop: int) -> Iterator[_Text]:
-    while at <= stop and (span := pattern.find(data, at, stop)) is not None:
-        begin = data.rfind(b"\n", at, span.start) + 1 or at
-        end = data.find(b"\n", span.end, stop)
-        end = stop if end < 0 else end
-        yield _Text(begin, end, span)
-        at = end + 1
-
-
-def _others(data: bytes, at: int, stop: int, found: Iterator[_Text]) -> Iterator[_Text]:
+def _others(data: bytes, at: int, stop: int, found: Iterator[Place]) -> Iterator[Place]:
     for line in found:
         yield from _all(data, at, line.start - 1)
         at = line.stop + 1
     yield from _all(data, at, stop)
 
 
-def _all(data: bytes, at: int, stop: int) -> Iterator[_Text]:
+def _all(data: bytes, at: int, stop: int) -> Iterator[Place]:
     while at <= stop:
         end = data.find(b"\n", at, stop)
         end = stop if end < 0 else end
-        yield _Text(at, end, Span(at, at))
+        yield Place(at, end, Span(at, at))
         at = end + 1
 
 
@@ -136,11 +135,11 @@ def _pieces(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _in_piece(pattern: Pattern, raw: bytes, offset: int, invert: bool) -> Iterator[Line]:
+def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator[Line]:
     """Lines of the text, found again among the bytes: both have the same number of them."""
     text = cleaned(raw)
     raw_at = text_at = 0
-    for line in _lines(pattern, text, 0, len(text), invert):
+    for line in _lines(finder, text, 0, len(text), invert):
         for _ in range(text.count(b"\n", text_at, line.start)):
             raw_at = raw.index(b"\n", raw_at) + 1
         text_at = line.start

@@ -7,9 +7,11 @@ and `\\z` its end, and nothing matches a line break.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue
+from holdfast.logs.needles import is_literal, needles
 
 LONGEST_PATTERN = 4096
 #: What a pattern may take for its program and its states; one that needs more states is run more slowly.
@@ -37,7 +39,11 @@ class Span(NamedTuple):
 class Pattern:
     """A compiled pattern. Safe for several threads; the search itself lets other threads run."""
 
-    def __init__(self, regexp: Any, anywhere: Any) -> None:
+    def __init__(self, regexp: Any, anywhere: Any, literal: bytes = b"", needles: Sequence[Pattern] = ()) -> None:
+        #: The text that it is, if it is one.
+        self.literal = literal
+        #: Every match contains a match of one of these, if there are any. They are texts, which are found fast.
+        self.needles = needles
         self._match = regexp.Match
         self._anywhere = anywhere
 
@@ -60,7 +66,14 @@ def compile_pattern(text: str, *, ignore_case: bool = False, fixed: bool = False
         pattern = for_lines(text).encode(errors="surrogateescape")
         _compiled(pattern, text)  # on its own, so that it cannot reach out of the group that it is put into
     flags = b"(?mi:" if ignore_case else b"(?m:"
-    return Pattern(_compiled(flags + pattern + b")", text), _re2.RE2.Anchor.UNANCHORED)
+    regexp = _compiled(flags + pattern + b")", text)
+    anywhere = _re2.RE2.Anchor.UNANCHORED
+    if ignore_case:
+        return Pattern(regexp, anywhere)
+    if (fixed and text and "\n" not in text) or is_literal(text):
+        return Pattern(regexp, anywhere, literal=text.encode(errors="surrogateescape"))
+    texts = () if fixed else needles(text)
+    return Pattern(regexp, anywhere, needles=[compile_pattern(needle, fixed=True) for needle in texts])
 
 
 def for_lines(pattern: str) -> str:

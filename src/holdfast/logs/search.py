@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from holdfast.logs import blocks
 from holdfast.logs.blocks import Line
+from holdfast.logs.finder import Finder
 from holdfast.logs.pattern import Pattern
 
 LONGEST = 1 << 20
@@ -53,6 +54,7 @@ class Search:
         self, pattern: Pattern, *, line: int | None = 0, invert: bool = False, wants_hits: bool = True
     ) -> None:
         self._pattern = pattern
+        self._finder = Finder(pattern)
         self._invert = invert
         self._wants_hits = wants_hits
         self._line = line if wants_hits else None
@@ -106,8 +108,11 @@ class Search:
         self.searched += size
 
     def _block(self, data: bytes, start: int, end: int, offset: int) -> Iterator[Hit]:
+        if not self._wants_hits and not self._invert:
+            self.count += blocks.count_lines(self._finder, data, start, end)
+            return
         at = start
-        for found in blocks.found_lines(self._pattern, data, start, end, self._invert):
+        for found in blocks.found_lines(self._finder, data, start, end, self._invert):
             self.count += 1
             if self._wants_hits:
                 if self._line is not None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from holdfast.logs import blocks
 from holdfast.logs.blocks import Line
+from holdfast.logs.finder import Finder
 from holdfast.logs.pattern import Pattern, Span
 from holdfast.logs.search import OVERLAP, shown
 
@@ -34,6 +35,7 @@ class Watching:
 
     def __init__(self, pattern: Pattern, after: int = 0) -> None:
         self._pattern = pattern
+        self._finder = Finder(pattern)
         self._after = after
         self._held = b""
         self._held_at = 0
@@ -72,7 +74,7 @@ class Watching:
         block, at, is_inside = self._held + data, self._held_at, self._is_inside
         self._held, self._held_at, self._is_inside = b"", at + len(block), False
         if at >= self._after and not is_inside and blocks.is_plain(block):
-            for line in blocks.found_lines(self._pattern, block, 0, len(block), False):
+            for line in blocks.found_lines(self._finder, block, 0, len(block), False):
                 return _found(line, block, at)
             return None
         for raw in block[:-1].split(b"\n"):

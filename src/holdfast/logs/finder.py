@@ -1,0 +1,92 @@
+"""Finding matching lines in plain text the fastest way, which depends on the pattern and on the text.
+
+A pattern is run over the whole text; or, where every match contains one of a few texts, only over the lines that have
+one. Each way is tried now and then, and the cheaper one is taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import repeat
+from operator import contains
+from typing import NamedTuple
+
+from holdfast.logs.pattern import Pattern, Span
+
+#: Below this size it does not matter.
+_LARGE = 64 << 10
+#: As often the way that seemed slower is tried again.
+_AGAIN = 50
+#: In a block with more lines that hold one of the texts, they do not help.
+_FEW = 32
+#: Whether many lines match is told from the first of them.
+_SAMPLE = 16 << 10
+
+
+class Place(NamedTuple):
+    """A line and its match, by their places in the text."""
+
+    start: int
+    stop: int
+    span: Span
+
+
+class Finder:
+    """Remembers what was fastest: one for each search."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self._tries = 0
+        #: Seconds a byte: of running the pattern, and of looking for texts.
+        self._costs = [0.0, 0.0]
+
+    def matching(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
+        """The matching lines of `data[start:stop]`, of which the last has no newline."""
+        if not self.pattern.needles or stop - start < _LARGE:
+            return self._by_pattern(data, start, stop)
+        way = self._choose()
+        begun = time.perf_counter()
+        found = list(self._by_needles(data, start, stop) if way else self._by_pattern(data, start, stop))
+        self._costs[way] = (time.perf_counter() - begun) / (stop - start)
+        return iter(found)
+
+    def count(self, data: bytes, start: int, stop: int) -> int:
+        """How many lines match, faster where many do."""
+        literal = self.pattern.literal
+        if literal and data.count(literal, start, min(stop, start + _SAMPLE)) > _SAMPLE // 1000:
+            return sum(map(contains, data[start:stop].split(b"\n"), repeat(literal)))
+        return sum(1 for _ in self.matching(data, start, stop))
+
+    def _choose(self) -> int:
+        self._tries += 1
+        if self._tries <= 2:
+            return self._tries % 2
+        cheaper = int(self._costs[1] < self._costs[0])
+        return cheaper if self._tries % _AGAIN else 1 - cheaper
+
+    def _by_pattern(self, data: bytes, at: int, stop: int) -> Iterator[Place]:
+        find = self.pattern.find
+        while at <= stop and (span := find(data, at, stop)) is not None:
+            begin = data.rfind(b"\n", at, span.start) + 1 or at
+            end = data.find(b"\n", span.end, stop)
+            end = stop if end < 0 else end
+            yield Place(begin, end, span)
+            at = end + 1
+
+    def _by_needles(self, data: bytes, at: int, stop: int) -> Iterator[Place]:
+        places = {needle: needle.find(data, at, stop) for needle in self.pattern.needles}
+        for _ in range(_FEW):
+            found = [place.start for place in places.values() if place is not None]
+            if at > stop or not found:
+                return
+            begin = data.rfind(b"\n", at, min(found)) + 1 or at
+            end = data.find(b"\n", min(found), stop)
+            end = stop if end < 0 else end
+            if (span := self.pattern.find(data, begin, end)) is not None:
+                yield Place(begin, end, span)
+            at = end + 1
+            for needle, known in places.items():
+                if known is not None and known.start < at:
+                    places[needle] = needle.find(data, at, stop) if at <= stop else None
+        yield from self._by_pattern(data, at, stop)
