@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.figure import Figure
-from bench.measures import bus, chaos, exit, first_byte, flood, held, http, listing, sampling, screen, start
-from bench.measures import chaos, exit, first_byte, flood, held, listing, search, start
+from bench.measures import (
+    bus,
+    chaos,
+    exit,
+    first_byte,
+    flood,
+    held,
+    http,
+    listing,
+    sampling,
+    screen,
+    search,
+    start,
+)
 from bench.run import Run
 
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {

@@ -24,6 +24,5 @@ def test_a_quick_run_fills_every_line_of_the_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     figures = json.loads((out / "latest.json").read_text(encoding="utf-8"))["figures"]
     assert len(figures) >= 16
-    assert len(figures) == 16
     assert os.listdir(place) == []
     assert processes_of(str(place)) == []
