@@ -81,6 +81,7 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "resize": _post("/resize"),
     "restart": _post("/restart"),
     "screen": lambda ask: ("GET", _with_query(_process(ask, "/screen"), ask), None),
+    "search": lambda ask: ("GET", _with_query(_process(ask, "/search"), ask), None),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
     "end_session": _end_session,
     "status": lambda ask: ("GET", f"{_API}/daemon", None),

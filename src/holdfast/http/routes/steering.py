@@ -6,12 +6,25 @@ from base64 import b64encode
 
 from holdfast.client.signals import signal_number
 from holdfast.daemon import values
+from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue
 from holdfast.http.answers import Answer, json_answer, nothing
 from holdfast.http.negotiate import media_of
 from holdfast.http.request import OCTETS, Request
-from holdfast.http.schemas import ANYTHING, KILL_FIELDS, choice, flag, integer, maybe, number, obj, ref, text
+from holdfast.http.schemas import (
+    ANYTHING,
+    KILL_FIELDS,
+    START_FIELDS,
+    choice,
+    flag,
+    integer,
+    maybe,
+    number,
+    obj,
+    ref,
+    text,
+)
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route
 
 _WAITED_FIELDS = {
@@ -79,6 +92,11 @@ async def screen(request: Request) -> Answer:
     return json_answer(await request.ask("screen", {**request.query, "process": request.id}))
 
 
+async def search(request: Request) -> Answer:
+    ask = {**request.query, "process": request.id}
+    return json_answer(await request.while_there(request.ask("search", ask)))
+
+
 async def restart(request: Request) -> Answer:
     return json_answer(await request.ask("restart", {**await request.fields(_RESTART), "process": request.id}))
 
@@ -93,11 +111,19 @@ _WAITED = Reply(
     {JSON: obj({"process": ref("Process"), "done": {"type": "boolean"}, **_WAITED_FIELDS})},
 )
 
+_CAN_MATCH = "search" in HANDLERS
+_UNTIL = ["exit", "output", *(["match"] if _CAN_MATCH else []), *(["ready"] if "ready_log" in START_FIELDS else [])]
+
 WAIT_FIELDS = {
     "timeout": number(description="Seconds; for ever unless said otherwise."),
-    "until": choice("exit", "output", default="exit"),
+    "until": choice(*_UNTIL, default="exit"),
     "after": integer(description="With until=output: more than so many bytes of output."),
 }
+if _CAN_MATCH:
+    WAIT_FIELDS |= {
+        "match": text(description="With until=match: a pattern in a line of output."),
+        "ignore_case": flag(),
+    }
 
 _WAIT_BY_POST = Route(
     "POST",
@@ -178,7 +204,14 @@ _RESTART = Route(
     "Run it again as it was started",
     {200: Reply("It runs", {JSON: ANYTHING})},
     restart,
-    body=Body({"grace": KILL_FIELDS["grace"]}, "How to end the one that runs.", optional=True),
+    body=Body(
+        {
+            "grace": KILL_FIELDS["grace"],
+            "run": integer(description="Which run it is to be: asking twice does it once."),
+        },
+        "How to end the one that runs.",
+        optional=True,
+    ),
     errors=(422, 507),
     needs="restart",
 )
@@ -191,11 +224,7 @@ ROUTES = [
         "Wait until it ends, or writes something",
         {200: _WAITED},
         wait,
-        query=(
-            Parameter("timeout", WAIT_FIELDS["timeout"], "How long."),
-            Parameter("until", WAIT_FIELDS["until"], "Until it ended, or wrote something."),
-            Parameter("after", WAIT_FIELDS["after"], "With until=output: more than so many bytes."),
-        ),
+        query=tuple(Parameter(name, schema, schema.get("description", "")) for name, schema in WAIT_FIELDS.items()),
     ),
     _WAIT_BY_POST,
     _KILL,
@@ -211,5 +240,28 @@ ROUTES = [
         screen,
         query=(Parameter("ansi", flag(), "With colours and other attributes, as escape sequences."),),
         needs="screen",
+    ),
+    Route(
+        "GET",
+        "/api/v1/processes/{id}/search",
+        "searchLog",
+        "The lines of its output that match a pattern, with their places",
+        {200: Reply("The matches", {JSON: ANYTHING})},
+        search,
+        query=(
+            Parameter("pattern", text(), "A regular expression."),
+            Parameter("stream", choice("out", "err"), "Of a process that was started with `split`."),
+            Parameter("ignore_case", flag(), "Upper and lower case are the same."),
+            Parameter("fixed", flag(), "The pattern is a plain text."),
+            Parameter("invert", flag(), "The lines that do not match."),
+            Parameter("count", flag(), "Only count them."),
+            Parameter("before", integer(), "So many lines before each."),
+            Parameter("after", integer(), "So many lines after each."),
+            Parameter("limit", integer(), "At most so many matches."),
+            Parameter("from", integer(), "Begin at this byte: `next.from` of the answer before."),
+            Parameter("line", integer(), "Its number: `next.line` of the answer before."),
+            Parameter("upto", integer(), "End at this byte."),
+        ),
+        needs="search",
     ),
 ]
