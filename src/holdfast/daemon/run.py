@@ -64,7 +64,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_KEEPER_BUDGET)
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
-        vital.append(room.chores.start(room.sampler.run(), "sampler"))
+        room.chores.start(room.sampler.run(), "sampler")
         await server.open()
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
