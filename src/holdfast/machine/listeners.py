@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+
+from holdfast.machine import sock_diag
 
 _LISTENING = b"0A"
 _SOCKET = "socket:["
@@ -52,11 +55,22 @@ def sockets_of(pids: Collection[int]) -> set[int]:
 
 def listening_sockets(pid: int | str) -> dict[int, set[int]]:
     """For each port, the inodes of the sockets that listen on it in this process's network namespace."""
+    pairs = sock_diag.listening_sockets() if is_in_our_network(pid) else None
+    if pairs is None:
+        pairs = [pair for name in ("tcp", "tcp6") for pair in _listeners(_lines(f"/proc/{pid}/net/{name}"))]
     found: dict[int, set[int]] = {}
-    for name in ("tcp", "tcp6"):
-        for port, inode in _listeners(_lines(f"/proc/{pid}/net/{name}")):
-            found.setdefault(port, set()).add(inode)
+    for port, inode in pairs:
+        found.setdefault(port, set()).add(inode)
     return found
+
+
+def is_in_our_network(pid: int | str) -> bool:
+    return pid == "self" or _namespace(pid) == _our_namespace()
+
+
+@cache
+def _our_namespace() -> str | None:
+    return _namespace("self")
 
 
 def _listeners(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
@@ -90,7 +104,7 @@ def _sockets(pid: int) -> set[int]:
     return {int(target[len(_SOCKET) : -1]) for target in targets if target.startswith(_SOCKET)}
 
 
-def _namespace(pid: int) -> str | None:
+def _namespace(pid: int | str) -> str | None:
     return _target(f"/proc/{pid}/ns/net") or None
 
 
