@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from tests.support import eventually
 
@@ -18,6 +19,12 @@ def ask(hf: Client, op: str, **arguments: Any) -> Any:
         return link.call(op, arguments)[0]
     finally:
         link.close()
+
+
+def told(process: Process) -> dict[str, Any]:
+    """The process object without what was measured on the spot: output and use."""
+    measured = ("output_bytes", "ports", "cpu_seconds", "rss_bytes", "peak_rss_bytes")
+    return {key: value for key, value in process.to_json().items() if key not in measured}
 
 
 def is_alive(pid: int) -> bool:

@@ -21,7 +21,7 @@ import holdfast
 from holdfast.client.conversation import Failed
 from holdfast.client.sync import Client, connect
 from holdfast.daemon.server import Doorman
-from tests.daemon.acting import is_alive, kill_daemon
+from tests.daemon.acting import is_alive, kill_daemon, told
 from tests.support import end_instance, eventually
 
 
@@ -201,7 +201,7 @@ class TestWithAFullDisk:
         ended = full.wait(full.run("echo out; exit 3").id)
         eventually((home / "place" / "done" / ended.id).exists)
         kill_daemon(full)
-        assert full.inspect(process.id).to_json() == process.to_json()
+        assert told(full.inspect(process.id)) == told(process)
         assert full.inspect(ended.id).exit_code == 3
         assert '"running"' in eventually(lambda: state_in_store(home, process.id))
 

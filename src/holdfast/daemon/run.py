@@ -77,6 +77,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
         vital.append(room.chores.start(room.sampler.run(), "sampler"))
+        room.chores.start(room.sampler.run(), "sampler")
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again

@@ -62,6 +62,7 @@ class Sampler:
     async def run(self) -> None:
         """Keep measuring, for ever."""
         while True:
+            self._looked.clear()
             is_looking = time.monotonic() - self._looked_at < LOOK_LASTS
             if is_looking:
                 await asyncio.sleep(FAST)
@@ -115,7 +116,6 @@ class Sampler:
         return track is not None and track.cpu_percent is not None and track.is_fresh(now, 2 * FAST)
 
     async def _is_looked_at_within(self, seconds: float) -> bool:
-        self._looked.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._looked.wait()

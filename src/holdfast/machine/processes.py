@@ -30,7 +30,7 @@ def look(pid: int) -> Seen | None:
     except OSError:
         return None
     fields = tail.split()
-    if fields[0] in (b"Z", b"X", b"x"):
+    if not fields or fields[0] in (b"Z", b"X", b"x"):
         return None
     name = head.partition(b"(")[2].decode(errors="replace")
     spent = (int(fields[11]) + int(fields[12])) * _TICK

@@ -40,9 +40,12 @@ def parse_codes(text: str) -> list[int]:
 
 def _processors(text: str) -> float:
     try:
-        return float(text)
+        processors = float(text)
     except ValueError:
-        raise BadValue(f"{text[:80]!r} is no number of processors", next="write it as 2 or 0.5") from None
+        processors = 0.0
+    if not 0 < processors < 1e6:  # also refuses nan
+        raise BadValue(f"{text[:80]!r} is no number of processors", next="write it as 2 or 0.5")
+    return processors
 
 
 VERB = Verb(
