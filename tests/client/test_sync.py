@@ -341,7 +341,6 @@ def test_doctor_and_status_tell(hf: Client) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda hf: hf.run(""),
         lambda hf: hf.run("echo \0"),
         lambda hf: hf.run([]),
         lambda hf: hf.run(["a\0b"]),
