@@ -76,7 +76,6 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
-        vital.append(room.chores.start(room.sampler.run(), "sampler"))
         room.chores.start(room.sampler.run(), "sampler")
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))
