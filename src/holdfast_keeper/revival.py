@@ -21,8 +21,8 @@ class Revival:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._pause = _FIRST_PAUSE
-        #: Whether the daemon said that it goes on purpose.
-        self.was_left = bool(keeper.settings.get("left"))
+        #: Whether the daemon said that it goes on purpose. Where none ever came, there is none to wait for either.
+        self.was_left = bool(keeper.settings.get("left")) or not keeper.settings
         if not self.was_left and keeper.settings.get("revive"):
             keeper.loop.after(1.0, self._look)  # it may have died together with our predecessor
 
