@@ -71,9 +71,9 @@ def test_a_match_has_a_needle(pattern: str, text: str) -> None:
     assert not is_literal(pattern) or bool(found) == (pattern in text)
 
 
-@pytest.mark.parametrize("pattern", ["err 1", "err 1|err 2", r"\berr [0-3]\b.*", "5 err", "rr"])
+@pytest.mark.parametrize("pattern", ["err 1", "err 1|err 2", r"\berr [0-3]\b.*", "5 err", "rr", "é", "1 é|err 5"])
 def test_every_way_finds_the_same(pattern: str) -> None:
-    data = "".join(f"{n} err {n % 7}\n" if n % 3 else f"{n} fine\n" for n in range(20_000)).encode()[:-1]
+    data = "".join(f"{n} err {n % 7}\n" if n % 3 else f"{n} é fine\n" for n in range(20_000)).encode()[:-1]
     finder = Finder(compile_pattern(pattern))
     expected = list(finder._by_pattern(data, 0, len(data)))
     for _ in range(5):

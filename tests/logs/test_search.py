@@ -72,7 +72,7 @@ def test_where_a_match_is_said_to_stand_it_stands(log: bytes, pattern: str) -> N
     for hit in searched(pattern, [log]):
         assert re.match(pattern, hit.text[hit.column : hit.column + hit.length])
         if hit.match is not None:
-            there = re.sub(rb"\x1b(\[[0-9;]*m|\]0;t\x07)|\0", b"", log[hit.match : hit.stop])
+            there = re.sub(rb"\x1b(\[[0-9;]*m|\]0;t\x07)|\0|\xc2\x85", b"", log[hit.match : hit.stop])
             assert there.startswith(hit.text[hit.column : hit.column + hit.length].encode())
 
 

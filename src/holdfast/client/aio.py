@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Generator, Sequence
 from typing import TYPE_CHECKING, Self, Unpack, overload
 
-from holdfast.client import caller, verbs
+from holdfast.client import caller, log_verbs, verbs
 from holdfast.client.aio_link import AsyncReading, Connection, open_connection
 from holdfast.client.following import Cursor, Following
 from holdfast.client.link import PATIENCE, LinkCut
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
+    from holdfast.client.log_verbs import SearchOptions
+    from holdfast.client.page import LogPage
+    from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
 
@@ -164,7 +168,7 @@ class AsyncClient:
         Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
         text), invert, count (count them alone), before and after (that many lines of context).
         """
-        return await self._do(verbs.search(process, pattern, limit, **options))
+        return await self._do(log_verbs.search(process, pattern, limit, **options))
 
     async def matches(
         self,
@@ -176,9 +180,9 @@ class AsyncClient:
         **options: Unpack[SearchOptions],
     ) -> AsyncIterator[Match]:
         """As `search`, but gives matches as they are found: `async for`. With `follow`, until the process ends."""
-        work = verbs.searching(process, pattern, limit, follow=follow, **options)
+        work = log_verbs.searching(process, pattern, limit, follow=follow, **options)
         while not work.is_over:
-            answer = await self._do(verbs.search_page(work.question()))
+            answer = await self._do(log_verbs.search_page(work.question()))
             for match in work.take(answer, keep=False):
                 yield match
 

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from holdfast.client.happenings import EventReading
     from holdfast.client.http_exchange import Place
     from holdfast.client.link import Link
+    from holdfast.client.log_verbs import SearchOptions
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
     from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
+    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
 #: Connections kept open between calls.
@@ -161,7 +163,9 @@ class Client:
         Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
         text), invert, count (count them alone), before and after (that many lines of context).
         """
-        return self._do(verbs.search(process, pattern, limit, **options))
+        from holdfast.client import log_verbs
+
+        return self._do(log_verbs.search(process, pattern, limit, **options))
 
     def matches(
         self,
@@ -173,10 +177,11 @@ class Client:
         **options: Unpack[SearchOptions],
     ) -> Matches:
         """As `search`, but an iterator that gives matches as they are found; with `follow`, until the process ends."""
+        from holdfast.client import log_verbs
         from holdfast.client.found import Matches
 
-        work = verbs.searching(process, pattern, limit, follow=follow, **options)
-        return Matches(lambda question: self._do(verbs.search_page(question)), work)
+        work = log_verbs.searching(process, pattern, limit, follow=follow, **options)
+        return Matches(lambda question: self._do(log_verbs.search_page(question)), work)
 
     def follow(self, process: Ref, offset: int = 0, *, stream: str = "out", until: str = "exit") -> Reading:
         """The output from `offset` on, piece by piece as it comes.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
     from holdfast.client.conversation import Output
-    from holdfast.client.found import Found, Searching
     from holdfast.client.page import LogPage
     from holdfast.client.screen import Screen
     from holdfast.wire.frames import Message
@@ -67,18 +66,6 @@ if TYPE_CHECKING:
         cpus: float | None
         pids: int | None
 
-    class SearchOptions(TypedDict, total=False):
-        """What of a log is searched, and how."""
-
-        offset: int | None
-        stream: str
-        ignore_case: bool
-        fixed: bool
-        invert: bool
-        count: bool
-        before: int
-        after: int
-
 
 _RUN_OPTIONS = (
     *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
@@ -86,7 +73,6 @@ _RUN_OPTIONS = (
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
 )
-_SEARCH_OPTIONS = ("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after")
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
@@ -195,7 +181,9 @@ def logs(
 
     where: Message = {"process": ref(process), "stream": stream}
     if wait is not None and line is None and lines is None:
-        return (yield from _next_page(where, offset or 0, PAGE_BYTES if bytes is None else bytes, raw, wait))
+        from holdfast.client.log_verbs import next_page
+
+        return (yield from next_page(where, offset or 0, PAGE_BYTES if bytes is None else bytes, raw, wait))
     if offset is None and line is None and lines is None:
         return (yield from _last_page(where, PAGE_BYTES if bytes is None else bytes, raw))
     if bytes is None:
@@ -208,31 +196,12 @@ def logs(
         output,
         raw=raw,
         at_line_start=False,
-        at_line_end=_is_cut(output, bytes),
+        at_line_end=is_cut(output, bytes),
         lost_head=not raw and offset is not None and offset < answer["start"],
     )
 
 
-def _next_page(where: Message, offset: int, size: int, raw: bool, wait: float) -> Verb[LogPage]:
-    """What follows a cursor; nothing when nothing has come in so many seconds, or only a part of a character."""
-    from holdfast.client.page import make_page
-
-    until = time.monotonic() + wait
-    asked = {**where, "from": offset, "bytes": size, "wait": wait}
-    while True:
-        answer, output = yield Ask("logs", asked)
-        left = asked["wait"] = max(0.0, until - time.monotonic())
-        lost_head = not raw and offset < answer["start"]
-        is_cut = _is_cut(output, size)
-        page = make_page(answer, output, raw=raw, at_line_start=False, at_line_end=is_cut, lost_head=lost_head)
-        clamped = answer.get("clamped_to") is not None
-        if page.data or answer["closed"] or left <= 0 or not (output or clamped):
-            return page
-        if output:
-            asked["beyond"] = output[-1].end
-
-
-def _is_cut(output: list[Output], size: int) -> bool:
+def is_cut(output: list[Output], size: int) -> bool:
     return sum(len(piece.data) for piece in output) >= size
 
 
@@ -246,36 +215,6 @@ def _last_page(where: Message, size: int, raw: bool) -> Verb[LogPage]:
         start = total - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
     return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
-
-
-def search(process: Ref, pattern: str, limit: int | None, **options: Unpack[SearchOptions]) -> Verb[Found]:
-    """The lines that match, up to `limit` of them (None: all)."""
-    work = searching(process, pattern, limit, **options)
-    while not work.is_over:
-        answer, _ = yield Ask("search", work.question())
-        work.take(answer, keep=True)
-    return work.found
-
-
-def search_page(question: Message) -> Verb[Message]:
-    answer, _ = yield Ask("search", question)
-    return answer
-
-
-def searching(
-    process: Ref, pattern: str, limit: int | None, *, follow: bool = False, **options: Unpack[SearchOptions]
-) -> Searching:
-    from holdfast.client.found import Searching
-
-    unknown = options.keys() - _SEARCH_OPTIONS
-    if unknown:
-        known = ", ".join(_SEARCH_OPTIONS)
-        raise BadValue(f"search has no option {', '.join(sorted(unknown))}", next=f"known: {known}")
-    if limit is not None and limit < 1:
-        raise BadValue(f"a search for {limit} matches finds none", next="limit is 1 or more")
-    asked: Message = {**options, "process": ref(process), "pattern": pattern, "follow": follow}
-    asked["from"] = asked.pop("offset", None)
-    return Searching(asked, limit)
 
 
 def wait(
@@ -300,7 +239,9 @@ def wait(
     if until == "match":
         asked.update(match=match, ignore_case=ignore_case)
         if after is None:
-            asked["after"] = yield from _ends(processes)
+            from holdfast.client.log_verbs import ends
+
+            asked["after"] = yield from ends(processes)
     if after is not None:
         asked["after"] = after
     timeout = _patience(timeout)
@@ -320,18 +261,6 @@ def wait(
         if waited.timed_out and waited.clamped_to is not None and left is None:
             continue
         return waited
-
-
-def _ends(processes: Sequence[Ref]) -> Verb[dict[str, dict[str, int]]]:
-    """How far the output of each reaches now, so that a repeated question waits for the same."""
-    ends: dict[str, dict[str, int]] = {}
-    for process in processes:
-        found = yield from inspect(process)
-        streams = ("out", "err") if found.split else ("out",)
-        for stream in streams:
-            answer, _ = yield Ask("logs", {"process": found.id, "stream": stream, "from": 0, "bytes": 0}, limit=QUICK)
-            ends.setdefault(found.id, {})[stream] = answer["total"]
-    return ends
 
 
 def kill(

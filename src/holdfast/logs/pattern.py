@@ -39,10 +39,10 @@ class Span(NamedTuple):
 class Pattern:
     """A compiled pattern. Safe for several threads; the search itself lets other threads run."""
 
-    def __init__(self, regexp: Any, anywhere: Any, literal: bytes = b"", needles: Sequence[Pattern] = ()) -> None:
+    def __init__(self, regexp: Any, anywhere: Any, literal: bytes = b"", needles: Sequence[bytes] = ()) -> None:
         #: The text that it is, if it is one.
         self.literal = literal
-        #: Every match contains a match of one of these, if there are any. They are texts, which are found fast.
+        #: Every match contains one of these texts, if there are any.
         self.needles = needles
         self._match = regexp.Match
         self._anywhere = anywhere
@@ -72,8 +72,17 @@ def compile_pattern(text: str, *, ignore_case: bool = False, fixed: bool = False
         return Pattern(regexp, anywhere)
     if (fixed and text and "\n" not in text) or is_literal(text):
         return Pattern(regexp, anywhere, literal=text.encode(errors="surrogateescape"))
-    texts = () if fixed else needles(text)
-    return Pattern(regexp, anywhere, needles=[compile_pattern(needle, fixed=True) for needle in texts])
+    return Pattern(regexp, anywhere, needles=[] if fixed else [needle.encode() for needle in needles(text)])
+
+
+def compile_literal(text: bytes) -> Pattern:
+    """A part of a text that is looked for; it may begin or end within a character."""
+    from re2 import _re2
+
+    options = _options()
+    options.encoding = _re2.RE2.Options.Encoding.LATIN1
+    options.literal = True
+    return Pattern(_re2.RE2(text, options), _re2.RE2.Anchor.UNANCHORED)
 
 
 def for_lines(pattern: str) -> str:
@@ -91,15 +100,21 @@ def _for_lines(token: re.Match[str]) -> str:
 def _compiled(pattern: bytes, shown: str) -> Any:
     from re2 import _re2
 
+    regexp = _re2.RE2(pattern, _options())
+    if regexp.ok():
+        return regexp
+    raise BadValue(f"the pattern {_shortened(shown)} cannot be used: {_reason(regexp.error())}", next=_HOW)
+
+
+def _options() -> Any:
+    from re2 import _re2
+
     options = _re2.RE2.Options()
     options.log_errors = False
     options.never_capture = True
     options.never_nl = True
     options.max_mem = _MEMORY
-    regexp = _re2.RE2(pattern, options)
-    if regexp.ok():
-        return regexp
-    raise BadValue(f"the pattern {_shortened(shown)} cannot be used: {_reason(regexp.error())}", next=_HOW)
+    return options
 
 
 def _reason(error: bytes | str) -> str:

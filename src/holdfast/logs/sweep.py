@@ -117,14 +117,14 @@ class Sweep:
         return found
 
 
-def place(log: Log, offset: int | None, line: int | None) -> tuple[int, int | None, Extent]:
-    """Where the line begins that holds a byte, its number if that is known, and what there is of the log."""
+def place(log: Log, offset: int | None, line: int | None, numbered: bool) -> tuple[int, int | None, Extent]:
+    """Where the line begins that holds a byte, its number if that is wanted and known, and what there is of the log."""
     extent = log.extent()
     asked = offset or 0
     start = min(max(asked, extent.first), extent.end)
     if start > extent.first and start < extent.end and log.read(start - 1, 1).data != b"\n":
         start, line = lines.tail_start(log, 1, Extent(extent.first, start)), None
-    if extent.first:
+    if extent.first or not numbered:
         return start, None if start != asked else line, extent
     return start, lines.count_lines(log, 0, start) if line is None else line, extent
 

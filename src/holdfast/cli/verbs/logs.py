@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 VERB = Verb(
     "logs",
     synopsis=[
-        "logs ID [-f] [-n LINES] [--from BYTE [--wait S]] [--line N] [--bytes N] [--raw] [--stream out|err] [--json]",
-        "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--positions] [--from BYTE]",
+        "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
+        "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
     summary="show the output of a process",
     about="""

@@ -46,7 +46,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     asked = await _read(room, ask)
     log = await room.read(Log, room.paths.place, asked.process.id, asked.stream)
     try:
-        start, line, extent = await room.read(sweep.place, log, asked.offset, asked.line)
+        start, line, extent = await room.read(sweep.place, log, asked.offset, asked.line, not asked.counts)
         end = None if asked.follow else min(extent.end, extent.end if asked.upto is None else asked.upto)
         wanted = Wanted(
             start, end, line, asked.limit, asked.before, asked.after, invert=asked.invert, counts=asked.counts
