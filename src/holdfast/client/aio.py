@@ -17,13 +17,10 @@ from holdfast.paths import find_paths
 if TYPE_CHECKING:
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
-    from holdfast.client.page import LogPage
-    from holdfast.client.process import KillResult, Process, Waited
-    from holdfast.client.screen import Screen
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.client.log_verbs import SearchOptions
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.screen import Screen
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.reading import Reading
     from holdfast.client.screen import Screen
-    from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, SearchOptions, T, Verb
     from holdfast.client.verbs import Ask, Ref, Refs, Reply, RunOptions, T, Verb
     from holdfast.wire.frames import Message
 
