@@ -16,7 +16,7 @@ import pytest
 
 import holdfast
 from tests.chaos.storm import ROLES, find
-from tests.support import eventually, is_alive, run_cli
+from tests.support import eventually, is_alive, processes_of, run_cli
 
 FULL = bool(os.environ.get("HOLDFAST_FULL"))
 
@@ -153,6 +153,15 @@ def test_many_are_held_at_once(home: Path, client: holdfast.Client) -> None:
     assert all(result.survivors == [] for result in results)
 
 
+def _terminals_of(pid: int) -> int:
+    """How many ends of terminals a process has open: for as long as there is one, there is the terminal."""
+    try:
+        fds = [os.path.realpath(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return 0
+    return sum(fd.startswith(("/dev/pts/", "/dev/ptmx")) for fd in fds)
+
+
 def test_many_short_jobs_leave_nothing_behind(home: Path, client: holdfast.Client) -> None:
     count = 2000 if FULL else 200
 
@@ -164,7 +173,7 @@ def test_many_short_jobs_leave_nothing_behind(home: Path, client: holdfast.Clien
         pids = [find(str(home), role)[0] for role in ROLES]
         descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
         threads = sum(len(os.listdir(f"/proc/{pid}/task")) for pid in pids)
-        return descriptors, threads, len(os.listdir("/dev/pts"))
+        return descriptors, threads, sum(map(_terminals_of, processes_of(str(home))))
 
     jobs(40)
     eventually(lambda: not client.ps())

@@ -17,7 +17,7 @@ from holdfast.wire import light_json
 Node = dict[str, Any]
 
 _ABOUT = "Processes that outlive any crash. Errors are problem+json with the codes of the command line."
-_ALWAYS = (400, 401, 403, 500, 503)
+_ALWAYS = (400, 401, 403, 431, 500, 503)
 _PATH_ABOUT = {
     "id": "An id, a unique beginning of one (4 hex digits or more), or a name.",
     "session": "The name of a session.",

@@ -43,6 +43,8 @@ def _stand_back() -> None:
     os.nice(_NICE)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(_OOM_SCORE)
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+        file.write("holdfast-screen")
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ def test_what_cannot_be_started_is_said_and_not_registered() -> None:
         ["--cpus", "nan", "--", "true"],
         ["--pids", "0", "--", "true"],
         ["--pids", "-3", "--", "true"],
-        ["--restart", "always", "--", "true"],
+        ["--restart", "sometimes", "--", "true"],
         ["--backend", "docker", "--", "true"],
     ],
 )  # fmt: skip

@@ -72,6 +72,7 @@ _LIST = Route(
         Parameter("all", flag(), "Also those that have ended."),
         Parameter("session", SESSION, "Only those of this session."),
         Parameter("task", SESSION, "Only those of this task."),
+        Parameter("used", flag(True), "Also what they use: memory, processor time, ports."),
         Parameter("limit", integer(1, _MOST, default=_PAGE), "At most so many on a page."),
         Parameter(
             "after", text(64), "The `next` of the page before. Nothing is shown twice or left out between pages."
