@@ -30,18 +30,20 @@ class Relays:
         finally:
             self.connected -= 1
 
-    def take(self, text: str) -> tuple[Taken, asyncio.Future[None] | None]:
-        """What a message brought, and what is done when all of it is on disk; None where there is nothing to write.
+    def take(self, text: str) -> tuple[Taken, asyncio.Future[None]]:
+        """What a message brought, and what is done when all of it is on disk.
 
         That fails with DiskFull where it can only be done later. What is taken first is written first.
         """
         taken = read_message(text, time.time())
         self.taken += len(taken.events)
         self.ignored += taken.ignored
-        if not taken.events:
-            return taken, None
-        written = self._store.begin_record(taken.events)
-        written.add_done_callback(lambda done: done.exception())  # the bridge may be gone by then
+        if taken.events:
+            written = self._store.begin_record(taken.events)
+            written.add_done_callback(lambda done: done.exception())  # the bridge may be gone by then
+        else:
+            written = asyncio.get_running_loop().create_future()
+            written.set_result(None)
         return taken, written
 
     def ignore(self) -> None:

@@ -37,9 +37,8 @@ def read_message(text: str, now: float) -> Taken:
     frames = said if isinstance(said, list) else [said]
     found = [event for frame in frames if (event := _read_frame(frame, now)) is not None]
     marks: dict[str, int] = {}
-    for event in found:
-        if event.origin is not None:
-            marks[event.origin.bridge] = max(event.origin.n, marks.get(event.origin.bridge, 0))
+    for origin in filter(None, map(_origin, frames)):  # what was ignored need not come again either
+        marks[origin.bridge] = max(origin.n, marks.get(origin.bridge, 0))
     return Taken(found, max(len(frames), 1) - len(found), marks)
 
 
@@ -91,8 +90,8 @@ def _call(frame: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     return topic, {**(payload or {}), "session_id": params.get("session_id"), "type": topic}
 
 
-def _origin(frame: dict[str, Any]) -> Origin | None:
-    bridge, n = frame.get("bridge"), frame.get("n")
+def _origin(frame: object) -> Origin | None:
+    bridge, n = (frame.get("bridge"), frame.get("n")) if isinstance(frame, dict) else (None, None)
     if not isinstance(bridge, str) or not 0 < len(bridge) <= _LONGEST_BRIDGE or not bridge.isprintable():
         return None
     return Origin(bridge, n) if type(n) is int and 0 < n <= _LARGEST_N else None

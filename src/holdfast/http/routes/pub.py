@@ -34,7 +34,7 @@ async def _take(request: Request, socket: Socket, unwritten: asyncio.Queue[Writt
             relays.ignore()
             continue
         taken, written = relays.take(message)
-        if written is not None:
+        if taken.events or taken.marks:
             await unwritten.put((taken.marks, written))
             if is_first:  # a full disk is noticed before there is more to remember for it
                 await asyncio.wait({written})
