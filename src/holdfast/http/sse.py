@@ -32,15 +32,10 @@ def end_event(offset: int, value: dict[str, Any]) -> bytes:
     return event("end", value, f"{offset}{_END}")
 
 
-def place(id: int) -> bytes:
-    """No event, but where the client stands: what `Last-Event-ID` says from then on."""
-    return f"id: {id}\n\n".encode()
-
-
 def message(text: str, id: int | None) -> bytes:
     """An event that a browser hears without asking for it by name; `text` is one line."""
     head = f"id: {id}\n" if id is not None else ""
-    return f"{head}data: {text}\n\n".encode()
+    return f"{head}event: message\ndata: {text}\n\n".encode()
 
 
 def read_last_id(text: str) -> int | None:

@@ -14,6 +14,7 @@ from holdfast.wire import light_json
 LONGEST_TOPIC = 256
 #: An event is news, not a parcel.
 LARGEST_PAYLOAD = 256 << 10
+_DEEPEST = 64
 _LONGEST_BRIDGE = 64
 _LARGEST_N = 1 << 62
 
@@ -53,7 +54,17 @@ def payload_fault(fields: dict[str, Any]) -> str | None:
         size = len(light_json.dumps(fields))
     except (ValueError, TypeError, RecursionError):  # a number without end, or nested too deeply
         return "the payload has something that JSON cannot say"
-    return f"the payload has more than {LARGEST_PAYLOAD} bytes" if size > LARGEST_PAYLOAD else None
+    if size > LARGEST_PAYLOAD:
+        return f"the payload has more than {LARGEST_PAYLOAD} bytes"
+    return "the payload is nested too deeply" if _is_deeper(fields, _DEEPEST) else None
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """What one reader can just take apart, another one, deeper in its own calls, cannot."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(part, levels - 1) for part in parts)
 
 
 def _read_frame(frame: object, now: float) -> Event | None:

@@ -11,13 +11,13 @@ import asyncio
 
 from holdfast.daemon import values
 from holdfast.daemon.handlers.events import asked_for
-from holdfast.daemon.room import Message
+from holdfast.daemon.room import Message, Room
 from holdfast.daemon.stream import Batch
 from holdfast.errors import BadValue
 from holdfast.http import open_socket, sse
 from holdfast.http.answers import Answer, Stream, Write, json_answer
 from holdfast.http.request import Request
-from holdfast.http.schemas import ANYTHING, integer, obj, text
+from holdfast.http.schemas import ANYTHING, flag, integer, obj, text
 from holdfast.http.socket import Socket
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route
 from holdfast.wire.relay import LONGEST_TOPIC
@@ -35,8 +35,14 @@ async def events(request: Request) -> Answer:
     return await request.while_there(_page(request))
 
 
+def _refuse(request: Request, name: str, why: str) -> None:
+    if name in request.query:
+        raise BadValue(why, next=f"leave {name} out")
+
+
 async def _page(request: Request) -> Answer:
     room = request.room
+    _refuse(request, "follow", "a page ends by itself")
     pattern, since = asked_for(room, request.query)
     limit = values.integer(request.query, "limit", 1, _MOST) or _USUAL
     found: list[Message] = []
@@ -57,18 +63,18 @@ def _shown(request: Request, found: list[Message], place: int, oldest: int) -> A
 
 
 def _stream(request: Request) -> Answer:
+    _refuse(request, "limit", "a stream of events has no limit")
     query = dict(request.query)
-    if query.pop("limit", None) is not None:
-        raise BadValue("a stream of events has no limit", next="leave it out")
     last = request.header("last-event-id")
     if last is not None:
         query["since"] = sse.read_last_id(last)
+    follow = values.flag(query, "follow", True)
     pattern, since = asked_for(request.room, query)
-    place = request.room.stream.newest if since is None else since
+    place = since if since is not None else (request.room.stream.newest if follow else 0)
 
     async def produce(write: Write) -> None:
         if request.method != "HEAD":
-            await request.while_there(_Told(request, write, place).tell(pattern))
+            await request.while_there(_Told(request.room, write, place).tell(pattern, follow))
 
     return Stream(sse.MEDIA, produce)
 
@@ -76,19 +82,23 @@ def _stream(request: Request) -> Answer:
 class _Told:
     """One who is told by server-sent events, and up to where."""
 
-    def __init__(self, request: Request, write: Write, place: int) -> None:
-        self._request = request
+    def __init__(self, room: Room, write: Write, place: int) -> None:
+        self._room = room
         self._write = write
         self._place = place
 
-    async def tell(self, pattern: str) -> None:
-        await self._write(sse.place(self._place))
+    async def tell(self, pattern: str, follow: bool) -> None:
+        """First where it begins, so that whoever is cut off before the first event misses none either."""
+        await self._write(sse.event("place", {"since": self._place}, str(self._place)))
         beat = asyncio.ensure_future(self._beat())
+        stream = self._room.stream.follow if follow else self._room.stream.read
+        newest = self._room.stream.newest
         try:
-            async for batch in self._request.room.stream.follow(self._place, pattern):
+            async for batch in stream(self._place, pattern):
                 self._place = batch.cursor
                 if batch.events:
                     await self._write(_messages(batch))
+            await self._write(sse.event("end", {"newest": newest, "oldest": await self._room.store.oldest_event()}))
         finally:
             beat.cancel()
 
@@ -105,10 +115,9 @@ def _messages(batch: Batch) -> bytes:
 
 
 async def events_socket(request: Request, socket: Socket) -> None:
-    query = dict(request.query)
-    if query.pop("limit", None) is not None:
-        raise BadValue("a stream of events has no limit", next="leave it out")
-    pattern, since = asked_for(request.room, query)
+    _refuse(request, "limit", "a stream of events has no limit")
+    _refuse(request, "follow", "a WebSocket always goes on")
+    pattern, since = asked_for(request.room, request.query)
     place = request.room.stream.newest if since is None else since
     await socket.accept(text=True)
     await socket.control({"type": "hello", "since": place})
@@ -170,6 +179,7 @@ ROUTES = [
             Parameter("pattern", text(4096), "Topics, `*` for a word, `**` for any number; several with spaces."),
             Parameter("since", integer(), "Events behind this number; streams begin with what comes next without it."),
             Parameter("limit", integer(1, _MOST, default=_USUAL), "At most so many; for a page alone."),
+            Parameter("follow", flag(True), "Streams: go on as more happens."),
         ),
         headers=(Parameter("Last-Event-ID", {"type": "string"}, "Streams: go on behind this one.", "header"),),
         about="The WebSocket brings texts: an object for what is no event, an array for events. See docs/http.md.",
