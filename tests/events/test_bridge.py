@@ -289,3 +289,23 @@ def test_parting_from_nobody_is_quick(home: Path) -> None:
     joint.stop()
     assert time.monotonic() - begun < 2.0
     assert not joint.is_connected
+
+
+def test_the_example_reacts(home: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "on_match.py"
+    with holdfast.connect() as hf:
+        pager = hf.run("exec cat", name="pager", stdin=True)
+        plugin = subprocess.Popen([sys.executable, str(example)])
+        try:
+            eventually(lambda: hf.status()["bridges"] == 1)
+            eventually(lambda: "match: 7" in _told(hf, pager.id, "process.match", {"name": "match", "text": "7"}))
+            hf.wait(hf.run("exit 3", name="failing").id)
+            eventually(lambda: "failing: ended with 3" in hf.logs(pager.id).text)
+        finally:
+            plugin.kill()
+            plugin.wait()
+
+
+def _told(hf: holdfast.Client, pager: str, topic: str, payload: Event) -> str:
+    hf.publish(topic, payload)
+    return hf.logs(pager).text

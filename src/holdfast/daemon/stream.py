@@ -11,7 +11,7 @@ import asyncio
 import bisect
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -105,7 +105,7 @@ class Stream:
             after = batch[-1].seq
             yield Batch(after, _fitting(batch, wanted))
 
-    async def follow(self, after: int, pattern: str) -> AsyncIterator[Batch]:
+    async def follow(self, after: int, pattern: str) -> AsyncGenerator[Batch, None]:
         """What is there, and what comes, for ever."""
         with self._listening(pattern) as follower:
             while True:
