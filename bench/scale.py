@@ -17,6 +17,8 @@ class Scale(NamedTuple):
     list_rounds: int
     screen_bytes: int
     kills: int
+    followers: int
+    follow_seconds: float
 
 
 FULL = Scale(
@@ -30,6 +32,8 @@ FULL = Scale(
     list_rounds=30,
     screen_bytes=100_000_000,
     kills=1000,
+    followers=100,
+    follow_seconds=5.0,
 )
 
 #: Says that the benchmarks work, and nothing about speed.
@@ -44,4 +48,6 @@ QUICK = Scale(
     list_rounds=2,
     screen_bytes=1_000_000,
     kills=4,
+    followers=5,
+    follow_seconds=0.5,
 )

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from bench.figure import Figure
 from bench.measures import (
+    bridge,
     bus,
     chaos,
     exit,
     first_byte,
     flood,
+    followers,
     held,
     http,
     listing,
@@ -29,6 +31,8 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "held": held.measure,
     "list": listing.measure,
     "bus": bus.measure,
+    "bridge": bridge.measure,
+    "followers": followers.measure,
     "screen": screen.measure,
     "sampling": sampling.measure,
     "http": http.measure,

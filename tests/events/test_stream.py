@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.daemon.stream import Stream
 from holdfast.errors import BadValue
+from holdfast.model.happenings import Event as Happened
+from holdfast.store.store import open_store
 from tests.support import eventually, run_cli
 
 Event = dict[str, Any]
@@ -180,3 +183,38 @@ def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None
         return follower.poll() is not None
 
     assert eventually(publish)
+
+
+def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_path: Path) -> None:
+    async def main() -> list[Event]:
+        opened = await open_store(str(tmp_path / "store.db"), print)
+        stream = Stream(opened.store)
+        following = stream.follow(0, "loud.* kept.*")
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        await opened.store.record([Happened("kept.first", 1.0, {})])
+        heard = list((await waiting).events)
+        for count in range(3000):  # while the follower is busy with what it has got
+            stream.whisper("loud.x", {"count": count})
+            stream.whisper("quiet.x", {})
+        await opened.store.record([Happened("kept.last", 2.0, {})])
+        while len(heard) < 1003:
+            heard += (await anext(following)).events
+        await following.aclose()
+        await opened.store.close()
+        return heard
+
+    first, last, dropped, *rest = asyncio.run(main())
+    assert (first["type"], last["type"]) == ("kept.first", "kept.last")
+    assert (dropped["type"], dropped["count"]) == ("events.dropped", 2000)
+    assert [event["count"] for event in rest] == list(range(2000, 3000))
+
+
+def test_many_who_publish_at_once_each_get_the_number_of_their_own(home: Path) -> None:
+    async def main() -> dict[int, int]:
+        async with holdfast.aconnect() as hf:
+            numbers = await asyncio.gather(*(hf.publish("own.x", {"count": count}) for count in range(50)))
+        return dict(zip(numbers, range(50), strict=True))
+
+    given = asyncio.run(main())
+    assert {event["seq"]: event["count"] for event in kept("own.*")} == given

@@ -74,6 +74,8 @@ class Exchange:
         self._response = ResponseParser()
         self._events = EventParser()
         self._body: list[bytes] = []
+        #: Where a stream of events stands.
+        self._place = 0
 
     @property
     def keeps_alive(self) -> bool:
@@ -113,8 +115,16 @@ class Exchange:
     def _event(self, kind: str, value: Message) -> Answer:
         if kind == "output":
             return Output(self.rid, value["stream"], value["offset"], b64decode(value["data"]))
+        if kind in ("place", "message"):
+            return self._happened(kind, value)
         self.is_answered = True
         return Failed(self.rid, _error(value)) if kind == "error" else Done(self.rid, value)
+
+    def _happened(self, kind: str, value: Message) -> Output:
+        """An event as the operation streams it; at first, where the stream begins."""
+        self._place = value["since"] if kind == "place" else value.get("seq", self._place)
+        line = b"" if kind == "place" else f"{light_json.dumps(value)}\n".encode()
+        return Output(self.rid, "events", self._place, line)
 
 
 def _request(op: str, arguments: Message, place: Place, session: str | None) -> bytes:

@@ -38,7 +38,7 @@ def answer_value(op: str, value: Message) -> Message:
 
 
 def accepted(op: str) -> str:
-    return EVENTS if op == "logs" else "application/json"
+    return EVENTS if op in ("logs", "events") else "application/json"
 
 
 def _process(ask: Message, rest: str = "") -> str:
@@ -82,6 +82,9 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "restart": _post("/restart"),
     "screen": lambda ask: ("GET", _with_query(_process(ask, "/screen"), ask), None),
     "search": lambda ask: ("GET", _with_query(_process(ask, "/search"), ask), None),
+    "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),
+    "events": lambda ask: ("GET", _with_query(f"{_API}/events", {"follow": False, **ask}), None),
+    "publish": lambda ask: ("POST", f"{_API}/events", ask),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
     "end_session": _end_session,
     "status": lambda ask: ("GET", f"{_API}/daemon", None),

@@ -16,6 +16,7 @@ from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.registry import Registry
+from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.sizes import Measures, Sizes
@@ -43,6 +44,7 @@ class Room:
     registry: Registry
     store: Store
     stream: Stream
+    relays: Relays
     keeper: KeeperLink
     depot: Depot
     supervisor: Supervisor

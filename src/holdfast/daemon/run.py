@@ -27,6 +27,7 @@ from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
+from holdfast.daemon.relays import Relays
 from holdfast.daemon.room import Message, Room
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
@@ -119,6 +120,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         registry=registry,
         store=opened.store,
         stream=Stream(opened.store),
+        relays=Relays(opened.store),
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,

@@ -11,13 +11,15 @@ import asyncio
 import bisect
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from holdfast.events.topics import Tree
 from holdfast.model.happenings import Event, Numbered
 from holdfast.store.store import Store
+from holdfast.wire import light_json
 
 Envelope = dict[str, Any]
 
@@ -26,15 +28,43 @@ _REMEMBERED = 5000
 _AT_ONCE = 500
 #: Whispers that may wait for one follower.
 _MOST_WHISPERS = 1000
+#: Followers are woken at once, and then not before that many seconds for each of them: where there are many, each of
+#: them gets several events at a time, which costs little more than one.
+_PACE = 0.00025
+_MOST_SHARED = 256
+#: A batch in several messages has so many characters in each, or one event.
+_MESSAGE = 512 << 10
 
 DROPPED = "events.dropped"
 
 
-class Batch(NamedTuple):
-    """Some events, and the number from which to go on behind them. The kept ones have a `seq`."""
+class Batch:
+    """Some events, and the number from which to go on behind them. The kept ones have a `seq`.
 
-    cursor: int
-    events: list[Envelope]
+    Those who follow the same share it, with what it looks like as text.
+    """
+
+    def __init__(self, cursor: int, events: list[Envelope]) -> None:
+        self.cursor = cursor
+        self.events = events
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Each as JSON."""
+        return [light_json.dumps(envelope) for envelope in self.events]
+
+    @cached_property
+    def messages(self) -> list[str]:
+        """All of them as JSON arrays, as few as can be sent at once."""
+        rows: list[list[str]] = []
+        size = 0
+        for text in self.texts:
+            if not rows or size + len(text) > _MESSAGE:
+                rows.append([])
+                size = 0
+            rows[-1].append(text)
+            size += len(text)
+        return [f"[{','.join(row)}]" for row in rows]
 
 
 class Stream:
@@ -44,6 +74,10 @@ class Stream:
         self._store = store
         self._recent: deque[Numbered] = deque(maxlen=_REMEMBERED)
         self._followers: set[_Follower] = set()
+        #: Patterns and number -> the batch behind it, until there is more.
+        self._shared: dict[tuple[str, int], Batch] = {}
+        self._wake_at = 0.0
+        self._waking: asyncio.TimerHandle | None = None
         store.on_events = self._happened
 
     @property
@@ -57,39 +91,72 @@ class Stream:
 
     def whisper(self, topic: str, fields: dict[str, Any]) -> None:
         """Tell those who follow now. It has no number and is not kept."""
+        envelope = Event(topic, time.time(), fields).envelope()
         for follower in self._followers:
             if follower.wants(topic):
-                follower.hear(Event(topic, time.time(), fields).envelope())
+                follower.hear(envelope)
+        self._wake_soon()
 
     async def read(self, after: int, pattern: str) -> AsyncIterator[Batch]:
-        """What is there and follows that number."""
+        """What is there and follows that number. `pattern` may be several, with spaces in between."""
         upto = self.newest
         wanted = _wanted(pattern)
         while after < upto and (batch := await self._next(after)):
             after = batch[-1].seq
             yield Batch(after, _fitting(batch, wanted))
 
-    async def follow(self, after: int, pattern: str) -> AsyncIterator[Batch]:
+    async def follow(self, after: int, pattern: str) -> AsyncGenerator[Batch, None]:
         """What is there, and what comes, for ever."""
         with self._listening(pattern) as follower:
             while True:
-                while after < self.newest and (batch := await self._next(after)):
-                    after = batch[-1].seq
-                    yield Batch(after, _fitting(batch, follower.pattern))
+                while after < self.newest and (batch := await self._batch(after, pattern, follower.pattern)):
+                    after = batch.cursor
+                    yield batch
                 if whispers := follower.take():
                     yield Batch(after, whispers)
                 follower.news.clear()
                 if after >= self.newest and not follower.has_whispers:
                     await follower.news.wait()
 
+    async def _batch(self, after: int, pattern: str, wanted: Tree[bool]) -> Batch | None:
+        """What follows that number, made once for all who want the same of it."""
+        if (shared := self._shared.get((pattern, after))) is not None:
+            return shared
+        newest = self.newest
+        numbered = await self._next(after)
+        if not numbered:
+            return None
+        batch = Batch(numbered[-1].seq, _fitting(numbered, wanted))
+        if newest == self.newest and self._is_recent(after) and len(self._shared) < _MOST_SHARED:
+            self._shared[pattern, after] = batch
+        return batch
+
     async def _next(self, after: int) -> list[Numbered]:
-        if self._recent and self._recent[0].seq <= after + 1:
+        if self._is_recent(after):
             start = bisect.bisect_right(self._recent, after, key=lambda event: event.seq)
             return [self._recent[at] for at in range(start, min(start + _AT_ONCE, len(self._recent)))]
         return await self._store.read_events(after, _AT_ONCE)
 
+    def _is_recent(self, after: int) -> bool:
+        """Whether what follows that number is in memory."""
+        return bool(self._recent) and self._recent[0].seq <= after + 1
+
     def _happened(self, numbered: list[Numbered]) -> None:
         self._recent.extend(numbered)
+        self._shared.clear()
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        if self._waking is None and self._followers:
+            loop = asyncio.get_running_loop()
+            if (now := loop.time()) >= self._wake_at:
+                self._wake(now)
+            else:
+                self._waking = loop.call_at(self._wake_at, self._wake, self._wake_at)
+
+    def _wake(self, now: float) -> None:
+        self._waking = None
+        self._wake_at = now + _PACE * len(self._followers)
         for follower in self._followers:
             follower.news.set()
 
@@ -124,7 +191,6 @@ class _Follower:
             self._whispers.popleft()
             self._missed += 1
         self._whispers.append(envelope)
-        self.news.set()
 
     def take(self) -> list[Envelope]:
         taken = list(self._whispers)
@@ -137,7 +203,8 @@ class _Follower:
 
 def _wanted(pattern: str) -> Tree[bool]:
     tree: Tree[bool] = Tree()
-    tree.add(pattern, True)
+    for one in pattern.split():
+        tree.add(one, True)
     return tree
 
 

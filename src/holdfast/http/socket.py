@@ -14,6 +14,7 @@ from holdfast.wire import light_json
 STDIN, STDOUT, STDERR, CONTROL = 0, 1, 2, 3
 
 _GOING_AWAY = 1001
+RESTARTING = 1012
 _FAILED = 1011
 
 
@@ -23,8 +24,11 @@ class Socket:
         self._receive = receive
         self._send_message = send
         self._is_open = False
+        self._is_text = False
 
-    async def accept(self) -> None:
+    async def accept(self, text: bool = False) -> None:
+        """With `text` there are no channels: every message is a text."""
+        self._is_text = text
         await self._receive()  # the request to connect
         offered = self._scope["subprotocols"]
         chosen = SUBPROTOCOL if SUBPROTOCOL in offered else None
@@ -57,8 +61,20 @@ class Socket:
     async def send(self, channel: int, data: bytes) -> None:
         await self._send({"type": "websocket.send", "bytes": bytes((channel,)) + data})
 
+    async def receive_text(self) -> str | None:
+        """The next message; None for one of bytes. Raises Gone."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise Gone("the client went away")
+        text: str | None = message.get("text")
+        return text
+
+    async def send_text(self, text: str) -> None:
+        await self._send({"type": "websocket.send", "text": text})
+
     async def control(self, value: dict[str, Any]) -> None:
-        await self.send(CONTROL, light_json.dumps(value).encode())
+        text = light_json.dumps(value)
+        await (self.send_text(text) if self._is_text else self.send(CONTROL, text.encode()))
 
     async def close(self, code: int = 1000) -> None:
         await self._send({"type": "websocket.close", "code": code})

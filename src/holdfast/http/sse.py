@@ -32,6 +32,12 @@ def end_event(offset: int, value: dict[str, Any]) -> bytes:
     return event("end", value, f"{offset}{_END}")
 
 
+def message(text: str, id: int | None) -> bytes:
+    """An event that a browser hears without asking for it by name; `text` is one line."""
+    head = f"id: {id}\n" if id is not None else ""
+    return f"{head}event: message\ndata: {text}\n\n".encode()
+
+
 def read_last_id(text: str) -> int | None:
     """Where to go on; None when the client has heard the end. Raises BadValue."""
     if text.endswith(_END):

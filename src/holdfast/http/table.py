@@ -57,7 +57,7 @@ class Route:
     replies: Mapping[int, Reply]
     serve: Serve | None = None
     serve_socket: ServeSocket | None = None
-    """In place of `serve`, for a WebSocket."""
+    """For a WebSocket: in place of `serve`, or beside it for those who ask for an upgrade."""
     query: Sequence[Parameter] = ()
     headers: Sequence[Parameter] = ()
     body: Body | None = None
@@ -73,7 +73,8 @@ class Route:
 
     @property
     def is_socket(self) -> bool:
-        return self.serve_socket is not None
+        """Whether there is nothing here but a WebSocket."""
+        return self.serve is None
 
 
 class Found(NamedTuple):
@@ -115,12 +116,14 @@ class Table:
     def _add(self, route: Route) -> None:
         pattern = route.path.split("/")[1:]
         entries = self._by_length.setdefault(len(pattern), [])
-        method = "WEBSOCKET" if route.is_socket else route.method
-        for known, methods in entries:
+        methods = {route.method: route} if route.serve is not None else {}
+        if route.serve_socket is not None:
+            methods["WEBSOCKET"] = route
+        for known, there in entries:
             if known == pattern:
-                methods[method] = route
+                there.update(methods)
                 return
-        entries.append((pattern, {method: route}))
+        entries.append((pattern, methods))
 
 
 def _match(pattern: list[str], pieces: list[str]) -> dict[str, str] | None:

@@ -10,12 +10,30 @@ from holdfast.model.readiness import Readiness, mark_of
 from holdfast.model.stalls import Stall
 
 
+class Origin(NamedTuple):
+    """The bridge that an event came over, and its number there: with the same ones it is the same event."""
+
+    bridge: str
+    n: int
+
+
+class Receipt:
+    """For whoever wants to know the number that an event got: there once it is on disk."""
+
+    __slots__ = ("seq",)
+
+    def __init__(self) -> None:
+        self.seq = 0
+
+
 class Event(NamedTuple):
     """Something that happened, before it has a number."""
 
     topic: str
     at: float
     fields: dict[str, Any]
+    origin: Origin | None = None
+    receipt: Receipt | None = None
 
     def envelope(self) -> dict[str, Any]:
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}

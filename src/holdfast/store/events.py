@@ -6,18 +6,38 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-from holdfast.model.happenings import Event, Numbered
+from holdfast.model.happenings import Event, Numbered, Origin
+
+#: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
+_MOST_BRIDGES = 10_000
 
 
 def append(connection: sqlite3.Connection, events: Iterable[Event]) -> list[Numbered]:
-    """Write them within the caller's transaction; each with the number that it got."""
+    """Write them within the caller's transaction; each with the number that it got.
+
+    What came over a bridge and is here already is left out.
+    """
     numbered = []
     for event in events:
+        if event.origin is not None and not _is_new(connection, event.origin, event.at):
+            continue
         envelope = event.envelope()
         row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)
         numbered.append(Numbered(int(cursor.lastrowid or 0), envelope))
+        if event.receipt is not None:
+            event.receipt.seq = numbered[-1].seq
     return numbered
+
+
+def _is_new(connection: sqlite3.Connection, origin: Origin, at: float) -> bool:
+    """Whether this bridge has not brought it before; from now on it has."""
+    cursor = connection.execute(
+        "INSERT INTO bridges (id, n, at) VALUES (?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET n = excluded.n, at = excluded.at WHERE excluded.n > n",
+        (origin.bridge, origin.n, at),
+    )
+    return cursor.rowcount > 0
 
 
 def read(connection: sqlite3.Connection, after: int, limit: int) -> list[Numbered]:
@@ -39,5 +59,9 @@ def oldest(connection: sqlite3.Connection) -> int:
 
 
 def forget(connection: sqlite3.Connection, before: float, most: int) -> None:
-    """Drop what happened before that time, and all but the newest `most`."""
+    """Drop what happened before that time, and all but the newest `most`; and bridges that were quiet since then."""
+    connection.execute(
+        "DELETE FROM bridges WHERE at < ? OR id IN (SELECT id FROM bridges ORDER BY at DESC LIMIT -1 OFFSET ?)",
+        (before, _MOST_BRIDGES),
+    )
     connection.execute("DELETE FROM events WHERE at < ? OR seq <= ?", (before, newest(connection) - most))

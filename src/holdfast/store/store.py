@@ -61,7 +61,11 @@ class Store:
 
     async def record(self, happened: Sequence[Event]) -> None:
         """Events that are no process's, on disk when it returns. Raises DiskFull when it can only be done later."""
-        await self._commit([Change(NOBODY, None, tuple(happened))], again=True)
+        await self.begin_record(happened)
+
+    def begin_record(self, happened: Sequence[Event]) -> asyncio.Future[None]:
+        """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
+        return self._commit([Change(NOBODY, None, tuple(happened))], again=True)
 
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([Change(NOBODY, None, tuple(happened))])

@@ -7,13 +7,11 @@ import time
 from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.events.topics import segments
-from holdfast.model.happenings import Event
-from holdfast.wire import light_json
+from holdfast.model.happenings import Event, Receipt
+from holdfast.wire.relay import LONGEST_TOPIC, is_topic, payload_fault
 
-_LONGEST_TOPIC = 256
-#: An event is news, not a parcel.
-_LARGEST_PAYLOAD = 256 << 10
+#: Several of them, joined by spaces.
+_LONGEST_PATTERNS = 4096
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -21,38 +19,47 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
 
     The first piece is empty and tells where it begins. It ends by itself only without `follow`.
     """
-    pattern = _topic(ask, "pattern") if ask.get("pattern") is not None else "**"
+    pattern, since = asked_for(room, ask)
     newest = room.stream.newest
-    since = values.integer(ask, "since", 0)
-    if since is not None and since > newest:
-        raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
     follow = values.flag(ask, "follow")
     after = since if since is not None else (newest if follow else 0)
     stream = room.stream.follow(after, pattern) if follow else room.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
-        lines = "".join(f"{light_json.dumps(envelope)}\n" for envelope in batch.events)
-        await call.send("events", batch.cursor, lines.encode())
+        await call.send("events", batch.cursor, "".join(f"{text}\n" for text in batch.texts).encode())
     return {"newest": newest, "oldest": await room.store.oldest_event()}
 
 
 async def publish(room: Room, call: Call, ask: Message) -> Message:
     """Put an event on the bus. It is kept when this returns."""
-    topic = _topic(ask, "topic")
+    topic = _topic(ask)
     payload = ask.get("payload")
     if payload is not None and not isinstance(payload, dict):
         raise BadValue("the payload must be an object")
     fields = dict(payload or {})
     fields.pop("seq", None)
-    if len(light_json.dumps(fields)) > _LARGEST_PAYLOAD:
-        raise BadValue(f"the payload has more than {_LARGEST_PAYLOAD} bytes")
-    await room.store.record([Event(topic, time.time(), fields)])
-    return {"seq": room.stream.newest}
+    if (fault := payload_fault(fields)) is not None:
+        raise BadValue(fault)
+    receipt = Receipt()
+    await room.store.record([Event(topic, time.time(), fields, receipt=receipt)])
+    return {"seq": receipt.seq}
 
 
-def _topic(ask: Message, key: str) -> str:
-    topic = values.needed_text(ask, key, _LONGEST_TOPIC)
-    if not topic.isprintable() or " " in topic:
-        raise BadValue(f"{key} must be words joined by dots")
-    segments(topic, key)
+def asked_for(room: Room, ask: Message) -> tuple[str, int | None]:
+    """The patterns, joined by spaces, and the number after which to begin; None where none was given."""
+    pattern = values.text(ask, "pattern", _LONGEST_PATTERNS)
+    chosen = " ".join((pattern if pattern is not None else "**").split())
+    if not all(map(is_topic, chosen.split())) or not chosen:
+        raise BadValue("pattern must be words joined by dots, or several such, with spaces in between")
+    newest = room.stream.newest
+    since = values.integer(ask, "since", 0)
+    if since is not None and since > newest:
+        raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
+    return chosen, since
+
+
+def _topic(ask: Message) -> str:
+    topic = values.needed_text(ask, "topic", LONGEST_TOPIC)
+    if not is_topic(topic):
+        raise BadValue("topic must be words joined by dots")
     return topic

@@ -30,6 +30,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         "ended": len(room.registry.shown()) - running,
         "log_bytes": usage.get("log_bytes"),
         "log_total": usage.get("log_total"),
+        "events": room.stream.newest,
+        "bridges": room.relays.connected,
+        "ignored_frames": room.relays.ignored,
         "cgroup": room.keeper.about.get("cgroup"),
     }
 

@@ -50,6 +50,12 @@ async def _lines(room: Room, lag: float) -> list[str]:
         *_metric("starts_total", "counter", "Commands started since the daemon began.", [("", room.registry.starts)]),
         *_metric("ends_total", "counter", "Ends seen since the daemon began, by reason.", _by("reason", ends)),
         *_metric("output_bytes", "gauge", "Bytes written by the processes that are known.", [("", output)]),
+        *_metric("events_total", "counter", "Events that were ever kept.", [("", room.stream.newest)]),
+        *_metric("bridges", "gauge", "Bridges that are connected.", [("", room.relays.connected)]),
+        *_metric("bridge_events_total", "counter", "Events that came over bridges.", [("", room.relays.taken)]),
+        *_metric(
+            "bridge_ignored_total", "counter", "Frames of bridges that were no events.", [("", room.relays.ignored)]
+        ),
         *_metric("keeper_reachable", "gauge", "Whether the keeper answers.", [("", int(room.keeper.is_reachable))]),
         *_metric("loop_lag_seconds", "gauge", "How late the daemon's loop was just now.", [("", lag)]),
         *_metric("uptime_seconds", "gauge", "How long the daemon has run.", [("", time.time() - room.started_at)]),

@@ -1,0 +1,86 @@
+"""Many who follow: 100 WebSockets, 1,000 events a second. What the daemon uses for it, and whether anything is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, unix_connect
+
+from bench.figure import Figure
+from bench.instance import Instance
+from bench.procfs import cpu_seconds
+from bench.run import Run
+from bench.series import Series
+
+_RATE = 1000
+#: Events are published in small groups, so that it is the daemon that is measured and not the publisher.
+_TICK = 0.01
+
+
+def measure(run: Run) -> list[Figure]:
+    followers, seconds = run.scale.followers, run.scale.follow_seconds
+    with Instance(run.directory) as instance:
+        pid = instance.pids[0]
+        path = instance.client.paths.socket
+        used, lost, lags = asyncio.run(_follow(path, pid, followers, seconds))
+    name = f"{followers} WebSocket followers at {_RATE:,} events/s"
+    lag = Series("lag", tuple(lags))
+    return [
+        Figure(f"{name}: events lost", lost, "", 0, 0),
+        Figure(f"{name}: processor of the daemon", used, "cores", 1.0, 0.5),
+        Figure(f"{name}: from publishing to hearing, p50", lag.p50 * 1000, "ms", None, None, (lag,)),
+    ]
+
+
+async def _follow(path: str, pid: int, followers: int, seconds: float) -> tuple[float, int, list[float]]:
+    """Cores used, events lost over all followers, and how late one of them heard."""
+    count = int(seconds * _RATE)
+    lags: list[float] = []
+    ready = [asyncio.Event() for _ in range(followers)]
+    tasks = [asyncio.create_task(_hear(path, count, ready[at], None if at else lags)) for at in range(followers)]
+    for one in ready:
+        await one.wait()
+    before, begun = cpu_seconds([pid]), time.monotonic()
+    await _publish(path, count)
+    heard = await asyncio.gather(*tasks)
+    used = (cpu_seconds([pid]) - before) / (time.monotonic() - begun)
+    return used, sum(count - one for one in heard), lags
+
+
+async def _publish(path: str, count: int) -> None:
+    begun = time.monotonic()
+    async with unix_connect(path, "ws://localhost/api/pub", compression=None) as pub:
+        for first in range(0, count, int(_RATE * _TICK)):
+            group = range(first, first + int(_RATE * _TICK))
+            frames = [{"_bus_relay": True, "topic": "bench.x", "envelope": _envelope(k)} for k in group]
+            await pub.send(json.dumps(frames))
+            await asyncio.sleep(max(0.0, begun + (group.stop / _RATE) - time.monotonic()))
+
+
+def _envelope(k: int) -> dict[str, Any]:
+    return {"k": k, "ts": time.time(), "text": "x" * 60}
+
+
+async def _hear(path: str, count: int, ready: asyncio.Event, lags: list[float] | None) -> int:
+    """How many came, each once and in order."""
+    async with unix_connect(path, "ws://localhost/api/v1/events?pattern=bench.*", compression=None) as ws:
+        await ws.recv()
+        ready.set()
+        heard = 0
+        while heard < count:
+            for event in await _next(ws):
+                if event["k"] != heard:
+                    return heard
+                heard += 1
+                if lags is not None:
+                    lags.append(time.time() - event["ts"])
+    return heard
+
+
+async def _next(ws: ClientConnection) -> list[dict[str, Any]]:
+    async with asyncio.timeout(30):
+        said: list[dict[str, Any]] = json.loads(await ws.recv())
+    return said

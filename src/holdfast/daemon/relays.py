@@ -1,0 +1,51 @@
+"""Events that other programs bring over bridges."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.store.store import Store
+from holdfast.wire.relay import Taken, read_message
+
+
+class Relays:
+    """Takes what bridges say, and counts it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        #: Bridges that are connected now.
+        self.connected = 0
+        #: Events that came, those that had come before included; frames that were none.
+        self.taken = 0
+        self.ignored = 0
+
+    @contextmanager
+    def connection(self) -> Iterator[None]:
+        self.connected += 1
+        try:
+            yield
+        finally:
+            self.connected -= 1
+
+    def take(self, text: str) -> tuple[Taken, asyncio.Future[None]]:
+        """What a message brought, and what is done when all of it is on disk.
+
+        That fails with DiskFull where it can only be done later. What is taken first is written first.
+        """
+        taken = read_message(text, time.time())
+        self.taken += len(taken.events)
+        self.ignored += taken.ignored
+        if taken.events:
+            written = self._store.begin_record(taken.events)
+            written.add_done_callback(lambda done: done.exception())  # the bridge may be gone by then
+        else:
+            written = asyncio.get_running_loop().create_future()
+            written.set_result(None)
+        return taken, written
+
+    def ignore(self) -> None:
+        """A message that is no text."""
+        self.ignored += 1

@@ -1,0 +1,216 @@
+"""Joins the bus of this program to that of the daemon, and so to those of all programs that are joined to it.
+
+    from holdfast.events import bridge, subscribe
+
+    joined = bridge.start()                      # the daemon of this instance; or a URL and a token
+    subscribe("process.ended", print)
+    joined.stop()
+
+What is published here is heard there and the other way round, in the order of each side, once, also over cuts of the
+link and crashes of the daemon. `publish` never waits for the link.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from websockets.sync.client import ClientConnection
+
+from holdfast.events import BUS
+from holdfast.events.bus import Bus, Envelope
+from holdfast.events.line import Line, hang_up
+from holdfast.events.outbox import Item, Outbox
+from holdfast.events.place import URL, Place, find_place
+from holdfast.events.topics import Tree
+
+DROPPED = "bridge.dropped"
+#: Events that may wait for the link; then the oldest go.
+MOST_WAITING = 10_000
+#: Events that may be on their way without being acknowledged.
+_WINDOW = 2000
+_AT_ONCE = 200
+_LARGEST = 256 << 10
+_MESSAGE = 1 << 20
+_LOG = logging.getLogger("holdfast.events.bridge")
+
+
+def start(
+    url: str | None = None,
+    token: str | None = None,
+    patterns: str | Sequence[str] = "**",
+    bus: Bus = BUS,
+    most_waiting: int = MOST_WAITING,
+) -> Bridge:
+    """Join a bus to the daemon's. Returns at once; the link is made, and made again, in the background.
+
+    `url` is http://HOST:PORT or the path of the daemon's socket, which is the one of HOLDFAST_HOME unless
+    HOLDFAST_BUS_URL says otherwise. `patterns` choose what crosses, either way. Raises ValueError.
+    """
+    chosen = [patterns] if isinstance(patterns, str) else list(patterns)
+    return Bridge(find_place(url, token), chosen, bus, most_waiting)
+
+
+def start_from_environment(bus: Bus = BUS) -> Bridge | None:
+    """As start, where HOLDFAST_BUS_URL (and HOLDFAST_BUS_TOKEN) are set; nothing where they are not."""
+    return start(bus=bus) if os.environ.get(URL) else None
+
+
+class Bridge:
+    """A joined bus, until `stop`."""
+
+    def __init__(self, place: Place, patterns: list[str], bus: Bus, most_waiting: int) -> None:
+        self._wanted: Tree[bool] = Tree()
+        for pattern in patterns:
+            self._wanted.add(pattern, True)
+        #: Marks, in `via`, what came over this bridge.
+        self.id = os.urandom(8).hex()
+        self._bus = bus
+        self._patterns = patterns
+        self._since: int | None = None
+        self._outbox = Outbox(most_waiting, _WINDOW, lambda count: _body(self._dropped(count)))
+        self._handle = bus.subscribe(patterns[0] if len(patterns) == 1 else "**", self._hear)
+        self._out = Line("bridge-out", place, lambda: "/api/pub", self._send, _ignore)
+        self._in = Line("bridge-in", place, self._events_path, self._receive, self._refused)
+        for line in (self._out, self._in):
+            line.start()
+        atexit.register(self.stop)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the link is there, both ways."""
+        return self._out.is_open.is_set() and self._since is not None and self._in.is_open.is_set()
+
+    @property
+    def dropped(self) -> int:
+        """How many events of this program were ever dropped because too many waited."""
+        return self._outbox.dropped
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until all that was published here is kept there; False when that takes longer."""
+        return self._outbox.drain(timeout)
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """Part the buses. What waits is sent first, if that takes no longer than `timeout`."""
+        atexit.unregister(self.stop)
+        self._bus.unsubscribe(self._handle)
+        if self._out.is_open.is_set():
+            self.flush(timeout)
+        for line in (self._out, self._in):
+            line.stop()
+        self._outbox.wake()
+        for line in (self._out, self._in):
+            line.join(timeout + 1.0)
+
+    # From here to there.
+
+    def _hear(self, envelope: Envelope) -> None:
+        via = envelope.get("via")
+        topic = envelope.get("type")
+        if not isinstance(topic, str) or not topic or (isinstance(via, list) and self.id in via):
+            return
+        if len(self._patterns) > 1 and not self._wanted.find(topic):
+            return
+        try:
+            body = _body({**envelope, "via": [*(via if isinstance(via, list) else ()), self.id]})
+        except (ValueError, TypeError, RecursionError):
+            _LOG.warning("%s has something that JSON cannot say: it does not cross the bridge", topic)
+            return
+        if len(body) > _LARGEST:
+            _LOG.warning("%s is larger than %d bytes: it does not cross the bridge", topic, _LARGEST)
+            return
+        self._outbox.put(body)
+
+    def _send(self, opened: ClientConnection) -> None:
+        reader = threading.Thread(target=self._take_acks, args=(opened,), name="bridge-acks", daemon=True)
+        reader.start()
+
+        def is_over() -> bool:
+            return self._out.is_over or not reader.is_alive()
+
+        self._send_items(opened, self._outbox.sent_before())
+        while (taken := self._outbox.take(_AT_ONCE, is_over)).items:
+            self._send_items(opened, taken.items)
+            if taken.dropped:
+                self._bus.publish(DROPPED, self._dropped(taken.dropped))
+        hang_up(opened)
+
+    def _send_items(self, opened: ClientConnection, items: list[Item]) -> None:
+        """In as few messages as may be."""
+        row: list[str] = []
+        size = 0
+        for item in items:
+            if row and (size + len(item.body) > _MESSAGE or len(row) >= _AT_ONCE):
+                opened.send(f"[{','.join(row)}]")
+                row, size = [], 0
+            row.append(f'{{"_bus_relay":true,"bridge":"{self.id}","n":{item.n},{item.body}')
+            size += len(item.body)
+        if row:
+            opened.send(f"[{','.join(row)}]")
+
+    def _take_acks(self, opened: ClientConnection) -> None:
+        try:
+            for message in opened:
+                said = json.loads(message)
+                if said.get("bridge") == self.id and isinstance(said.get("ack"), int):
+                    self._outbox.acknowledge(said["ack"])
+        except Exception as cut:  # noqa: BLE001 - whatever it is, the sender has to hear that this link is over
+            _LOG.debug("acknowledgements end: %s", cut)
+        finally:
+            hang_up(opened)
+            self._outbox.wake()
+
+    def _dropped(self, count: int) -> Envelope:
+        return {
+            "type": DROPPED,
+            "ts": time.time(),
+            "src": "bridge",
+            "bridge": self.id,
+            "count": count,
+            "via": [self.id],
+        }
+
+    # From there to here.
+
+    def _events_path(self) -> str:
+        since = {} if self._since is None else {"since": self._since}
+        return f"/api/v1/events?{urlencode({'pattern': ' '.join(self._patterns), **since})}"
+
+    def _refused(self, status: int) -> None:
+        if status == 400 and self._since is not None:
+            _LOG.warning("the daemon's events were begun anew: going on with what comes next")
+            self._since = None
+
+    def _receive(self, opened: ClientConnection) -> None:
+        for message in opened:
+            said = json.loads(message)
+            if isinstance(said, list):
+                for event in said:
+                    self._pass_on(event)
+            elif said.get("type") == "hello":
+                self._since = said["since"]
+
+    def _pass_on(self, event: dict[str, Any]) -> None:
+        via = event.get("via")
+        before = via if isinstance(via, list) else []
+        topic = event.get("type")
+        if self.id not in before and isinstance(topic, str) and topic:
+            self._bus.publish(topic, {**event, "via": [*before, self.id]})
+        self._since = event.get("seq", self._since)
+
+
+def _body(envelope: Envelope) -> str:
+    """What JSON cannot say is said as text. Raises ValueError, TypeError, RecursionError."""
+    said = json.dumps(envelope, separators=(",", ":"), allow_nan=False, default=str)
+    return f'"topic":{json.dumps(envelope["type"])},"envelope":{said}}}'
+
+
+def _ignore(status: int) -> None:
+    return

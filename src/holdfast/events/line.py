@@ -1,0 +1,119 @@
+"""A WebSocket that a thread keeps open: when it is cut, it is opened again, after pauses that grow up to 30 s."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect, unix_connect
+
+from holdfast.events.place import Place
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 30.0
+#: A link that lasted for so long was a good one: the next attempt comes at once.
+_GOOD = 5.0
+_LARGEST_MESSAGE = 16 << 20
+_LOG = logging.getLogger("holdfast.events.bridge")
+
+
+class Line:
+    """`path` says where to, each time; `talk` is called with the open WebSocket, and the line is cut when it returns.
+
+    `refused` hears the status of an answer that opens no WebSocket.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        place: Place,
+        path: Callable[[], str],
+        talk: Callable[[ClientConnection], None],
+        refused: Callable[[int], None],
+    ) -> None:
+        self._place = place
+        self._path = path
+        self._talk = talk
+        self._refused = refused
+        self._stopping = threading.Event()
+        self._socket: ClientConnection | None = None
+        self._trouble = ""
+        self.is_open = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what is said now goes nowhere."""
+        return self._stopping.is_set() or not self.is_open.is_set()
+
+    def stop(self) -> None:
+        """Hang up for good."""
+        self._stopping.set()
+        if self._socket is not None:
+            hang_up(self._socket)
+
+    def join(self, timeout: float) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _keep(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            try:
+                with self._open() as opened:
+                    self._talk(opened)
+            except InvalidStatus as refused:
+                self._refused(refused.response.status_code)
+                self._say(f"refused with status {refused.response.status_code}")
+            except Exception as cut:  # noqa: BLE001 - whatever comes over a link, it ends with the link
+                self._say(str(cut) or type(cut).__name__)
+            pause = _FIRST_PAUSE if time.monotonic() - begun > _GOOD else min(pause * 2, _LONGEST_PAUSE)
+            self._stopping.wait(pause * random.uniform(0.5, 1.0))
+
+    @contextmanager
+    def _open(self) -> Iterator[ClientConnection]:
+        place = self._place
+        headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
+        opening = unix_connect if place.path is not None else connect
+        sock = place.connect()
+        with opening(
+            uri=f"{place.base}{self._path()}",
+            sock=sock,
+            compression=None,
+            additional_headers=headers,
+            max_size=_LARGEST_MESSAGE,
+            close_timeout=1,
+        ) as opened:
+            self._socket = opened
+            if self._stopping.is_set():
+                hang_up(opened)
+            self.is_open.set()
+            self._trouble = ""
+            try:
+                yield opened
+            finally:
+                self.is_open.clear()
+                self._socket = None
+
+    def _say(self, trouble: str) -> None:
+        """Once for each kind: a link that is away for a day is no news every half minute."""
+        if trouble != self._trouble and not self._stopping.is_set():
+            self._trouble = trouble
+            _LOG.info("%s: %s", self._place.path or self._place.base, trouble)
+
+
+def hang_up(opened: ClientConnection) -> None:
+    """Without farewell: whoever reads or writes stops at once."""
+    with contextlib.suppress(OSError):
+        opened.socket.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,66 @@
+"""What bridges say: two shapes, and everything else is counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.wire import light_json
+from holdfast.wire.relay import read_message
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+frames = st.fixed_dictionaries(
+    {},
+    optional={
+        "_bus_relay": st.just(True) | values,
+        "topic": st.sampled_from(["a", "a.b", "", "a b", "*"]) | values,
+        "envelope": st.dictionaries(st.sampled_from(["type", "ts", "seq", "x"]), values) | values,
+        "jsonrpc": st.just("2.0") | values,
+        "method": st.just("event") | values,
+        "params": st.dictionaries(st.sampled_from(["type", "session_id", "payload"]), values) | values,
+        "bridge": st.text(max_size=70) | values,
+        "n": st.integers() | values,
+    },
+)
+
+
+def test_a_relayed_event_stays_as_it_is() -> None:
+    envelope = {"type": "a.b", "ts": 1.5, "src": "there", "x": [1], "seq": 9}
+    taken = read_message(json.dumps({"_bus_relay": True, "topic": "a.b", "envelope": envelope}), 5.0)
+    assert taken.events[0].envelope() == {"type": "a.b", "ts": 1.5, "src": "there", "x": [1]}
+    assert (taken.ignored, taken.marks) == (0, {})
+
+
+def test_a_call_becomes_a_topic_of_its_own() -> None:
+    params = {"type": "key.down", "session_id": "s", "payload": {"key": "x", "session_id": "other"}}
+    taken = read_message(json.dumps({"jsonrpc": "2.0", "method": "event", "params": params}), 5.0)
+    assert taken.events[0].envelope() == {
+        "type": "tui.key.down",
+        "ts": 5.0,
+        "src": "tui",
+        "key": "x",
+        "session_id": "s",
+    }
+
+
+def test_a_message_of_many_frames() -> None:
+    relay: dict[str, Any] = {"_bus_relay": True, "topic": "a", "envelope": {}, "bridge": "b"}
+    taken = read_message(json.dumps([{**relay, "n": 4}, {**relay, "n": 3}, "nonsense", {**relay, "n": -1}]), 5.0)
+    assert [event.origin for event in taken.events] == [("b", 4), ("b", 3)]
+    assert (taken.ignored, taken.marks) == (2, {"b": 4})
+
+
+@given(st.text(max_size=30) | st.builds(json.dumps, frames | st.lists(frames, max_size=3)))
+def test_nothing_that_is_said_does_harm(text: str) -> None:
+    taken = read_message(text, 5.0)
+    assert taken.ignored >= 0
+    assert taken.events or taken.ignored
+    for event in taken.events:
+        assert light_json.loads(light_json.dumps(event.envelope()))
