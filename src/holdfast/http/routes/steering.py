@@ -92,11 +92,6 @@ async def screen(request: Request) -> Answer:
     return json_answer(await request.ask("screen", {**request.query, "process": request.id}))
 
 
-async def search(request: Request) -> Answer:
-    ask = {**request.query, "process": request.id}
-    return json_answer(await request.while_there(request.ask("search", ask)))
-
-
 async def restart(request: Request) -> Answer:
     return json_answer(await request.ask("restart", {**await request.fields(_RESTART), "process": request.id}))
 
@@ -240,28 +235,5 @@ ROUTES = [
         screen,
         query=(Parameter("ansi", flag(), "With colours and other attributes, as escape sequences."),),
         needs="screen",
-    ),
-    Route(
-        "GET",
-        "/api/v1/processes/{id}/search",
-        "searchLog",
-        "The lines of its output that match a pattern, with their places",
-        {200: Reply("The matches", {JSON: ANYTHING})},
-        search,
-        query=(
-            Parameter("pattern", text(), "A regular expression."),
-            Parameter("stream", choice("out", "err"), "Of a process that was started with `split`."),
-            Parameter("ignore_case", flag(), "Upper and lower case are the same."),
-            Parameter("fixed", flag(), "The pattern is a plain text."),
-            Parameter("invert", flag(), "The lines that do not match."),
-            Parameter("count", flag(), "Only count them."),
-            Parameter("before", integer(), "So many lines before each."),
-            Parameter("after", integer(), "So many lines after each."),
-            Parameter("limit", integer(), "At most so many matches."),
-            Parameter("from", integer(), "Begin at this byte: `next.from` of the answer before."),
-            Parameter("line", integer(), "Its number: `next.line` of the answer before."),
-            Parameter("upto", integer(), "End at this byte."),
-        ),
-        needs="search",
     ),
 ]
