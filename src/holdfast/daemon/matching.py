@@ -16,6 +16,9 @@ from holdfast.logs.watching import Found, Watching
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 
+#: The match of each process that was looked through, None where there was none.
+Looked = dict[ProcessId, Message | None]
+
 
 class Wanted(NamedTuple):
     pattern: Pattern
@@ -49,30 +52,31 @@ def _after(room: Room, process_id: ProcessId, value: object) -> dict[str, int]:
     return {stream: 0 if offset is None else offset for stream, offset in offsets.items()}
 
 
-async def until_matched(
-    room: Room, ids: list[ProcessId], any_of_them: bool, wanted: Wanted, found: dict[ProcessId, Message]
-) -> None:
-    """Until each has matched or ended; or, for any of them, until one matched or all ended. Fills `found`."""
+async def until_matched(room: Room, ids: list[ProcessId], any_of_them: bool, wanted: Wanted, looked: Looked) -> None:
+    """Until each has matched or ended; or, for any of them, until one matched or all ended. Fills `looked`."""
     works = {asyncio.ensure_future(_first(room, process_id, wanted)): process_id for process_id in ids}
     try:
-        while works and not (any_of_them and found):
+        while works and not (any_of_them and matches(looked)):
             finished, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
             for work in finished:
-                process_id = works.pop(work)
-                if (match := work.result()) is not None:
-                    found[process_id] = match
+                looked[works.pop(work)] = work.result()
     finally:
         await _give_up(works)
 
 
-def done(room: Room, ids: list[ProcessId], found: Iterable[ProcessId], any_of_them: bool) -> list[ProcessId]:
-    """Those that need not be waited for: they matched, or ended; for any of them, ends count when there is no other."""
-    matched = list(found)
-    processes = {process_id: room.registry.get(process_id) for process_id in ids if process_id not in matched}
-    over = [process_id for process_id, process in processes.items() if process is None or process.has_ended]
-    if any_of_them and (matched or len(over) < len(processes)):
+def matches(looked: Looked) -> dict[ProcessId, Message]:
+    return {process_id: match for process_id, match in looked.items() if match is not None}
+
+
+def done(ids: list[ProcessId], looked: Looked, any_of_them: bool) -> list[ProcessId]:
+    """Those that need not be waited for: they matched, or ended and were looked through in vain.
+
+    For any of them, ends count when there is no other.
+    """
+    matched = list(matches(looked))
+    if any_of_them and (matched or len(looked) < len(ids)):
         return matched
-    return matched + over
+    return matched + [process_id for process_id, match in looked.items() if match is None]
 
 
 async def _first(room: Room, process_id: ProcessId, wanted: Wanted) -> Message | None:
@@ -88,9 +92,10 @@ async def _first(room: Room, process_id: ProcessId, wanted: Wanted) -> Message |
         for work in asyncio.as_completed(works):
             if (match := await work) is not None:
                 return match
-        return None
     finally:
         await _give_up(works)
+    await room.registry.wait_ended(process_id)  # which may follow the end of its output
+    return None
 
 
 async def _in_stream(room: Room, process: Process, stream: str, pattern: Pattern, after: int) -> Message | None:

@@ -77,11 +77,24 @@ class Watching:
             for line in blocks.found_lines(self._finder, block, 0, len(block), False):
                 return _found(line, block, at)
             return None
+        if at >= self._after and not is_inside and not self._may_match(block):
+            return None
         for raw in block[:-1].split(b"\n"):
             if at + len(raw) > self._after and (found := self._in_line(raw, at, is_open=False, is_inside=is_inside)):
                 return found
             at, is_inside = at + len(raw) + 1, False
         return None
+
+    def _may_match(self, block: bytes) -> bool:
+        """False when no state of any line does: each of them as a line of its own, looked at all at once.
+
+        Nothing is promised of escape sequences, which may reach from one line into the next, nor of a pattern that
+        matches nothing at all.
+        """
+        if b"\x1b" in block or self._pattern.find(b"", 0, 0) is not None:
+            return True
+        text = blocks.cleaned(block.replace(b"\r", b"\n"))
+        return any(True for _ in blocks.found_lines(self._finder, text, 0, len(text), False))
 
     def _in_line(self, raw: bytes, at: int, is_open: bool, is_inside: bool | None = None) -> Found | None:
         is_inside = self._is_inside if is_inside is None else is_inside

@@ -29,13 +29,13 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     until = values.choice(ask, "until", _UNTIL, "exit")
     after = values.integer(ask, "after", 0) if until != "match" else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
-    matches: dict[ProcessId, Message] = {}
+    looked: matching.Looked = {}
     began = time.monotonic()
     try:
         async with asyncio.timeout(timeout):
             if wanted is not None:
-                await matching.until_matched(room, ids, need < len(ids), wanted, matches)
-                done = matching.done(room, ids, matches, need < len(ids))
+                await matching.until_matched(room, ids, need < len(ids), wanted, looked)
+                done = matching.done(ids, looked, need < len(ids))
             elif until == "exit":
                 done = await _ended(room, ids, need)
             elif until == "ready":
@@ -44,7 +44,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
                 done = await _written(room, ids, need, after)
     except TimeoutError:
         if wanted is not None:
-            done = matching.done(room, ids, matches, need < len(ids))
+            done = matching.done(ids, looked, need < len(ids))
         else:
             done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
     return {
@@ -53,7 +53,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         "timed_out": len(done) < need,
         "waited": time.monotonic() - began,
         "clamped_to": clamped,
-        **({} if wanted is None else {"matches": matches}),
+        **({} if wanted is None else {"matches": matching.matches(looked)}),
     }
 
 
