@@ -128,7 +128,7 @@ def test_a_wait_for_a_line_tells_the_line(hf: Client, tmp_path: Path) -> None:
     eventually(lambda: hf.inspect(process.id).output_bytes == 6)
     assert hf.wait(process.id, until="match", match="ready", timeout=0.1).match is None
     (tmp_path / "go").touch()
-    matched = hf.wait(process.id, until="match", match="ready", timeout=20).match
+    matched = hf.wait(process.id, until="match", match="ready", after=6, timeout=20).match
     assert matched is not None
     assert (matched.text, matched.offset, matched.match_offset, matched.match) == ("now ready", 6, 10, "ready")
     first = hf.wait(process.id, until="match", match="^READY$", ignore_case=True, after=0, timeout=20).match
