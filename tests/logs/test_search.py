@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.client.page import text_of
 from holdfast.errors import BadValue
+from holdfast.logs.blocks import cleaned
 from holdfast.logs.pattern import compile_pattern
 from holdfast.logs.search import LONGEST, OVERLAP, SHOWN, Hit, Search
 from tests.logs.written import Written
@@ -90,9 +91,20 @@ def test_grep_finds_the_same(tmp_path: Path, lines: list[str], pattern: str) -> 
     assert "".join(ours) == told
 
 
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([b"a", b"\x1b[31m", b"\x1b[0m", b"\x1b[K", b"\x1b[3", b"\x1b", b"1m", b"[", b"\n", b"\r\n"])
+    )
+)
+def test_colours_are_taken_out_as_the_text_view_does(parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    assert cleaned(data).decode() == text_of(data)
+
+
 @given(st.integers(1, 50), st.lists(st.integers(1, 400), max_size=8))
 def test_counting_alone_counts_the_same(every: int, cuts: list[int]) -> None:
-    log = b"".join(b"line %d%s\n" % (n, b" err" if n % every == 0 else b"") for n in range(100))
+    log = b"".join(b"line %d%s\n" % (n, b" \x1b[31merr" if n % every == 0 else b"") for n in range(100))
     ends = sorted({min(cut, len(log)) for cut in cuts} | {0, len(log)})
     search = Search(compile_pattern("err"), wants_hits=False)
     for start, end in itertools.pairwise(ends):

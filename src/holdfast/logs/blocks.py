@@ -18,6 +18,9 @@ from holdfast.model.text import TextView
 #: as any other way to look for all, in pieces that fit into the processor's nearest cache.
 _CONTROLS = (0x1B, 0x0D, 0x08, 0, *range(1, 8), 11, 12, *range(14, 27), *range(28, 32), 127)
 _CACHED = 20 << 10
+#: Colours and the clearing of lines, and how many different ones are taken out one by one.
+_COLOR = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
+_COLORS = 24
 _C1 = re.compile("[\x80-\x9f]")
 #: A block that needs cleaning is cut into pieces of about this size, since not all of them may.
 _PIECE = 32 << 10
@@ -43,7 +46,7 @@ def count_lines(finder: Finder, data: bytes, start: int, stop: int) -> int:
         return 0
     if is_plain(data):
         return finder.count(data, start, stop - (data[stop - 1] == 0x0A))
-    return sum(1 for _ in found_lines(finder, data, start, stop, False))
+    return sum(_count_in_piece(finder, data[begin:end]) for begin, end in _pieces(data, start, stop))
 
 
 def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Line]:
@@ -74,8 +77,9 @@ def is_plain(data: bytes) -> bool:
 def cleaned(data: bytes) -> bytes:
     """The text view, in UTF-8."""
     data = data.replace(b"\r\n", b"\n")
-    if is_plain(data):
-        return data
+    uncolored = _without_colors(data)
+    if is_plain(uncolored):
+        return uncolored
     clean = _text(data)
     if clean.count(b"\n") == data.count(b"\n"):
         return clean
@@ -91,6 +95,24 @@ def located(raw: bytes, line: Line) -> int | None:
         at = raw.rfind(matched)
         return at if matched and at >= 0 else None
     return _after(raw, line.source[line.text_start : line.span.start])
+
+
+def _without_colors(data: bytes) -> bytes:
+    """The text without the sequences that colours are made of, if it has few different ones and no others.
+
+    Which is so when each escape character begins one of them: then what is left of the line is the same in any order.
+    """
+    escapes = data.count(b"\x1b")
+    clean = data
+    for _ in range(_COLORS if escapes else 0):
+        found = _COLOR.match(clean, clean.find(b"\x1b"))
+        if found is None:
+            return data
+        escapes -= data.count(found[0])
+        clean = clean.replace(found[0], b"")
+        if b"\x1b" not in clean:
+            return clean if escapes == 0 else data
+    return data
 
 
 def _is_plain_text(data: bytes) -> bool:
@@ -133,6 +155,11 @@ def _pieces(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
         end = data.find(b"\n", min(start + _PIECE, stop), stop) + 1 or stop
         yield start, end
         start = end
+
+
+def _count_in_piece(finder: Finder, raw: bytes) -> int:
+    text = cleaned(raw)
+    return finder.count(text, 0, len(text) - text.endswith(b"\n"))
 
 
 def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator[Line]:

@@ -73,7 +73,7 @@ class Watching:
     def _complete(self, data: bytes) -> Found | None:
         block, at, is_inside = self._held + data, self._held_at, self._is_inside
         self._held, self._held_at, self._is_inside = b"", at + len(block), False
-        if at >= self._after and not is_inside and blocks.is_plain(block):
+        if at >= self._after and not is_inside and not _is_overwritten(block):
             for line in blocks.found_lines(self._finder, block, 0, len(block), False):
                 return _found(line, block, at)
             return None
@@ -116,6 +116,10 @@ class Watching:
         if None in spans or spans[0] is None:
             return None
         return _found(Line(0, len(raw), text, 0, len(text), spans[0]), raw, at)
+
+
+def _is_overwritten(block: bytes) -> bool:
+    return b"\b" in block or block.count(b"\r") != block.count(b"\r\n")
 
 
 def _states(raw: bytes) -> Iterator[tuple[int, int]]:

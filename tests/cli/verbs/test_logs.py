@@ -85,6 +85,9 @@ def test_what_is_no_longer_kept_is_said() -> None:
     said = run_cli("logs", "-n", "5", process_id).stderr  # what is left out is said, what is dropped is not asked for
     assert b"no longer kept" not in said
     assert said.count(b"\n") == 1
+    assert as_json("logs", "--json", process_id)["dropped"] == dropped
+    assert f"of {len(whole)} are shown".encode() in run_cli("logs", "-n", "5", process_id).stderr
+    assert run_cli("logs", process_id).stdout.startswith(whole[whole.index(b"\n", dropped) + 1 :][:100])
 
 
 def test_follow_shows_what_comes_and_ends_with_the_process() -> None:
