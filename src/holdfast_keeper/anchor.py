@@ -13,12 +13,15 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, controllers, depot, kernel, log
+from holdfast_keeper import bundle, controllers, depot, groups, kernel, log
 from holdfast_keeper.keeper import Keeper
 from holdfast_keeper.place import Place
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
+#: At the very end: how often, and how long after another, it is looked whether everybody has left the cgroups.
+_LAST_LOOKS = 50
+_LAST_PAUSE = 0.02
 #: What is deposited is safe with the kernel; to fetch it at once would only take a processor from the start it is for.
 _FETCH_PAUSE = 0.03
 
@@ -48,10 +51,21 @@ def live(place: Place) -> None:
         status = _Watch(place, store, keeper, ours).run()
         ours.close()
         if status == 0 or (not place.is_there() and not any(map(_is_alive, store.by_pid))):
+            _clear_groups(place)
             place.release()
             return
         if not os.WIFSIGNALED(status):
             time.sleep(_PAUSE_AFTER_FAILURE)
+
+
+def _clear_groups(place: Place) -> None:
+    """Spares that were sent away take a moment to go, and their groups with them."""
+    groups_of_place = groups.Groups.of_place(place.directory)
+    for _ in range(_LAST_LOOKS):
+        if not groups_of_place.sweep(set()):
+            break
+        time.sleep(_LAST_PAUSE)
+    groups_of_place.close()
 
 
 class _Watch:

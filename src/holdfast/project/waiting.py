@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from collections.abc import Callable
 from holdfast.client.process import Process, outcome
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
-from holdfast.model.text import TextView
 from holdfast.project import roll
 from holdfast.project.spec import Member, Need
 
@@ -97,28 +95,18 @@ def _ready(client: Client, member: Member, process: Process, watch: Watch) -> Pr
 
 
 def _written(client: Client, member: Member, process: Process, need: Need, watch: Watch) -> Process:
-    pattern, offset = re.compile(need.pattern or ""), 0
+    """Until a line matches, from the first one on: what was written before we looked counts."""
     watch.check()
     while True:
-        view = TextView()
-        with client.follow(process.id, offset) as reading:
-            while not reading.is_over:
-                heard = reading.hear(_SLICE)
-                offset = heard[-1].end if heard else offset
-                text = "".join(view.feed(piece.data) for piece in heard)
-                if _has_line(pattern, text) or _has_line(pattern, view.peek()):
-                    return process
-                _check_time(member, process, need, watch.check())
-        process = client.inspect(process.id)
-        if _has_line(pattern, view.close()):
+        waited = client.wait_for([process.id], until="match", match=need.pattern or "", after=0, timeout=_SLICE)
+        process = waited.processes[0]
+        if waited.matches:
             return process
         if not roll.lives(process):
             raise ended(member, process, f"before it wrote /{need.pattern}/")
-        watch.pause()
-
-
-def _has_line(pattern: re.Pattern[str], text: str) -> bool:
-    return any(pattern.search(line) for line in text.split("\n")) if text else False
+        _check_time(member, process, need, watch.check())
+        if process.status == "ended":
+            watch.pause()
 
 
 def _check_time(member: Member, process: Process, need: Need, so_far: float) -> None:

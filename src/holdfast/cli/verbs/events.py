@@ -61,7 +61,10 @@ def run(given: Given) -> int:
 def _line(event: Message) -> str:
     import time
 
-    at = time.strftime("%H:%M:%S", time.localtime(event.get("ts") or 0))
+    try:
+        at = time.strftime("%H:%M:%S", time.localtime(event.get("ts")))
+    except (TypeError, ValueError, OverflowError, OSError):
+        at = "??:??:??"  # of a program that says what it likes
     told = {"seq", "type", "ts", "src"}
     fields = " ".join(f"{key}={_short(value)}" for key, value in event.items() if key not in told and value is not None)
     return console.visible(f"{event.get('seq') or '-':>6} {at} {event.get('type')} {fields}")

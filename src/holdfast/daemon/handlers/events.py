@@ -38,6 +38,7 @@ async def publish(room: Room, call: Call, ask: Message) -> Message:
         raise BadValue("the payload must be an object")
     fields = dict(payload or {})
     fields.pop("seq", None)
+    _check_envelope(fields)
     if (fault := payload_fault(fields)) is not None:
         raise BadValue(fault)
     receipt = Receipt()
@@ -56,6 +57,16 @@ def asked_for(room: Room, ask: Message) -> tuple[str, int | None]:
     if since is not None and since > newest:
         raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
     return chosen, since
+
+
+def _check_envelope(fields: Message) -> None:
+    """A relayed event brings its own type, time and source: they are what these may be, or not there."""
+    if "type" in fields and not is_topic(values.needed_text(fields, "type", LONGEST_TOPIC)):
+        raise BadValue("type must be words joined by dots")
+    if "src" in fields:
+        values.needed_text(fields, "src", LONGEST_TOPIC)
+    if "ts" in fields and values.seconds(fields, "ts") is None:
+        raise BadValue("ts must be a number of seconds, not null")
 
 
 def _topic(ask: Message) -> str:
