@@ -161,6 +161,7 @@ class Bridge:
                 said = json.loads(message)
                 if said.get("bridge") == self.id and isinstance(said.get("ack"), int):
                     self._outbox.acknowledge(said["ack"])
+                    self._out.prove()
         except Exception as cut:  # noqa: BLE001 - whatever it is, the sender has to hear that this link is over
             _LOG.debug("acknowledgements end: %s", cut)
         finally:
@@ -196,6 +197,7 @@ class Bridge:
                     self._pass_on(event)
             elif said.get("type") == "hello":
                 self._since = said["since"]
+                self._in.prove()
 
     def _pass_on(self, event: dict[str, Any]) -> None:
         via = event.get("via")

@@ -18,7 +18,7 @@ from holdfast.events.place import Place
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
-#: A link that lasted for so long was a good one: the next attempt comes at once.
+#: A link that lasted for so long was a good one, too.
 _GOOD = 5.0
 _LARGEST_MESSAGE = 16 << 20
 _LOG = logging.getLogger("holdfast.events.bridge")
@@ -45,6 +45,7 @@ class Line:
         self._stopping = threading.Event()
         self._socket: ClientConnection | None = None
         self._trouble = ""
+        self._is_good = False
         self.is_open = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=name, daemon=True)
 
@@ -62,6 +63,10 @@ class Line:
         if self._socket is not None:
             hang_up(self._socket)
 
+    def prove(self) -> None:
+        """The other side does its part: when this link is cut, the next attempt comes at once."""
+        self._is_good = True
+
     def join(self, timeout: float) -> None:
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
@@ -69,7 +74,7 @@ class Line:
     def _keep(self) -> None:
         pause = _FIRST_PAUSE
         while not self._stopping.is_set():
-            begun = time.monotonic()
+            begun, self._is_good = time.monotonic(), False
             try:
                 with self._open() as opened:
                     self._talk(opened)
@@ -78,7 +83,8 @@ class Line:
                 self._say(f"refused with status {refused.response.status_code}")
             except Exception as cut:  # noqa: BLE001 - whatever comes over a link, it ends with the link
                 self._say(str(cut) or type(cut).__name__)
-            pause = _FIRST_PAUSE if time.monotonic() - begun > _GOOD else min(pause * 2, _LONGEST_PAUSE)
+            is_good = self._is_good or time.monotonic() - begun > _GOOD
+            pause = _FIRST_PAUSE if is_good else min(pause * 2, _LONGEST_PAUSE)
             self._stopping.wait(pause * random.uniform(0.5, 1.0))
 
     @contextmanager
