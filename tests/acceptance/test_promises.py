@@ -153,6 +153,10 @@ def test_many_are_held_at_once(home: Path, client: holdfast.Client) -> None:
     assert all(result.survivors == [] for result in results)
 
 
+#: Threads that pools add when they are first needed, and keep.
+_POOLS = 8
+
+
 def _terminals_of(pid: int) -> int:
     """How many ends of terminals a process has open: for as long as there is one, there is the terminal."""
     try:
@@ -180,7 +184,8 @@ def test_many_short_jobs_leave_nothing_behind(home: Path, client: holdfast.Clien
     eventually(lambda: at_rest() == at_rest())
     before = at_rest()
     jobs(count)
-    eventually(lambda: all(now <= then for now, then in zip(at_rest(), before, strict=True)), timeout=20)
+    allowed = (before[0], before[1] + _POOLS, before[2])
+    eventually(lambda: all(now <= then for now, then in zip(at_rest(), allowed, strict=True)), timeout=20)
     zombies = [pid for pid in _children_of(find(str(home), "keeper")[0]) if not is_alive(pid)]
     assert zombies == []
 

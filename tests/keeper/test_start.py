@@ -126,9 +126,11 @@ def test_spares_that_were_killed_while_they_waited_are_replaced(family: Family) 
 
 
 def test_a_nursery_that_was_killed_is_replaced(family: Family) -> None:
-    children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
-    nurse = min(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-nurse\n")
-    os.kill(nurse, signal.SIGKILL)
+    def nurses() -> list[int]:
+        children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
+        return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-nurse\n"]
+
+    os.kill(eventually(nurses)[0], signal.SIGKILL)
     for count in range(6):
         family.start(f"proc_{count}", f"exit {count}")
     assert [family.exit_of(f"proc_{count}")["code"] for count in range(6)] == list(range(6))

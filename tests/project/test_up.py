@@ -189,7 +189,7 @@ def test_a_line_that_is_not_finished_counts(client: Client, tmp_path: Path) -> N
         command = "printf 'pass\\\\033[1mword: '; {FOREVER}"
         [processes.b]
         command = "{FOREVER}"
-        depends_on = {{ a = {{ log = "password: $" }} }}
+        depends_on = {{ a = {{ log = "^password: " }} }}
     """
     assert holdfast.project.up(client, load(tmp_path, text, "prompt")).ok
 

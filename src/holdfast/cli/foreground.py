@@ -70,6 +70,8 @@ class _Foreground:
         assert self._live.ended is not None
         if self._live.ended.reason == "deadline":
             console.say(f"ended at its deadline: {end_line(self._live.ended)}")
+        if self._live.ended.reason == "oom":
+            console.say(f"ended for want of memory: {end_line(self._live.ended)}")
         return exit_status(self._live.ended)
 
     def _poll(self) -> list[int]:

@@ -55,6 +55,10 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
         events.append(_readiness(after, mark, now))
     if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
         events.append(_stalled(after, stall, now))
+    if after.deadline_told and not (before is not None and before.deadline_told and _is_run_of(before, after)):
+        events.append(
+            Event("process.deadline", now, {**_who(after), "run": after.run, "deadline_at": after.deadline_at})
+        )
     if after.is_waiting and not (before is not None and before.is_waiting and _is_run_of(before, after)):
         events.append(_restarting(after, now))
     if after.has_ended and not (before is not None and before.has_ended and _is_run_of(before, after)):

@@ -157,10 +157,10 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
     with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
-        _show(reading, pieces, start, is_tail)
+        begin = _show(reading, pieces, start, is_tail)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
-        _say_omitted(answer, process_id, stream)
+        _say_omitted(answer, begin, process_id, stream)
     process = answer.get("process") or {}
     if process.get("split") and given.stream is None:
         console.say(f"stderr is kept apart: holdfast logs --stream err {process['id']}")
@@ -179,8 +179,10 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> None:
+def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> int | None:
+    """Where what was shown begins; None when there was nothing."""
     expected = before = start
+    begin = None
     while not reading.is_over:
         heard = reading.hear(_MOMENT if pieces.has_more else None)
         for piece in heard:
@@ -191,10 +193,12 @@ def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) ->
             if is_tail:
                 _cut_to_line(piece)
                 is_tail = False
+            begin = piece.offset if begin is None and piece.data else begin
             pieces.show(piece)
         if not heard:
             pieces.rest()
     pieces.close()
+    return begin
 
 
 def _cut_to_line(piece: Output) -> None:
@@ -218,8 +222,9 @@ def _pass_gap(before: int | None, piece: Output, pieces: Pieces) -> None:
     _say_gap(before or 0, kept, piece.offset)
 
 
-def _say_omitted(answer: Message, process_id: str, stream: str) -> None:
-    start, end, first, total = (answer.get(key) or 0 for key in ("start", "end", "first", "total"))
+def _say_omitted(answer: Message, begin: int | None, process_id: str, stream: str) -> None:
+    end, first, total = (answer.get(key) or 0 for key in ("end", "first", "total"))
+    start = end if begin is None else begin
     if omitted := max(0, start - first) + max(0, total - end):
         which = " --stream err" if stream == "err" else ""
         rest = f"holdfast logs {process_id}{which} --from {first if start > first else end}"

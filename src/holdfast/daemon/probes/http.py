@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: For one answer: some servers build everything when they are asked first.
 _PATIENCE = 10.0
+#: After that long without an answer it is said what is missing.
+_SAY_AFTER = 1.0
 _LONGEST_LINE = 8 << 10
 _HINT = "write it like http://localhost:8080/health"
 
@@ -57,7 +59,11 @@ async def until_answered(room: Room, process: Process, url: str, say: Say) -> No
     here = _Here(target, Looker(room, process, target.port))
     attempt = 0
     while True:
-        trouble = await _attempt(here, target)
+        slow = asyncio.get_running_loop().call_later(_SAY_AFTER, say, f"no answer yet from port {target.port}")
+        try:
+            trouble = await _attempt(here, target)
+        finally:
+            slow.cancel()
         if trouble is None:
             return
         say(trouble)
