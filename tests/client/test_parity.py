@@ -112,12 +112,12 @@ def test_top_screen_doctor(hf: Client) -> None:
     written(hf, process, 5)
     assert process.id in {row["id"] for row in hf.top(session="parity", limit=5)["processes"]}
     assert "hello" in hf.screen(process).text
-    assert {"name", "status"} <= hf.doctor()[0].keys() or hf.doctor()
+    assert hf.doctor()
 
 
 def test_events_and_publish(hf: Client) -> None:
     seq = hf.publish("app.parity.done", {"answer": 42})
-    found = [event for event in hf.events("app.parity.*", since=seq - 1)]
+    found = list(hf.events("app.parity.*", since=seq - 1))
     assert [(event["type"], event["answer"]) for event in found] == [("app.parity.done", 42)]
 
 

@@ -273,7 +273,8 @@ def test_wait_for_a_match_in_every_way(api: Api) -> None:
     waited = api.ask("POST", "/api/v1/wait", {**asked, "processes": [process["id"]], "after": 0}).value
     assert waited["matches"][process["id"]]["text"] == "one"
     assert api.ask("POST", f"{path}/wait", {**asked, "until": "output", "after": {}}).status == 400
-    for hostile in ([], "x", -1, {process["id"]: {"out": "far"}}, {process["id"]: []}):
+    hostiles: list[object] = [[], "x", -1, {process["id"]: {"out": "far"}}, {process["id"]: []}]
+    for hostile in hostiles:
         assert api.ask("POST", f"{path}/wait", {**asked, "after": hostile}).status == 400, hostile
 
 
