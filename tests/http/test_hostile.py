@@ -50,6 +50,16 @@ def test_what_is_no_http(api: Api, data: bytes) -> None:
     assert b'"code":"bad_value"' in found
 
 
+def test_headers_fit_into_64_kib_however_they_come(api: Api) -> None:
+    head = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: "
+    assert raw(api, head + b"x" * 60_000 + b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    for size in (66_000, 90_000, 200_000):
+        found = raw(api, head + b"x" * size + b"\r\n\r\n")
+        assert found == b"" or found.startswith(b"HTTP/1.1 431 "), size
+    found = raw(api, b"GET /livez?" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert found == b"" or found.startswith(b"HTTP/1.1 431 ")
+
+
 def test_headers_without_an_end_are_cut(api: Api) -> None:
     found = raw(api, b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000)
     assert found == b"" or found.startswith(b"HTTP/1.1 431 ")

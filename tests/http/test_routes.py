@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from holdfast.http.routes.health import has_room
 from tests.http.asking import Api
 
 PROCESSES = "/api/v1/processes"
@@ -241,3 +243,75 @@ def test_nothing_of_it_is_loaded_before_the_first_request(own: Api) -> None:
 def test_hostile_names(api: Api, name: str) -> None:
     reply = api.ask("GET", f"{PROCESSES}/{name}")
     assert reply.status in (400, 404), json.dumps(reply.value)
+
+
+def test_a_choice_is_one_of_those(api: Api) -> None:
+    path = f"{PROCESSES}/{api.start('echo hi; exec sleep 60')['id']}"
+    for query in ("log?view=foo", "log?stream=in", "wait?until=doomsday", "search?pattern=x&stream=in"):
+        refused = api.ask("GET", f"{path}/{query}")
+        assert (refused.status, refused.code) == (400, "bad_value"), query
+        assert "must be one of" in refused.value["detail"]
+    for route, fields in (
+        (PROCESSES, {"command": "true", "restart": "sometimes"}),
+        (PROCESSES, {"command": "true", "lifetime": ["detached"]}),
+        (f"{path}/wait", {"until": {}}),
+        ("/api/v1/wait", {"processes": [], "mode": "none"}),
+    ):
+        assert api.ask("POST", route, fields).status == 400
+    assert api.ask("POST", PROCESSES, {"command": "true", "lifetime": None}).status == 201
+    assert api.ask("GET", "/api/v1/top?sort=size").status == 400
+
+
+def test_wait_for_a_match_in_every_way(api: Api) -> None:
+    process = api.start("echo one; echo Two; exec sleep 60")
+    path = f"{PROCESSES}/{process['id']}"
+    waited = api.ask("GET", f"{path}/wait?until=match&match=two&ignore_case=true&after=0&timeout=5").value
+    assert (waited["done"], waited["matches"][process["id"]]["text"]) == (True, "Two")
+    asked = {"until": "match", "match": "o", "timeout": 5}
+    waited = api.ask("POST", f"{path}/wait", {**asked, "after": {process["id"]: {"out": 4}}}).value
+    assert waited["matches"][process["id"]]["text"] == "Two"
+    waited = api.ask("POST", "/api/v1/wait", {**asked, "processes": [process["id"]], "after": 0}).value
+    assert waited["matches"][process["id"]]["text"] == "one"
+    assert api.ask("POST", f"{path}/wait", {**asked, "until": "output", "after": {}}).status == 400
+    hostiles: list[object] = [[], "x", -1, {process["id"]: {"out": "far"}}, {process["id"]: []}]
+    for hostile in hostiles:
+        assert api.ask("POST", f"{path}/wait", {**asked, "after": hostile}).status == 400, hostile
+
+
+def test_looking_again_and_at_the_tree(api: Api) -> None:
+    path = f"{PROCESSES}/{api.start('echo hi')['id']}"
+    api.ask("GET", f"{path}/wait?timeout=5")
+    seen = api.ask("GET", path).value
+    assert "tree" not in seen
+    assert api.ask("GET", f"{path}?seen={seen['seen']}").value == {"unchanged": True}
+    assert api.ask("GET", f"{path}?seen=other&tree=true").value["tree"] == []
+
+
+def test_a_terminal_that_shows_it(api: Api) -> None:
+    plain = f"{PROCESSES}/{api.start('exec sleep 60')['id']}"
+    assert api.ask("POST", f"{plain}/attached").code == "no_terminal"
+    ends = api.ask("POST", PROCESSES, {"command": "exit 3", "pty": True, "attached": True}).value["id"]
+    assert api.ask("POST", f"{PROCESSES}/{ends}/attached", {"from": 0}).value == {}
+
+
+def test_a_page_of_events_may_wait(api: Api) -> None:
+    path = f"{PROCESSES}/{api.start('echo one; exec sleep 60')['id']}/log"
+    events = {"Accept": "text/event-stream"}
+    found = api.ask("GET", f"{path}?from=0&wait=5&follow=false", headers=events).body
+    assert b"one" in found and b"event: end" in found
+    found = api.ask("GET", f"{path}?from=0&wait=0.05&beyond=4&follow=false", headers=events).body
+    assert b"event: end" in found
+    assert api.ask("GET", f"{path}?from=0&wait=5", headers=events).status == 400
+    assert api.ask("GET", f"{path}?lines=1&wait=5&follow=false", headers=events).status == 400
+    assert api.ask("GET", f"{path}?from=0&wait=nan&follow=false", headers=events).status == 400
+    assert api.ask("GET", f"{path}?from=0&wait=0.05&beyond=4").value["text"] == "one\n"
+
+
+def test_a_disk_without_room_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_room(str(tmp_path))
+    fields = list(os.statvfs(tmp_path))
+    fields[1], fields[2], fields[4] = 4096, 1 << 20, 255  # of 4 KiB each: a byte short of a MiB and less
+    monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(fields))
+    assert not has_room(str(tmp_path))
+    fields[4] = 256
+    assert has_room(str(tmp_path))

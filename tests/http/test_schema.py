@@ -82,8 +82,8 @@ def _tame(case: Any, where: Path) -> None:
         body["command"] = ": " + "x" * min(10, len(body["command"]))
     if isinstance(body.get("argv"), list) and body["argv"] and isinstance(body["argv"][0], str) and body["argv"][0]:
         body["argv"][0] = "true"
-    body.pop("shell", None)
-    body.pop("cwd", None)
+    for name in ("shell", "cwd", "stop_cmd", "ready_http", "restart"):
+        body.pop(name, None)
     if isinstance(body.get("processes"), list) and body["processes"]:
         body["processes"][0] = "running"
     if isinstance(body.get("grace"), (int, float)) and body["grace"] > 0.1:

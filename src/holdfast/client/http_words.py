@@ -34,7 +34,9 @@ def answer_value(op: str, value: Message) -> Message:
     if op == "start":
         notes = value.pop("notes", [])
         return {"process": value, "notes": notes}
-    return {"process": value} if op == "inspect" else value
+    if op == "inspect" and not value.get("unchanged"):
+        return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
+    return value
 
 
 def accepted(op: str) -> str:
@@ -72,7 +74,7 @@ def _post(rest: str) -> Callable[[Message], Words]:
 _SAY: dict[str, Callable[[Message], Words]] = {
     "start": _start,
     "list": lambda ask: ("GET", _with_query(f"{_API}/processes", ask), None),
-    "inspect": lambda ask: ("GET", _process(ask), None),
+    "inspect": lambda ask: ("GET", _with_query(_process(ask), ask), None),
     "logs": _logs,
     "wait": lambda ask: ("POST", f"{_API}/wait", ask),
     "kill": lambda ask: ("POST", f"{_API}/kill", ask),
@@ -80,6 +82,7 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "send": _post("/stdin"),
     "resize": _post("/resize"),
     "restart": _post("/restart"),
+    "attached": _post("/attached"),
     "screen": lambda ask: ("GET", _with_query(_process(ask, "/screen"), ask), None),
     "search": lambda ask: ("GET", _with_query(_process(ask, "/search"), ask), None),
     "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),

@@ -14,6 +14,10 @@ _MOST_HEAD = 64 << 10
 _HEAD_TIME = 10.0
 
 
+class _TooLong(Exception):
+    pass
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A head that is too long (431) or takes too long is not waited for."""
 
@@ -21,6 +25,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._head_size = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        #: Of the head that is being read: its target and fields, however they came.
+        self._head_read = 0
 
     def data_received(self, data: bytes) -> None:
         if self._is_between():
@@ -34,6 +40,21 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_reading_head = True
+        self._head_read = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(b": ") + len(value) + len(b"\r\n"))
+        super().on_header(name, value)
+
+    def _count(self, size: int) -> None:
+        """Ends the parsing of a head that is too long, which came in one piece."""
+        self._head_read += size
+        if self._head_read > _MOST_HEAD:
+            raise _TooLong
 
     def on_headers_complete(self) -> None:
         self._is_reading_head = False
@@ -46,7 +67,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "this is no HTTP request")
+        if self._head_read > _MOST_HEAD:
+            self._refuse(431, "the headers are too long")
+        else:
+            self._refuse(400, "this is no HTTP request")
 
     _is_reading_head = True
 

@@ -13,7 +13,7 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.problems import Gone, Refusal
-from holdfast.http.table import JSON, Parameter, Route
+from holdfast.http.table import JSON, Parameter, Route, Schema
 from holdfast.wire import light_json
 
 T = TypeVar("T")
@@ -82,6 +82,8 @@ class Request:
         if unknown := fields.keys() - route.body.fields.keys():
             known = ", ".join(route.body.fields)
             raise BadValue(f"there is no field {min(unknown)[:60]!r}", next=f"known: {known}")
+        for name, value in fields.items():
+            _check_choice(name, value, route.body.fields[name])
         return fields
 
     async def body(self) -> bytes:
@@ -158,15 +160,16 @@ def read_query(query: bytes, known: Sequence[Parameter]) -> Message:
         pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError:
         raise BadValue("the query cannot be read", next="encode it as UTF-8, in percent") from None
-    kinds = {parameter.name: parameter.schema.get("type") for parameter in known}
+    schemas = {parameter.name: parameter.schema for parameter in known}
     given: Message = {}
     for name, text in pairs:
-        if name not in kinds:
-            names = ", ".join(kinds) or "none"
+        if name not in schemas:
+            names = ", ".join(schemas) or "none"
             raise BadValue(f"there is no parameter {name[:60]!r}", next=f"known: {names}")
         if name in given:
             raise BadValue(f"{name} is there twice", next="give it once")
-        given[name] = _converted(name, text, kinds[name])
+        given[name] = _converted(name, text, schemas[name].get("type"))
+        _check_choice(name, given[name], schemas[name])
     return given
 
 
@@ -187,6 +190,13 @@ def _converted(name: str, text: str, kind: object) -> object:
         raise BadValue(
             f"{name} must be {_KINDS[str(kind)]}, not {text[:60]!r}", next="see /api/v1/openapi.json"
         ) from None
+
+
+def _check_choice(name: str, value: object, schema: Schema) -> None:
+    """Where there is a choice, it is one of those. Null is as if it had not been said. Raises BadValue."""
+    choices = schema.get("enum")
+    if choices is not None and value is not None and value not in choices:
+        raise BadValue(f"{name} must be one of {', '.join(choices)}, not {str(value)[:60]!r}")
 
 
 _KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}

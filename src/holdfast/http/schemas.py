@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.http.table import Schema
-from holdfast.model.process import Meta
 from holdfast.wire.messages import PROCESS_FIELDS
 
 _LARGEST = 1 << 62
@@ -22,6 +21,10 @@ def integer(least: int = 0, most: int = _LARGEST, **more: Any) -> Schema:
 
 def number(**more: Any) -> Schema:
     return {"type": "number", "minimum": 0, "maximum": _LARGEST, **more}
+
+
+def above_zero(**more: Any) -> Schema:
+    return {"type": "number", "exclusiveMinimum": 0, "maximum": _LARGEST, **more}
 
 
 def flag(default: bool = False) -> Schema:
@@ -149,8 +152,7 @@ KILL_FIELDS: dict[str, Schema] = {
     "grace": number(description="Seconds between the polite signal and the forced end."),
 }
 
-#: The options of a start that every release has, and those that come with what `Meta` can hold.
-_START_FIELDS: dict[str, Schema] = {
+START_FIELDS: dict[str, Schema] = {
     "id": text(17, pattern="^proc_[0-9a-f]{12}$", description="Chosen by the caller: asking twice starts once."),
     "command": text(description="A text for the shell. Either this or argv."),
     "argv": {"type": "array", "items": text(), "minItems": 1, "description": "A command without a shell."},
@@ -165,6 +167,12 @@ _START_FIELDS: dict[str, Schema] = {
     "umask": integer(0, 0o777),
     "session": SESSION,
     "task": SESSION,
+    "labels": {
+        "type": "object",
+        "additionalProperties": text(4096),
+        "maxProperties": 64,
+        "description": "Texts of the caller's own, kept with it.",
+    },
     "parent_session": SESSION,
     "name": text(64, pattern="^[A-Za-z0-9._-]+$", description="Unique among running processes."),
     "pty": flag(),
@@ -174,29 +182,27 @@ _START_FIELDS: dict[str, Schema] = {
     "split": flag(),
     "lifetime": choice("session", "daemon", "detached"),
     "log_cap": integer(64 << 10, 1 << 50),
-    "deadline": {"type": "number", "exclusiveMinimum": 0, "maximum": _LARGEST},
+    "deadline": above_zero(description="Seconds."),
     "deadline_action": choice("kill", "notify"),
     "if_running": choice("reuse", "replace", "error", "allow"),
-}
-
-_LATER_FIELDS: dict[str, Schema] = {
-    "ready_log": text(),
-    "ready_port": integer(1, 65535),
-    "ready_http": text(),
-    "ready_uptime": number(),
-    "ready_timeout": number(),
-    "stall": number(),
-    "restart": choice("never", "on-failure", "always"),
-    "restart_limit": integer(),
-    "restart_delay": number(),
-    "stop_cmd": text(),
-    "success_codes": {"type": "array", "items": integer(0, 255)},
-    "memory": integer(),
-    "cpus": number(),
-    "pids": integer(),
-}
-
-START_FIELDS: dict[str, Schema] = {
-    **_START_FIELDS,
-    **{name: schema for name, schema in _LATER_FIELDS.items() if name in Meta.__dataclass_fields__},
+    "attached": {**flag(), "description": "Somebody is about to attach: their terminal answers what it asks."},
+    "ready_log": text(4096, minLength=1, description="Ready when a line of its output matches this pattern."),
+    "ready_port": integer(1, 65535, description="Ready when somebody listens on this port."),
+    "ready_http": text(4096, description="Ready when this URL answers with success."),
+    "ready_uptime": number(description="Ready when it has run for so many seconds."),
+    "ready_timeout": above_zero(description="Seconds in which it has to be ready."),
+    "stall": number(minimum=0.05, description="Seconds without output after which it counts as stalled."),
+    "restart": choice("never", "on-failure", "always", default="never"),
+    "restart_limit": integer(0, 1_000_000, description="At most so many restarts in a row."),
+    "restart_delay": above_zero(description="Seconds before the first of them; the next ones wait longer."),
+    "stop_cmd": text(minLength=1, description="A command that stops it politely, in place of the signal."),
+    "success_codes": {
+        "type": "array",
+        "items": integer(0, 255),
+        "minItems": 1,
+        "description": "Exit codes of success.",
+    },
+    "memory": integer(1 << 20, 1 << 50, description="Bytes that it and its descendants may use."),
+    "cpus": number(minimum=0.01, maximum=100_000, description="Processors that they may use."),
+    "pids": integer(1, 1 << 22, description="How many they may be."),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from holdfast.daemon.room import Room
 from holdfast.errors import Unreachable
 from holdfast.http.answers import Answer
+from holdfast.http.problems import Refusal
 from holdfast.http.request import Request
 from holdfast.http.table import Reply, Route
 from holdfast.version import VERSION
@@ -17,6 +19,7 @@ from holdfast.version import VERSION
 _TEXT = "text/plain; charset=utf-8"
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _TICK = 0.01
+_LEAST_ROOM = 1 << 20
 
 
 async def livez(request: Request) -> Answer:
@@ -27,7 +30,15 @@ async def readyz(request: Request) -> Answer:
     """Ready is a daemon that can start something now."""
     if not request.room.keeper.is_reachable:
         raise Unreachable("the keeper does not answer", next="holdfast doctor")
+    if not await request.room.read(has_room, request.room.paths.home):
+        raise Refusal(503, "disk_full", "there is no room on the disk", next="free some: holdfast rm")
     return Answer(200, b"ok\n", _TEXT)
+
+
+def has_room(home: str) -> bool:
+    """Whether the disk has room for what a start writes. One that does not tell its size is not asked twice."""
+    disk = os.statvfs(home)
+    return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= _LEAST_ROOM
 
 
 async def metrics(request: Request) -> Answer:

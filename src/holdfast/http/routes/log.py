@@ -107,8 +107,9 @@ async def _wait(request: Request) -> None:
     stream = query.get("stream", "out")
     if process.has_ended or stream not in process.meta.streams:
         return
+    at = max(values.integer(query, name, 0) or 0 for name in ("from", "beyond"))
     waits = {
-        asyncio.ensure_future(room.outputs.beyond(process.id, stream, values.integer(query, "from", 0) or 0)),
+        asyncio.ensure_future(room.outputs.beyond(process.id, stream, at)),
         asyncio.ensure_future(room.registry.wait_ended(process.id)),
     }
     try:
@@ -129,8 +130,8 @@ def _patience(request: Request) -> float:
 async def _events(request: Request) -> Answer:
     query = dict(request.query)
     view, until = query.pop("view", "text"), query.pop("until", "exit")
-    if "wait" in query:
-        raise BadValue("a stream of events needs no wait", next="leave it out")
+    if values.seconds(query, "wait") is not None and query.get("follow", True):
+        raise BadValue("a stream of events that goes on needs no wait", next="leave it out, or say follow=false")
     last = request.header("last-event-id")
     if last is not None:
         offset = sse.read_last_id(last)
@@ -142,7 +143,10 @@ async def _events(request: Request) -> Answer:
         query["from"] = 0
     process = request.room.registry.identify(request.id)
     ask = {**query, "process": process.id}
-    await request.ask("logs", {**ask, "follow": False, "bytes": 0}, _nowhere)  # whatever is wrong with it is said now
+    at_once = {"wait": 0} if "wait" in query else {}
+    await request.ask(
+        "logs", {**ask, **at_once, "follow": False, "bytes": 0}, _nowhere
+    )  # whatever is wrong with it is said now
 
     async def produce(write: Write) -> None:
         if request.method == "HEAD":
@@ -220,6 +224,7 @@ ROUTES = [
                 "view", choice("text", "raw", default="text"), "As a person would read it, or as it is (base64)."
             ),
             Parameter("wait", number(), "Seconds to wait for output behind `from`, where there is none yet."),
+            Parameter("beyond", integer(), "With `wait`: for output behind this byte, where that lies behind `from`."),
             Parameter("follow", flag(True), "Events: go on as more comes."),
             Parameter("until", choice("exit", "closed", default="exit"), "Events: follow until then."),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.http.answers import Answer, json_answer
 from holdfast.http.request import Request
-from holdfast.http.routes.steering import WAIT_FIELDS, with_signal
+from holdfast.http.routes.steering import MATCHES, WAIT_BODY, with_signal
 from holdfast.http.schemas import KILL_FIELDS, SESSION, choice, flag, maybe, obj, ref, texts
 from holdfast.http.table import JSON, Body, Reply, Route
 
@@ -40,14 +40,16 @@ _WAIT = Route(
                         "timed_out": {"type": "boolean"},
                         "waited": {"type": "number"},
                         "clamped_to": maybe({"type": "number"}),
-                    }
+                        "matches": MATCHES,
+                    },
+                    ("processes", "done", "timed_out", "waited", "clamped_to"),
                 )
             },
         )
     },
     wait,
     body=Body(
-        {"processes": _PROCESSES, "mode": choice("all", "any", default="all"), **WAIT_FIELDS},
+        {"processes": _PROCESSES, "mode": choice("all", "any", default="all"), **WAIT_BODY},
         "What to wait for.",
         required=("processes",),
     ),

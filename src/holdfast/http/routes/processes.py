@@ -9,8 +9,8 @@ from holdfast.errors import BadValue
 from holdfast.http import keys
 from holdfast.http.answers import Answer, json_answer, nothing
 from holdfast.http.request import Request
-from holdfast.http.schemas import SESSION, START_FIELDS, flag, integer, maybe, obj, ref, text, texts
-from holdfast.http.table import JSON, Body, Parameter, Reply, Route
+from holdfast.http.schemas import ANYTHING, SESSION, START_FIELDS, flag, integer, maybe, obj, ref, text, texts
+from holdfast.http.table import JSON, Body, Parameter, Reply, Route, Schema
 from holdfast.model.ids import ProcessId
 
 _PAGE = 1000
@@ -49,7 +49,11 @@ def _wire(ask: Message) -> Message:
 
 
 async def inspect(request: Request) -> Answer:
-    return json_answer((await request.ask("inspect", {"process": request.id}))["process"])
+    answer = await request.ask("inspect", {**request.query, "process": request.id})
+    if answer.get("unchanged"):
+        return json_answer(answer)
+    tree = {"tree": answer["tree"]} if request.query.get("tree") else {}
+    return json_answer({**answer["process"], "seen": answer["seen"], **tree})
 
 
 async def forget(request: Request) -> Answer:
@@ -81,6 +85,13 @@ _LIST = Route(
 )
 
 _STARTED = {"allOf": [ref("Process"), obj({"notes": texts("What the daemon has to say about it.")})]}
+_TREE: Schema = {"type": ["array", "null"], "items": ANYTHING, "description": "With `tree`; null when it is not known."}
+_LOOKED: Schema = {
+    "anyOf": [
+        {"allOf": [ref("Process"), obj({"seen": text(), "tree": _TREE}, ("seen",))]},
+        obj({"unchanged": {"const": True}}),
+    ]
+}
 _LOCATION = {"Location": "Where the process is to be found."}
 
 START = Route(
@@ -115,8 +126,12 @@ ROUTES = [
         "/api/v1/processes/{id}",
         "getProcess",
         "All that is known of a process",
-        {200: Reply("The process", {JSON: ref("Process")})},
+        {200: Reply("The process; `unchanged` where it stands as it was `seen`", {JSON: _LOOKED})},
         inspect,
+        query=(
+            Parameter("seen", text(100), "The `seen` of the answer before: what has not changed is not told again."),
+            Parameter("tree", flag(), "Also everyone who belongs to it, as `tree`."),
+        ),
     ),
     Route(
         "DELETE",

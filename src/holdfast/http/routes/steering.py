@@ -6,7 +6,6 @@ from base64 import b64encode
 
 from holdfast.client.signals import signal_number
 from holdfast.daemon import values
-from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue
 from holdfast.http.answers import Answer, json_answer, nothing
@@ -15,7 +14,6 @@ from holdfast.http.request import OCTETS, Request
 from holdfast.http.schemas import (
     ANYTHING,
     KILL_FIELDS,
-    START_FIELDS,
     choice,
     flag,
     integer,
@@ -25,12 +23,17 @@ from holdfast.http.schemas import (
     ref,
     text,
 )
-from holdfast.http.table import JSON, Body, Parameter, Reply, Route
+from holdfast.http.table import JSON, Body, Parameter, Reply, Route, Schema
 
 _WAITED_FIELDS = {
     "timed_out": {"type": "boolean"},
     "waited": {"type": "number"},
     "clamped_to": maybe({"type": "number"}),
+}
+MATCHES: Schema = {
+    "type": "object",
+    "additionalProperties": ANYTHING,
+    "description": "With until=match: of each process that wrote one, the first line that matched.",
 }
 
 
@@ -101,24 +104,40 @@ async def resize(request: Request) -> Answer:
     return nothing()
 
 
+async def attached(request: Request) -> Answer:
+    """Until the process ends. Hanging up is how one detaches."""
+    asked = {**await request.fields(_ATTACHED), "process": request.id}
+    return json_answer(await request.while_there(request.ask("attached", asked)))
+
+
 _WAITED = Reply(
     "It is over, or the time is",
-    {JSON: obj({"process": ref("Process"), "done": {"type": "boolean"}, **_WAITED_FIELDS})},
+    {
+        JSON: obj(
+            {"process": ref("Process"), "done": {"type": "boolean"}, **_WAITED_FIELDS, "matches": MATCHES},
+            ("process", "done", *_WAITED_FIELDS),
+        )
+    },
 )
 
-_CAN_MATCH = "search" in HANDLERS
-_UNTIL = ["exit", "output", *(["match"] if _CAN_MATCH else []), *(["ready"] if "ready_log" in START_FIELDS else [])]
-
-WAIT_FIELDS = {
+WAIT_FIELDS: dict[str, Schema] = {
     "timeout": number(description="Seconds; for ever unless said otherwise."),
-    "until": choice(*_UNTIL, default="exit"),
-    "after": integer(description="With until=output: more than so many bytes of output."),
+    "until": choice("exit", "output", "ready", "match", default="exit"),
+    "after": integer(
+        description="With until=output or match: in what follows so many bytes of output, not from now on."
+    ),
+    "match": text(description="With until=match: an RE2 pattern for a line of output."),
+    "ignore_case": flag(),
 }
-if _CAN_MATCH:
-    WAIT_FIELDS |= {
-        "match": text(description="With until=match: a pattern in a line of output."),
-        "ignore_case": flag(),
-    }
+_PLACES: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": integer()}}
+#: In a body, `after` may also tell a place in each stream of each process.
+WAIT_BODY: dict[str, Schema] = {
+    **WAIT_FIELDS,
+    "after": {
+        "oneOf": [WAIT_FIELDS["after"], _PLACES],
+        "description": 'As in the query; with until=match also as {"proc_…": {"out": 42}}, a place for each.',
+    },
+}
 
 _WAIT_BY_POST = Route(
     "POST",
@@ -127,7 +146,7 @@ _WAIT_BY_POST = Route(
     "As GET",
     {200: _WAITED},
     wait_by_post,
-    body=Body(WAIT_FIELDS, "What to wait for.", optional=True),
+    body=Body(WAIT_BODY, "What to wait for.", optional=True),
 )
 
 _KILL = Route(
@@ -192,6 +211,17 @@ _RESIZE = Route(
     body=Body({"cols": integer(1, 1000), "rows": integer(1, 1000)}, "The size.", required=("cols", "rows")),
 )
 
+_ATTACHED = Route(
+    "POST",
+    "/api/v1/processes/{id}/attached",
+    "showOnTerminal",
+    "Say that a terminal shows what it writes: for as long as this request lasts, that one answers what it asks",
+    {200: Reply("It has ended", {JSON: obj({})})},
+    attached,
+    body=Body({"from": integer(description="From which byte of output on.")}, "Where it begins.", optional=True),
+    needs="attached",
+)
+
 _RESTART = Route(
     "POST",
     "/api/v1/processes/{id}/restart",
@@ -216,7 +246,7 @@ ROUTES = [
         "GET",
         "/api/v1/processes/{id}/wait",
         "waitForProcess",
-        "Wait until it ends, or writes something",
+        "Wait until it ends, writes something, writes what matches, or is ready",
         {200: _WAITED},
         wait,
         query=tuple(Parameter(name, schema, schema.get("description", "")) for name, schema in WAIT_FIELDS.items()),
@@ -236,4 +266,5 @@ ROUTES = [
         query=(Parameter("ansi", flag(), "With colours and other attributes, as escape sequences."),),
         needs="screen",
     ),
+    _ATTACHED,
 ]
