@@ -69,7 +69,6 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         requested_at=time.time(),
         name=_name(ask),
         task=values.session(ask, "task"),
-        labels=labels.read(ask),
         parent_session=values.session(ask, "parent_session"),
         lifetime=values.choice(ask, "lifetime", _LIFETIMES, "detached"),
         pty=pty,
@@ -80,12 +79,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
-        **_restarts(ask),
-        **wanted_signs.read(ask),
-        memory=values.integer(ask, "memory", _LEAST_MEMORY, _MOST_MEMORY),
-        cpus=values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
-        pids=values.integer(ask, "pids", 1, _MOST_PIDS),
-        fingerprint=values.text(ask, "fingerprint", 128),
+        **({} if _SELDOM.isdisjoint(ask) else _seldom_said(ask)),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
     return Wanted(
@@ -97,6 +91,28 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         umask=_UMASK if umask is None else umask,
         if_running=values.choice(ask, "if_running", duplicates.CHOICES, "allow"),
     )
+
+
+def _seldom_said(ask: Ask) -> dict[str, Any]:
+    """What most starts say nothing about, and need not pay for."""
+    return {
+        **_restarts(ask),
+        **wanted_signs.read(ask),
+        "labels": labels.read(ask),
+        "memory": values.integer(ask, "memory", _LEAST_MEMORY, _MOST_MEMORY),
+        "cpus": values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
+        "pids": values.integer(ask, "pids", 1, _MOST_PIDS),
+        "fingerprint": values.text(ask, "fingerprint", 128),
+    }
+
+
+_SELDOM = frozenset(
+    {
+        *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
+        *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
+        *("labels", "memory", "cpus", "pids", "fingerprint"),
+    }
+)
 
 
 def through_shell(text: str, shell: str | None, settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:

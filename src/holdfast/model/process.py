@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
@@ -60,7 +60,9 @@ class Meta:
     """Of the request that asked for it under a key, so that the key cannot stand for another request."""
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        """What it says beyond the defaults: it is written and read again with every start."""
+        said = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in said.items() if name not in _USUAL or value != _USUAL[name]}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Meta:
@@ -78,6 +80,14 @@ class Meta:
     @property
     def streams(self) -> tuple[str, ...]:
         return ("out", "err") if self.split else ("out",)
+
+
+#: The fields of Meta that have a default.
+_USUAL: dict[str, object] = {
+    one.name: one.default if one.default is not MISSING else {}
+    for one in fields(Meta)
+    if one.default is not MISSING or one.default_factory is not MISSING
+}
 
 
 @dataclass(frozen=True, slots=True)
