@@ -36,6 +36,7 @@ joined = bridge.start_from_environment() or bridge.start()
 while not joined.is_connected:
     time.sleep(0.01)
 print("joined", flush=True)
+sys.stdin.readline()  # when the other one has joined, too
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
 k = 0
@@ -70,6 +71,7 @@ class Programs:
         }
         for name in self.running:
             assert self.hear(name) == "joined\n"
+        self.say("go")
 
     def hear(self, name: str) -> str:
         stdout = self.running[name].stdout

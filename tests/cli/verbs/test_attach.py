@@ -17,6 +17,7 @@ def test_keys_go_there_and_the_screen_comes_here() -> None:
     until_output(process_id)
     with Terminal("attach", "shared", cols=90, rows=20) as terminal:
         terminal.see("READY")
+        eventually(lambda: as_json("inspect", "--json", process_id)["cols"] == 90)
         terminal.type(b"one\r")
         terminal.see("got one")
         terminal.see("20 90")

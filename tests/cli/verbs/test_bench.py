@@ -12,7 +12,7 @@ from holdfast.bench.measures import QUICK, Row, measure
 from holdfast.bench.peer import Peer, end_marked, marked
 from holdfast.bench.peers import tmux
 from tests.cli.calling import as_json, refusal
-from tests.support import processes_of
+from tests.support import eventually, processes_of
 
 OURS = Row("holdfast (Python)", "python", 0.002, 0.004, 0.001, True, True, True)
 THEIRS = Row("other", "python", 0.004, 0.1, None, True, False, None)
@@ -29,8 +29,8 @@ def test_of_ourselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0 < row["listing"] < 10
         assert row["child_survives"] is row["descendant_killed"] is True
         assert row["ratios"]["start"] == 1.0
+    eventually(lambda: not processes_of(str(tmp_path)))
     assert list(tmp_path.iterdir()) == [tmp_path / "cache"]
-    assert not processes_of(str(tmp_path))
 
 
 def test_of_another(tmp_path: Path) -> None:
