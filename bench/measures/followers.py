@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.asyncio.client import ClientConnection, connect
 
 from bench.figure import Figure
 from bench.instance import Instance
 from bench.procfs import cpu_seconds
 from bench.run import Run
 from bench.series import Series
+from holdfast.client import launch
+from holdfast.paths import Paths
 
 _RATE = 1000
 #: Events are published in small groups, so that it is the daemon that is measured and not the publisher.
@@ -24,8 +27,8 @@ def measure(run: Run) -> list[Figure]:
     followers, seconds = run.scale.followers, run.scale.follow_seconds
     with Instance(run.directory) as instance:
         pid = instance.pids[0]
-        path = instance.client.paths.socket
-        used, lost, lags = asyncio.run(_follow(path, pid, followers, seconds))
+        paths = instance.client.paths
+        used, lost, lags = asyncio.run(_follow(paths, pid, followers, seconds))
     name = f"{followers} WebSocket followers at {_RATE:,} events/s"
     lag = Series("lag", tuple(lags))
     return [
@@ -35,24 +38,28 @@ def measure(run: Run) -> list[Figure]:
     ]
 
 
-async def _follow(path: str, pid: int, followers: int, seconds: float) -> tuple[float, int, list[float]]:
+async def _follow(paths: Paths, pid: int, followers: int, seconds: float) -> tuple[float, int, list[float]]:
     """Cores used, events lost over all followers, and how late one of them heard."""
     count = int(seconds * _RATE)
     lags: list[float] = []
     ready = [asyncio.Event() for _ in range(followers)]
-    tasks = [asyncio.create_task(_hear(path, count, ready[at], None if at else lags)) for at in range(followers)]
-    for one in ready:
-        await one.wait()
+    tasks = [asyncio.create_task(_hear(paths, count, ready[at], None if at else lags)) for at in range(followers)]
+    for one, task in zip(ready, tasks, strict=True):
+        waiting = asyncio.ensure_future(one.wait())
+        await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if task.done():
+            task.result()  # it could not even begin
     before, begun = cpu_seconds([pid]), time.monotonic()
-    await _publish(path, count)
+    await _publish(paths, count)
     heard = await asyncio.gather(*tasks)
     used = (cpu_seconds([pid]) - before) / (time.monotonic() - begun)
     return used, sum(count - one for one in heard), lags
 
 
-async def _publish(path: str, count: int) -> None:
+async def _publish(paths: Paths, count: int) -> None:
     begun = time.monotonic()
-    async with unix_connect(path, "ws://localhost/api/pub", compression=None) as pub:
+    async with connect("ws://localhost/api/pub", sock=_open(paths), compression=None) as pub:
         for first in range(0, count, int(_RATE * _TICK)):
             group = range(first, first + int(_RATE * _TICK))
             frames = [{"_bus_relay": True, "topic": "bench.x", "envelope": _envelope(k)} for k in group]
@@ -60,13 +67,22 @@ async def _publish(path: str, count: int) -> None:
             await asyncio.sleep(max(0.0, begun + (group.stop / _RATE) - time.monotonic()))
 
 
+def _open(paths: Paths) -> socket.socket:
+    """A connection to the daemon, however long the path of its socket is."""
+    found = launch.find(paths)
+    assert found is not None
+    sock = socket.socket(fileno=found.detach())
+    sock.setblocking(False)
+    return sock
+
+
 def _envelope(k: int) -> dict[str, Any]:
     return {"k": k, "ts": time.time(), "text": "x" * 60}
 
 
-async def _hear(path: str, count: int, ready: asyncio.Event, lags: list[float] | None) -> int:
+async def _hear(paths: Paths, count: int, ready: asyncio.Event, lags: list[float] | None) -> int:
     """How many came, each once and in order."""
-    async with unix_connect(path, "ws://localhost/api/v1/events?pattern=bench.*", compression=None) as ws:
+    async with connect("ws://localhost/api/v1/events?pattern=bench.*", sock=_open(paths), compression=None) as ws:
         await ws.recv()
         ready.set()
         heard = 0

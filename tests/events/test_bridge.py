@@ -169,6 +169,7 @@ def test_an_event_keeps_what_it_says_and_comes_back_to_nobody(joined: Callable[.
     a.subscribe("one.*", heard["a"].append)
     b.subscribe("one.*", heard["b"].append)
     a.publish("one.x", {"ts": 5.5, "src": "elsewhere", "n": 1})
+    assert bridge_a.flush()
     with holdfast.connect() as hf:
         hf.publish("one.daemon", {"n": 2})
         eventually(lambda: len(heard["a"]) == len(heard["b"]) == 2)
