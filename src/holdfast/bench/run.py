@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -49,7 +50,16 @@ def _measured(make: Callable[[Path], Peer], quick: bool, missing: dict[str, str]
         return None
     finally:
         end_marked(str(scratch))
+        _remove(scratch)
+
+
+def _remove(scratch: Path) -> None:
+    """Those that were ended take a moment to go, and may still write there."""
+    for _ in range(50):
         shutil.rmtree(scratch, ignore_errors=True)
+        if not scratch.exists():
+            return
+        time.sleep(0.1)
 
 
 def table(rows: list[Row]) -> list[tuple[str, ...]]:
