@@ -92,13 +92,11 @@ class TerminalPump:
         self._empty_pipe()
         while budget > 0 and not self.closed:
             try:
-                count = os.splice(self.source, self._pipe_in, _FULL_PIPE)
+                # Linux looks for input first and for the end afterwards. What was written and closed in between is
+                # still there, so only an end that is seen twice is one.
+                count = self._take() or self._take()
             except BlockingIOError:
                 return
-            except OSError as error:
-                if error.errno != errno.EIO:  # EIO: nobody has the terminal open any more
-                    raise
-                count = 0
             self.closed = count == 0
             self._empty_pipe()
             budget -= count
@@ -115,6 +113,15 @@ class TerminalPump:
             if not is_no_room(error):
                 raise
         return self.log.end + kernel.waiting_bytes(self._pipe_out)
+
+    def _take(self) -> int:
+        """Terminal to pipe; nothing at the end."""
+        try:
+            return os.splice(self.source, self._pipe_in, _FULL_PIPE)
+        except OSError as error:
+            if error.errno != errno.EIO:  # EIO: nobody has the terminal open any more
+                raise
+            return 0
 
     def _empty_pipe(self) -> None:
         while kernel.waiting_bytes(self._pipe_out):
