@@ -10,14 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.logs import texts
 from holdfast.logs.finder import Finder, Place
 from holdfast.logs.pattern import Span
 from holdfast.model.text import TextView
 
-#: Control characters but tab and newline, the frequent ones first. To look for each of them in turn takes half as long
-#: as any other way to look for all, in pieces that fit into the processor's nearest cache.
-_CONTROLS = (0x1B, 0x0D, 0x08, 0, *range(1, 8), 11, 12, *range(14, 27), *range(28, 32), 127)
-_CACHED = 20 << 10
 #: Colours and the clearing of lines, and how many different ones are taken out one by one.
 _COLOR = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
 _COLORS = 24
@@ -66,12 +63,7 @@ def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool
 
 def is_plain(data: bytes) -> bool:
     """Whether the text view of these bytes is these bytes."""
-    for at in range(0, len(data), _CACHED):
-        piece = data[at : at + _CACHED]
-        for control in _CONTROLS:
-            if control in piece:
-                return False
-    return data.isascii() or _is_plain_text(data)
+    return not texts.has_controls(data) and (data.isascii() or _is_plain_text(data))
 
 
 def cleaned(data: bytes) -> bytes:

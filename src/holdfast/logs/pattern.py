@@ -75,16 +75,6 @@ def compile_pattern(text: str, *, ignore_case: bool = False, fixed: bool = False
     return Pattern(regexp, anywhere, needles=[] if fixed else [needle.encode() for needle in needles(text)])
 
 
-def compile_literal(text: bytes) -> Pattern:
-    """A part of a text that is looked for; it may begin or end within a character."""
-    from re2 import _re2
-
-    options = _options()
-    options.encoding = _re2.RE2.Options.Encoding.LATIN1
-    options.literal = True
-    return Pattern(_re2.RE2(text, options), _re2.RE2.Anchor.UNANCHORED)
-
-
 def for_lines(pattern: str) -> str:
     """The pattern with the begin and end of the text meant as those of a line."""
     return _TOKEN.sub(_for_lines, pattern)

@@ -1,40 +1,61 @@
-"""Looking for a plain text, from its rarest letter on.
-
-RE2 looks for the first letter of a text at the speed of memory, and then at the rest: a frequent first letter makes it
-slow. So the text is looked for from the letter on that a sample of the log has least of.
-"""
+"""Looking for plain things among many bytes, by the C library, which does it at the speed of memory."""
 
 from __future__ import annotations
 
-from holdfast.logs.pattern import Pattern, compile_literal
+import ctypes
+
+_libc = ctypes.CDLL(None)
+_memmem = _libc.memmem
+_memmem.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+_memmem.restype = ctypes.c_void_p
+_strcspn = _libc.strcspn
+_strcspn.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
+_strcspn.restype = ctypes.c_size_t
+
+#: Control characters but tab, newline and NUL, at which strcspn stops anyhow. Up to 16 it looks for at once.
+_CONTROLS = (bytes((*range(1, 9), *range(11, 19))), bytes((*range(19, 32), 127)))
 
 _SAMPLE = 16 << 10
-#: What is looked for is not shorter than this, if the text is not.
-_SHORTEST = 4
+#: A letter that led so often to something else is not rare.
+_FEW = 64
 
 
 class Text:
-    """One text. Learns from the first block which part of it to look for."""
+    """A text to look for. A letter of it that a sample of the data has none of leads to it fastest."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
-        self._skipped = 0
-        self._tail: Pattern | None = None
+        self._rarest: int | None = None
 
     def find(self, data: bytes, at: int, stop: int) -> int:
-        """Where it first stands within `at` to `stop`; -1 where it does not."""
-        tail = self._tail or self._learn(data)
-        skipped = self._skipped
-        while at + skipped <= stop and (span := tail.find(data, at + skipped, stop)) is not None:
-            start = span.start - skipped
-            if data.startswith(self.text, start):
-                return start
-            at = start + 1
-        return -1
+        """As `data.find(text, at, stop)`, in linear time whatever the text."""
+        if stop - at < len(self.text):
+            return -1
+        if self._rarest is None:
+            self._rarest = self._rarest_in(data[:_SAMPLE])
+        if self._rarest >= 0:
+            return self._by_letter(data, at, stop, self._rarest)
+        return self._by_all(data, at, stop)
 
-    def _learn(self, data: bytes) -> Pattern:
-        sample, text = data[:_SAMPLE], self.text
-        starts = range(max(1, len(text) - _SHORTEST + 1))
-        self._skipped = min(starts, key=lambda n: sample.count(text[n : n + 1]))
-        self._tail = compile_literal(text[self._skipped :])
-        return self._tail
+    def _rarest_in(self, sample: bytes) -> int:
+        return next((n for n in range(len(self.text)) if self.text[n] not in sample), -1)
+
+    def _by_letter(self, data: bytes, at: int, stop: int, rarest: int) -> int:
+        letter = self.text[rarest]
+        for _ in range(_FEW):
+            found = data.find(letter, at + rarest, stop - len(self.text) + rarest + 1)
+            if found < 0 or data.startswith(self.text, found - rarest):
+                return max(found - rarest, -1)
+            at = found - rarest + 1
+        self._rarest = -1
+        return self._by_all(data, at, stop)
+
+    def _by_all(self, data: bytes, at: int, stop: int) -> int:
+        begin = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+        found = _memmem(begin + at, stop - at, self.text, len(self.text))
+        return -1 if found is None else found - begin
+
+
+def has_controls(data: bytes) -> bool:
+    """Whether there is any control character but tab and newline."""
+    return any(_strcspn(data, controls) < len(data) for controls in _CONTROLS)
