@@ -34,8 +34,8 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
     after = [await complete(room, notice) for notice in before]
     changed = [notice for notice in after if notice not in before]
     if changed:
-        await room.store.change(lambda connection: rows.replace(connection, changed))
-        room.inbox.moved(changed)
+        await room.store.change(lambda connection: rows.reword(connection, changed))
+        room.inbox.reworded(changed)
 
 
 def _object(notice: Notice) -> Message:

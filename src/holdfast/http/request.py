@@ -122,7 +122,11 @@ class Request:
         call = Call(resolved, send_data or _nothing_to_send)
         work = HANDLERS[op](self.room, call, arguments)
         if op not in GOING_ON:
-            answer = await work
+            try:
+                answer = await work
+            except BaseException:
+                self.room.inbox.release(call.consumed, call)
+                raise
             if call.consumed:
                 await self.room.inbox.settle(call.consumed, "wait")
             return answer

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
@@ -39,8 +40,12 @@ class Change(NamedTuple):
     """What else is to be done to the store with it."""
 
 
-#: Whose change it is when something happened that is no process's.
-NOBODY = ProcessId("")
+_numbers = count()
+
+
+def nobody() -> ProcessId:
+    """Whose change it is when it is no process's: each of these stands, and fails, for itself."""
+    return ProcessId(f"#{next(_numbers)}")
 
 
 class _Wanted(NamedTuple):
@@ -176,7 +181,7 @@ class Writer:
         try:
             with db.transaction(self._connection):
                 for change in changes:
-                    if change.process_id != NOBODY:
+                    if not change.process_id.startswith("#"):
                         processes.apply(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)

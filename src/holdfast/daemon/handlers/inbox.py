@@ -27,6 +27,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if taker is not None:
         room.inbox.take(found, taker)
     shown = await notifications.told(room, found)
+    left = {notice.id for notice in room.inbox.still(found, room.sessions.resolve(session))}
+    room.inbox.give_back(taker, [notice.id for notice in found if notice.id not in left])
+    shown = [one for one in shown if one["id"] in left]  # others may have been faster while we read
     room.inbox.told(found, "inbox")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
