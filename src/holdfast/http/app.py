@@ -33,12 +33,15 @@ class App:
             await self._serve_socket(scope, receive, send)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        request = Request(self._room, scope, receive, self.stopping)
         try:
-            request = Request(self._room, scope, receive, self.stopping)
             answer = await self._answer(request)
             await answer.send(send)
+            await request.was_sent()
         except HoldfastError:
             return  # whoever asked is gone, or a stream is cut in the middle: it can be taken up again
+        finally:
+            request.is_over()
 
     async def _answer(self, request: Request) -> Answer:
         try:

@@ -43,6 +43,8 @@ class Request:
         self._receive = receive
         self.stopping = stopping
         self._body: bytes | None = None
+        #: Those whose answers tell the news of notices.
+        self._telling: list[Call] = []
 
     @property
     def id(self) -> str:
@@ -128,13 +130,23 @@ class Request:
                 self.room.inbox.release(call.consumed, call)
                 raise
             if call.consumed:
-                await self.room.inbox.settle(call.consumed, "wait")
+                self._telling.append(call)
             return answer
         result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         if isinstance(result, HoldfastError):
             raise result
         settled: Message = result
         return settled
+
+    async def was_sent(self) -> None:
+        """The answer is on its way, and with it the news that it tells."""
+        for call in self._telling:
+            await self.room.inbox.settle(call.consumed, "wait")
+
+    def is_over(self) -> None:
+        """What was not told by now is not told here."""
+        for call in self._telling:
+            self.room.inbox.release(call.consumed, call)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""
