@@ -134,10 +134,12 @@ class Daemon:
 
     def settle(self) -> None:
         """Until nothing moves any more."""
-        for _ in range(12):
-            self.turn_loop(6)
+        quiet = 0
+        while quiet < 2:
+            self.turn_loop(8)
+            quiet = quiet + 1 if not self.writer._wanted else 0
             self.commit()
-        self.turn_loop(6)
+        self.turn_loop(8)
 
     def start(self, process: Process) -> None:
         self.supervisor.show(process)

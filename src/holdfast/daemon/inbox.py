@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from operator import itemgetter
@@ -218,23 +218,19 @@ class Inbox:
     async def hold(self, ids: Collection[str], holder: Holder) -> None:
         """Keep these from everyone: their news is about to be told otherwise. On disk when it returns.
 
-        Followed by `settle`, or by `release`, also when this was not waited for to the end.
+        Followed by `settle` or `release` in any case.
         """
         held = [id_ for id_ in ids if id_ in self._pending]
         for id_ in held:
             self._tellers.put(id_, holder)
             self._tellers.let_go(id_, _EARLIER)
         new = [id_ for id_ in held if self._pending[id_].claim is None]
-        try:
-            await self._claim(new)
-        except DiskFull:
-            return  # it is tried again; whoever asked for the news need not go without it
-
-    async def _claim(self, ids: list[str]) -> None:
-        for id_ in ids:
+        for id_ in new:
             self._pending[id_] = replace(self._pending[id_], claim=_CLAIM)
-        if ids:
-            await self._store.change(lambda connection: rows.claim(connection, ids, _CLAIM))
+        if new:
+            # On a full disk it is tried again; whoever asked for the news need not go without it.
+            with suppress(DiskFull):
+                await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
 
     async def settle(self, ids: Collection[str], by: str, session: str | None = None) -> None:
         """It was told. With a session, only its own."""
@@ -270,13 +266,17 @@ class Inbox:
 
     # Owners.
 
-    def moved(self, ids: Iterable[str], to: str) -> None:
-        """Offer these, which have another owner on disk now, to that: in the order in which all of it came."""
+    def moved(self, ids: Iterable[str], to: str, is_renamed: bool) -> None:
+        """Offer these, which have another owner on disk now, to that: in the order in which all of it came.
+
+        `is_renamed`: it is the same one under another name, so that whoever took one has it still.
+        """
         moving = [self._pending[id_] for id_ in ids if id_ in self._pending]
         numbers = {notice.id: self._by_session[notice.session][notice.id] for notice in moving}
         for notice in moving:
             drop(self._by_session, notice.session, notice.id)
-            self._takers.forget(notice.id)
+            if not is_renamed:
+                self._takers.forget(notice.id)
             self._pending[notice.id] = replace(notice, session=to)
         if numbers:
             together = {**self._by_session.get(to, {}), **numbers}

@@ -118,7 +118,7 @@ class Sessions:
                 self._put(before, process)
             early = set(ids)
             late = [notice.id for notice in notices() if notice.id not in early]
-            self._inbox.moved([*ids, *late], to)
+            self._inbox.moved([*ids, *late], to, is_renamed=renamed_from is not None)
             if late:
                 self._store.change_soon(lambda connection: rows.address(connection, late, to))
         return [*ids, *late]
