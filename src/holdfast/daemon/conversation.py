@@ -15,6 +15,7 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError, NotNow, Unsupported
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
+from holdfast_keeper import points
 
 #: Bytes that may wait for a client to read them before it gets no more, and is asked nothing more of.
 _MOST_UNREAD = 1 << 20
@@ -155,6 +156,7 @@ class Conversation(asyncio.Protocol):
             if (before := self._telling.pop(rid, None)) is not None:
                 self._not_told(before)
             self._telling[rid] = call
+            points.reach("answer-sent")
 
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
@@ -171,6 +173,7 @@ class Conversation(asyncio.Protocol):
 
     def _got(self, rid: int) -> None:
         if (call := self._telling.pop(rid, None)) is not None:
+            points.reach("answer-got")
             self._room.chores.start(self._room.inbox.settle(call.consumed, "wait"), "consumed")
 
     def _not_told(self, call: Call) -> None:

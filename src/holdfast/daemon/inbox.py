@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 from holdfast.daemon.holding import Bells, Hands, Holder, Waits, drop
 from holdfast.errors import DiskFull
-from holdfast.model.happenings import Event, Numbered
+from holdfast.model.happenings import Numbered, of_notice
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
+from holdfast_keeper import points
 
 _CLAIM = "wait"
 #: Holds what was claimed when an earlier daemon died: whoever was being told may still say so, or ask again.
@@ -77,6 +78,7 @@ class Inbox:
             if event.notice is not None:
                 self._offer(self._addressed(event.notice))
                 self.let_go([event.notice.id])
+                points.reach("notice-offered")
 
     def _addressed(self, notice: Notice) -> Notice:
         """To whoever owns the process now: it may have been handed over while this was being written."""
@@ -135,7 +137,7 @@ class Inbox:
         self._told.update(notice.id for notice in new)
         if new:
             now = time.time()
-            self._store.record_soon([Event("notification.delivered", now, {**_who(one), "to": to}) for one in new])
+            self._store.record_soon([of_notice("delivered", notice, now, to=to) for notice in new])
 
     def all_of(self, session: str) -> list[Notice]:
         """What is pending, whoever holds it."""
@@ -170,8 +172,9 @@ class Inbox:
         if not ids:
             return
         now = time.time()
-        happened = [Event("notification.acked", now, {**_who(self._drop(id_)), "by": by}) for id_ in ids]
+        happened = [of_notice("acked", self._drop(id_), now, by=by) for id_ in ids]
         await self._store.change(lambda connection: rows.ack(connection, ids, by, now), happened)
+        points.reach("notice-over")
 
     def _drop(self, id_: str) -> Notice:
         """It is not pending any more, and in nobody's hands."""
@@ -231,6 +234,7 @@ class Inbox:
             # On a full disk it is tried again; whoever asked for the news need not go without it.
             with suppress(DiskFull):
                 await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
+                points.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str | None = None) -> None:
         """It was told. With a session, only its own."""
@@ -292,8 +296,3 @@ class Inbox:
     def stir(self, session: str) -> None:
         """Have those who wait look again."""
         self._bells.ring(session)
-
-
-def _who(notice: Notice) -> dict[str, object]:
-    fields = {"id": notice.id, "key": notice.key, "kind": notice.kind}
-    return {**fields, "process": notice.process, "session": notice.session}

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from holdfast.model.happenings import Event, Numbered, Origin
 from holdfast.store import inbox
+from holdfast_keeper import points
 
 #: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
 _MOST_BRIDGES = 10_000
@@ -24,6 +25,8 @@ def append(connection: sqlite3.Connection, events: Iterable[Event]) -> list[Numb
             continue
         if event.notice is not None and not inbox.put(connection, event.notice):
             continue
+        if event.notice is not None:
+            points.reach("notice-writing")
         envelope = event.envelope()
         row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)

@@ -14,6 +14,7 @@ from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.store import db, events, processes
+from holdfast_keeper import points
 
 #: Between two attempts at what could not be written.
 _RETRY = 2.0
@@ -190,6 +191,8 @@ class Writer:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
                 return DiskFull("no room to record the process")
             return HoldfastError(f"the store cannot be written: {failed}")
+        if any(one.notice is not None for one in numbered):
+            points.reach("notice-written")
         if numbered:
             self._on_events(numbered)
         return None

@@ -9,6 +9,7 @@ from holdfast.daemon import notifications, values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
+from holdfast_keeper import points
 
 _MOST = 1000
 _MOST_IDS = 100_000
@@ -31,6 +32,8 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     room.inbox.give_back(taker, [notice.id for notice in found if notice.id not in left])
     shown = [one for one in shown if one["id"] in left]  # others may have been faster while we read
     room.inbox.told(found, "inbox")
+    if shown:
+        points.reach("notice-shown")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 
