@@ -23,7 +23,7 @@ class Heard(NamedTuple):
 
     at: float
     what: str
-    count: int
+    of: int
 
 
 def heard(at: float, outcome: Outcome) -> Heard:

@@ -227,7 +227,7 @@ class Storm(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = Breaker()
-        self.rules = Rules(limit=3)
+        self.numbers = Rules(limit=3)
         self.now = 1e9
         self.found = self.told = self.suppressed = 0
         self.recent: list[float] = []
@@ -237,14 +237,14 @@ class Storm(RuleBasedStateMachine):
         found = matches(count)
         news = Held.of(found) if in_short else found
         was_tripped = self.state.tripped_at is not None
-        self.state, may, trips = admit(self.state, session, process, news, self.now, self.rules)
+        self.state, may, trips = admit(self.state, session, process, news, self.now, self.numbers)
         assert trips == (not may and not was_tripped)
         self.found += count
         self.told += count * may
         self.suppressed += count * (not may)
         if may:
-            self.recent = [at for at in [*self.recent, self.now] if at > self.now - self.rules.window]
-            assert len(self.recent) <= self.rules.limit
+            self.recent = [at for at in [*self.recent, self.now] if at > self.now - self.numbers.window]
+            assert len(self.recent) <= self.numbers.limit
 
     @rule(seconds=st.sampled_from([0.1, 2.0, 9.9, 10.0, 29.9, 31.0]))
     def waits(self, seconds: float) -> None:
@@ -291,8 +291,8 @@ class Storm(RuleBasedStateMachine):
     def no_silence_lasts_longer_than_it_should(self) -> None:
         seen, _ = release(self.state, self.now)
         due = next_due(seen)
-        assert due is None or due <= self.now + self.rules.silence
-        assert release(seen, self.now + self.rules.silence)[0].held == {}
+        assert due is None or due <= self.now + self.numbers.silence
+        assert release(seen, self.now + self.numbers.silence)[0].held == {}
 
 
 TestStorm = Storm.TestCase

@@ -16,9 +16,16 @@ from tests.model.test_watching import ANY_JSON
 ID = "proc_0123456789ab"
 AT = 1_754_129_472.5
 SOURCE = "Source: holdfast (system), not the user, 2025-08-02T10:11:12Z"
-FIRST = {"stream": "out", "offset": 120, "end": 130, "pattern": "ERROR", "output": "ERROR one", "output_cut": False}
-NEWEST = {**FIRST, "offset": 900, "end": 913, "output": "ERROR newest"}
-WHO = {"command": "npm run dev", "name": "web"}
+FIRST: dict[str, Any] = {
+    "stream": "out",
+    "offset": 120,
+    "end": 130,
+    "pattern": "ERROR",
+    "output": "ERROR one",
+    "output_cut": False,
+}
+NEWEST: dict[str, Any] = {**FIRST, "offset": 900, "end": 913, "output": "ERROR newest"}
+WHO: dict[str, Any] = {"command": "npm run dev", "name": "web"}
 
 
 def notification(kind: str, process: str | None = ID, **data: Any) -> dict[str, Any]:
@@ -300,7 +307,7 @@ KINDS = [*_KINDS, "unknown"]
 def test_no_output_can_end_a_block_or_pose_as_one(
     kind: str, output: str, command: str, name: str, short: bool, n: int
 ) -> None:
-    found = {**FIRST, "output": output, "stream": name, "pattern": command}
+    found: dict[str, Any] = {**FIRST, "output": output, "stream": name, "pattern": command}
     said = text(
         notification(
             kind, **found, digest=short, command=command, name=name, reason="killed", killed_by=name, wait=output,

@@ -46,7 +46,7 @@ def test_a_hundred_a_second_for_a_minute() -> None:
         Heard(30.0, "digest", 1500),
         Heard(30.0, "disabled", 1),
     ]
-    assert sum(one.count for one in told) == state.matches == 3001, "the rest came when nobody was looking any more"
+    assert sum(one.of for one in told) == state.matches == 3001, "the rest came when nobody was looking any more"
     assert (state.disabled, state.notify_on, state.strikes, state.told) == (True, True, 3, 3)
     assert state.suppressed == 3000
 

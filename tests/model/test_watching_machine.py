@@ -19,7 +19,7 @@ class Watch(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = WatchState()
-        self.rules = Rules()
+        self.numbers = Rules()
         self.now = 1e9
         self.found = self.told = self.notices = self.disabled = 0
         self.last: float | None = None
@@ -27,12 +27,12 @@ class Watch(RuleBasedStateMachine):
 
     @initialize(window=st.sampled_from([0.0, 1.0, 15.0]), strikes=st.integers(0, 4), budget=st.integers(0, 6))
     def begin(self, window: float, strikes: int, budget: int) -> None:
-        self.rules = Rules(window, strikes, budget)
+        self.numbers = Rules(window, strikes, budget)
 
     @rule(count=st.integers(1, 40), more=st.just(0) | st.integers(0, 5))
     def finds(self, count: int, more: int) -> None:
         was_over = self.state.disabled
-        self.state, outcomes = watching.matched(self.state, matches(count, self.found), self.now, self.rules, more)
+        self.state, outcomes = watching.matched(self.state, matches(count, self.found), self.now, self.numbers, more)
         assert was_over <= (outcomes == [])
         self.found += 0 if was_over else count + more
         self.hear(outcomes)
@@ -41,7 +41,7 @@ class Watch(RuleBasedStateMachine):
     def waits(self, seconds: float, looks: bool) -> None:
         self.now += seconds
         if looks:
-            self.state, outcomes = watching.elapsed(self.state, self.now, self.rules)
+            self.state, outcomes = watching.elapsed(self.state, self.now, self.numbers)
             self.hear(outcomes)
 
     @rule(by=st.sampled_from([-50 * YEAR, -YEAR, -10.0, -0.01, 10.0, YEAR, 50 * YEAR]))
@@ -79,7 +79,7 @@ class Watch(RuleBasedStateMachine):
 
     def speaks(self) -> None:
         assert not self.disabled
-        assert self.last is None or self.now - self.last >= self.rules.window - 1e-6, "once in a window"
+        assert self.last is None or self.now - self.last >= self.numbers.window - 1e-6, "once in a window"
         self.last = self.now
         self.notices += 1
 
@@ -95,22 +95,22 @@ class Watch(RuleBasedStateMachine):
     @invariant()
     def the_budget_holds(self) -> None:
         assert self.notices == self.state.told
-        assert not self.rules.budget or self.notices <= self.rules.budget
+        assert not self.numbers.budget or self.notices <= self.numbers.budget
 
     @invariant()
     def nothing_is_held_back_for_longer_than_a_window(self) -> None:
-        seen, _ = watching.elapsed(self.state, self.now, self.rules)
+        seen, _ = watching.elapsed(self.state, self.now, self.numbers)
         due = watching.next_due(seen)
         assert (due is not None) == (seen.held is not None)
-        assert due is None or due <= self.now + self.rules.window
-        assert watching.elapsed(seen, self.now + self.rules.window, self.rules)[0].held is None
+        assert due is None or due <= self.now + self.numbers.window
+        assert watching.elapsed(seen, self.now + self.numbers.window, self.numbers)[0].held is None
 
     @invariant()
     def a_silent_watch_is_ready_for_a_match_after_a_window(self) -> None:
-        seen, _ = watching.elapsed(self.state, self.now, self.rules)
-        later = self.now + self.rules.window
-        if seen.held is None and not seen.disabled and not (0 < self.rules.budget <= seen.told):
-            _, outcomes = watching.matched(seen, matches(1), later, self.rules)
+        seen, _ = watching.elapsed(self.state, self.now, self.numbers)
+        later = self.now + self.numbers.window
+        if seen.held is None and not seen.disabled and not (0 < self.numbers.budget <= seen.told):
+            _, outcomes = watching.matched(seen, matches(1), later, self.numbers)
             assert outcomes == [Told(tuple(matches(1)), 0)]
 
 
