@@ -11,7 +11,7 @@ from holdfast.model.watching import Digest, Disabled, Match, Outcome, Rules, Tol
 
 def match(number: int, stream: str = "out", pattern: str = "ERROR") -> Match:
     """The match with this number: lines of ten bytes, one after another."""
-    return Match(stream, number * 10, number * 10 + 10, pattern, f"ERROR {number:03d}"[:9])
+    return Match(stream, number * 10, number * 10 + 9, pattern, f"ERROR {number:03d}"[:9])
 
 
 def matches(count: int, start: int = 0) -> list[Match]:

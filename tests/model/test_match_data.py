@@ -16,7 +16,7 @@ def found_in(log: bytes, word: bytes) -> list[Match]:
     found, offset = list[Match](), 0
     for row in log.splitlines(keepends=True):
         if word in row:
-            found.append(Match("out", offset, offset + len(row), word.decode(), row.decode().rstrip("\n")))
+            found.append(Match("out", offset, offset + len(row) - 1, word.decode(), row.decode().rstrip("\n")))
         offset += len(row)
     return found
 
@@ -26,9 +26,9 @@ def test_the_log_at_the_offset_is_the_output() -> None:
     assert isinstance(told, Told)
     data = match_data.of_told(told)
     assert data["output"] == "ERROR one\nERROR two"
-    assert LOG[data["offset"] : data["end"]].decode() == data["output"] + "\n"
+    assert LOG[data["offset"] : data["end"]].decode() == data["output"]
     [apart] = data["more"]
-    assert LOG[apart["offset"] : apart["end"]].decode() == apart["output"] + "\n" == "ERROR three\n"
+    assert LOG[apart["offset"] : apart["end"]].decode() == apart["output"] == "ERROR three"
     assert (data["count"], data["suppressed"], data["digest"], data["output_cut"]) == (3, 0, False, False)
 
 
@@ -37,16 +37,21 @@ def test_lines_of_two_streams_lie_apart() -> None:
     assert (data["output"], data["stream"], len(data["more"])) == (match(0).output, "out", 1)
 
 
+def test_parts_of_one_very_long_line_lie_apart() -> None:
+    data = match_data.of_told(Told((Match("out", 0, 4, "x", "xxxx"), Match("out", 4, 8, "x", "xxxx"))))
+    assert (data["output"], data["end"], len(data["more"])) == ("xxxx", 4, 1)
+
+
 def test_a_line_behind_one_that_was_cut_lies_apart() -> None:
     cut = Match("out", 0, 5000, "x", "x" * 10, is_cut=True)
-    data = match_data.of_told(Told((cut, Match("out", 5000, 5002, "x", "x"))))
+    data = match_data.of_told(Told((cut, Match("out", 5001, 5002, "x", "x"))))
     assert (data["output"], data["output_cut"], len(data["more"])) == ("x" * 10, True, 1)
 
 
 def test_a_digest_has_its_first_and_newest_line() -> None:
     data = match_data.of_digest(Digest(Held(4, match(1), match(7))))
     assert (data["count"], data["suppressed"], data["digest"]) == (4, 4, True)
-    assert (data["offset"], data["end"], data["output"], data["pattern"]) == (10, 20, match(1).output, "ERROR")
+    assert (data["offset"], data["end"], data["output"], data["pattern"]) == (10, 19, match(1).output, "ERROR")
     assert (data["first"]["offset"], data["newest"]["offset"]) == (10, 70)
 
 

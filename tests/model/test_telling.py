@@ -19,12 +19,12 @@ SOURCE = "Source: holdfast (system), not the user, 2025-08-02T10:11:12Z"
 FIRST: dict[str, Any] = {
     "stream": "out",
     "offset": 120,
-    "end": 130,
+    "end": 129,
     "pattern": "ERROR",
     "output": "ERROR one",
     "output_cut": False,
 }
-NEWEST: dict[str, Any] = {**FIRST, "offset": 900, "end": 913, "output": "ERROR newest"}
+NEWEST: dict[str, Any] = {**FIRST, "offset": 900, "end": 912, "output": "ERROR newest"}
 WHO: dict[str, Any] = {"command": "npm run dev", "name": "web"}
 
 
@@ -99,7 +99,7 @@ def test_a_match() -> None:
         "Command: npm run dev",
         "Name: web",
         SOURCE,
-        "Log: out, bytes 120-130",
+        "Log: out, bytes 120-129",
         "Output:",
         "ERROR one",
         "]",
@@ -109,7 +109,7 @@ def test_a_match() -> None:
 def test_matches_that_came_together() -> None:
     told = notification("watch_match", **{**FIRST, "output_cut": True}, count=2, digest=False, more=[NEWEST])
     assert text(told).splitlines()[2:] == [
-        "Log: out, bytes 120-130, cut",
+        "Log: out, bytes 120-129, cut",
         "Output:",
         "ERROR one",
         "…",

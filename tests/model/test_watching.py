@@ -21,6 +21,7 @@ from holdfast.model.watching import (
     broken,
     elapsed,
     ended,
+    is_due,
     matched,
     next_due,
     scanned,
@@ -209,6 +210,10 @@ def test_a_clock_that_is_set_back_holds_back_for_one_window_at_most(back: float)
     due = next_due(state)
     assert due is not None and due <= now + RULES.window
     assert elapsed(state, due, RULES)[1] == [Digest(Held(1, match(1), match(1)))]
+
+
+def test_somebody_who_waits_for_a_window_sees_that_the_clock_was_set_back() -> None:
+    assert [is_due(15.0, now, RULES) for now in (-YEAR, -0.1, 0.0, 14.9, 15.0, YEAR)] == [1, 1, 0, 0, 1, 1]
 
 
 def test_a_clock_that_is_set_forth_ends_a_window_early() -> None:
