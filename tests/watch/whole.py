@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.model.text import TextView
 
-_END = re.compile(rb"\n|\r|\x1b\[(\d{0,4})([ABDEFGK])")
+_END = re.compile(rb"\n|\r|(?:\x1b\[|\xc2\x9b)(\d{0,4})([ABDEFGK])")
 
 
 def is_end(found: re.Match[bytes]) -> bool:

@@ -15,7 +15,7 @@ from holdfast.logs.search import shown
 from holdfast.model.watching import Match
 from holdfast.watch import states
 from holdfast.watch.patterns import First, Patterns
-from holdfast.watch.states import OVERLAP, Begin
+from holdfast.watch.states import Begin
 
 #: What is not plain is looked at in pieces of about this size, since not all of them may be like that.
 _PIECE = 32 << 10
@@ -101,7 +101,7 @@ class Scanner:
 
     def _let_go(self) -> None:
         """What is not needed any more: all but what comes just before the state that is not complete."""
-        size = self._begin - (OVERLAP if self._now.is_inside else 1)
+        size = self._begin - (states.OVERLAP if self._now.is_inside else 1)
         if size > 0:
             self._held, self._base = self._held[size:], self._base + size
 
@@ -123,7 +123,7 @@ class Scanner:
         """The match in one state, if that was not told yet."""
         if self._is_told:
             return None
-        before = raw[max(0, start - OVERLAP) : start] if self._now.is_inside else b""
+        before = raw[max(0, start - states.OVERLAP) : start] if self._now.is_inside else b""
         text = states.text_of(before + raw[start:stop], is_open)
         context = states.text_of(before, True) if before else b""
         found = self._in_versions(text, context, is_open) if b"\b" in text else self._in_text(text, context, is_open)
@@ -150,26 +150,28 @@ class Scanner:
 
     def _block(self, raw: bytes, start: int, stop: int) -> Iterator[Found]:
         """Whole states that nobody has looked at yet."""
-        if blocks.is_plain(raw[start:stop]):
-            yield from self._plain(raw, start, stop)
+        block = raw[start:stop]
+        if blocks.is_plain(block):
+            yield from self._plain(raw, start, block)
             return
         while start < stop:
             end = raw.find(b"\n", start + _PIECE, stop) + 1 or stop
-            yield from self._piece(raw, start, end)
+            yield from self._piece(raw, start, raw[start:end])
             start = end
 
-    def _plain(self, raw: bytes, start: int, stop: int) -> Iterator[Found]:
-        for line in self._patterns.lines(raw, start, stop - 1):
-            if states.counts(raw, self._base, line.start, line.stop, line.stop + 1):
-                first = self._patterns.first(raw, line.start, line.stop)
+    def _plain(self, raw: bytes, start: int, block: bytes) -> Iterator[Found]:
+        """Lines that are the text as they are: `block`, which stands at `start` of `raw`."""
+        for line in self._patterns.lines(block, 0, len(block) - 1):
+            begin, end = start + line.start, start + line.stop
+            if states.counts(raw, self._base, begin, end, end + 1):
+                first = self._patterns.first(block, line.start, line.stop)
                 if first is not None:
-                    yield Found(self._base + line.start, self._base + line.stop, raw, line.start, line.stop, first)
+                    yield Found(self._base + begin, self._base + end, block, line.start, line.stop, first)
 
-    def _piece(self, raw: bytes, start: int, stop: int) -> Iterator[Found]:
+    def _piece(self, raw: bytes, start: int, piece: bytes) -> Iterator[Found]:
         """States of which some are not plain: their texts, found again among the bytes by their number."""
-        piece = raw[start:stop]
         if blocks.is_plain(piece):
-            yield from self._plain(raw, start, stop)
+            yield from self._plain(raw, start, piece)
             return
         text = states.texts_of(piece)
         if b"\b" in text:

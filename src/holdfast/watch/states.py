@@ -19,7 +19,7 @@ CELL = 64 << 10
 #: Of what comes before a cut, as much is looked at together with what follows.
 OVERLAP = 8 << 10
 #: The sequences that the text view takes for a return or a move to another line, as they stand in the bytes.
-_MOVE = rb"\x1b\[(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
+_MOVE = rb"(?:\x1b\[|\xc2\x9b)(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
 _LONGEST = 7
 _MOVES = re.compile(_MOVE)
 _END = re.compile(rb"\n|\r|" + _MOVE)
@@ -76,9 +76,13 @@ def last_end(raw: bytes, start: int, stop: int) -> int:
     """Behind the last end of a state that is complete behind `start`; 0 when there is none."""
     found = max(raw.rfind(b"\n", start, stop), raw.rfind(b"\r", start, stop)) + 1
     begin = max(found, start - _LONGEST, 0)
-    if raw.find(b"\x1b", begin, stop) >= 0:
+    if _has_moves(raw, begin, stop):
         found = max([found, *(move.end() for move in _END.finditer(raw, begin, stop))])
     return found if found > start else 0
+
+
+def _has_moves(raw: bytes, start: int, stop: int) -> bool:
+    return raw.find(b"\x1b[", start, stop) >= 0 or raw.find(b"\xc2\x9b", start, stop) >= 0
 
 
 def text_of(raw: bytes, is_open: bool) -> bytes:
@@ -91,7 +95,7 @@ def text_of(raw: bytes, is_open: bool) -> bytes:
 def texts_of(raw: bytes) -> bytes:
     """The texts of whole states, each with a newline behind it; as many as `ends` finds."""
     raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if b"\x1b" in raw:
+    if _has_moves(raw, 0, len(raw)):
         raw = blocks.without_colors(_MOVES.sub(b"\n", raw))
     if blocks.is_plain(raw):
         return raw
