@@ -14,11 +14,31 @@ from tests.watch.test_scanner import scanned
 
 PATTERNS = Patterns(["READY", "é€"], [r"^b+c", r"a\w+Z", r"b$", r"\bE", "d*$"])
 PIECES = st.sampled_from(
-    [b"READY", b"READ", b"Y", b"bbb", b"c", b"aaaa", b"Z", b" ", "é€".encode(), b"\xe2", b"\x82", b"\b", b"\b\b"]
-    + [b"\n", b"\r", b"\x1b[1", b"m", b"\x1b[2K", b"EE", b"-" * 20]
+    [
+        b"READY",
+        b"READ",
+        b"Y",
+        b"bbb",
+        b"c",
+        b"aaaa",
+        b"Z",
+        b" ",
+        "é€".encode(),
+        b"\xe2",
+        b"\x82",
+        b"\b",
+        b"\b\b",
+        b"\n",
+        b"\r",
+        b"\x1b[1",
+        b"m",
+        b"\x1b[2K",
+        b"EE",
+        b"-" * 20,
+    ]
 )
 CUTS = st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=8)
-SMALL = {"CELL": 32, "OVERLAP": 8, "LOOKBACK": 79}
+SMALL = {"CELL": 32, "OVERLAP": 16, "LOOKBACK": 87}
 
 
 @settings(max_examples=400)

@@ -16,9 +16,38 @@ from tests.watch import whole
 LITERALS = ("READY", "é€", "ab")
 EXPRESSIONS = (r"^b+$", r"R\w+Y\b", r"a\B", "(?i)error: .*c", r"x*$")
 PIECES = st.sampled_from(
-    [b"READY", b"REA", b"DY", b"\n", b"\r", b"\r\n", b"a", b"b", b" ", "é€".encode(), b"\xc3", b"\xa9\xe2", b"\x82"]
-    + [b"\xac", b"\x1b[31m", b"\x1b[", b"2K", b"K", b"1G", b"A", b"\x1b]0;t", b"\x07", b"\x1b", b"\x00", b"\xff"]
-    + [b"ERROR: ", b"c", b"\t", b"\xc2\x9b", b"100D"]
+    [
+        b"READY",
+        b"REA",
+        b"DY",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"a",
+        b"b",
+        b" ",
+        "é€".encode(),
+        b"\xc3",
+        b"\xa9\xe2",
+        b"\x82",
+        b"\xac",
+        b"\x1b[31m",
+        b"\x1b[",
+        b"2K",
+        b"K",
+        b"1G",
+        b"A",
+        b"\x1b]0;t",
+        b"\x07",
+        b"\x1b",
+        b"\x00",
+        b"\xff",
+        b"ERROR: ",
+        b"c",
+        b"\t",
+        b"\xc2\x9b",
+        b"100D",
+    ]
 )
 LOGS = st.lists(PIECES, max_size=60).map(b"".join)
 
@@ -37,12 +66,12 @@ def scanned(
     for cut, is_crash in (*sorted(cuts), (len(log), False)):
         if cut < scanner.at:
             continue
-        told += [found.told("out") for found in scanner.feed(scanner.at, log[scanner.at : cut])]
-        told += [found.told("out") for found in scanner.peek()]
+        told += [scanner.told(found, "out") for found in scanner.feed(scanner.at, log[scanner.at : cut])]
+        told += [scanner.told(found, "out") for found in scanner.peek()]
         if is_crash:
             scanner = taken_up(patterns, log, cut, first)
     if is_final:
-        told += [found.told("out") for found in scanner.finish()]
+        told += [scanner.told(found, "out") for found in scanner.finish()]
     return told
 
 

@@ -42,16 +42,22 @@ class Patterns:
             *(compile_pattern(text, fixed=True) for text in literals),
             *(compile_pattern(text) for text in expressions),
         ]
-        self._any = _any_of(literals, expressions)
+        parts = _parts(literals, expressions)
+        self._any = _any_of(parts)
+        self._which = _set_of(parts)
         self._finder = Finder(self._any)
 
     def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
         """The lines of `data[start:stop]` that match, of which the last has no newline."""
         return self._finder.matching(data, start, stop)
 
-    def first(self, data: bytes, start: int, stop: int) -> First | None:
-        """Which pattern matches a line that is complete."""
-        return self._first(data, start, stop, 0)
+    def first(self, line: bytes) -> First:
+        """Which pattern matches a line that is complete, of which it is known that one does."""
+        candidates = self._which.Match(line) or range(len(self._each))
+        for number in sorted(candidates):
+            if (span := self._each[number].find(line)) is not None:
+                return First(self._texts[number], span)
+        raise AssertionError("no pattern matches")
 
     def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> First | None:
         """Which pattern matches this text, from `begin` on, and ends behind `known`.
@@ -87,20 +93,44 @@ def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int
     return None
 
 
-def _any_of(literals: Sequence[str], expressions: Sequence[str]) -> Pattern:
+def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
     from re2 import _re2
 
-    parts = [
-        *(_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals),
-        *(for_lines(text).encode(errors="surrogateescape") for text in expressions),
-    ]
+    quoted = [_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals]
+    parts = [*quoted, *(for_lines(text).encode(errors="surrogateescape") for text in expressions)]
     sizes = [_compiled(part).ProgramSize() for part in parts]
     if max(sizes) > LARGEST_PROGRAM or sum(sizes) > LARGEST_PROGRAMS:
-        raise BadValue(f"the patterns are too large together: {sum(sizes)} steps", next=_NEXT)
-    return Pattern(_compiled(b"|".join(b"(?m:%b)" % part for part in parts)), _re2.RE2.Anchor.UNANCHORED)
+        raise BadValue(f"the patterns are too large: {sum(sizes)} steps", next=_NEXT)
+    return [b"(?m:%b)" % part for part in parts]
+
+
+def _any_of(parts: Sequence[bytes]) -> Pattern:
+    from re2 import _re2
+
+    return Pattern(_compiled(b"|".join(parts)), _re2.RE2.Anchor.UNANCHORED)
+
+
+def _set_of(parts: Sequence[bytes]) -> Any:
+    """Which of them match a text, all at once."""
+    from re2 import _re2
+
+    found = _re2.Set(_re2.RE2.Anchor.UNANCHORED, _options())
+    for part in parts:
+        found.Add(part)
+    found.Compile()
+    return found
 
 
 def _compiled(pattern: bytes) -> Any:
+    from re2 import _re2
+
+    regexp = _re2.RE2(pattern, _options())
+    if not regexp.ok():
+        raise BadValue("the patterns are too large together", next=_NEXT)
+    return regexp
+
+
+def _options() -> Any:
     from re2 import _re2
 
     options = _re2.RE2.Options()
@@ -108,7 +138,4 @@ def _compiled(pattern: bytes) -> Any:
     options.never_capture = True
     options.never_nl = True
     options.max_mem = _MEMORY
-    regexp = _re2.RE2(pattern, options)
-    if not regexp.ok():
-        raise BadValue("the patterns are too large together", next=_NEXT)
-    return regexp
+    return options

@@ -24,19 +24,15 @@ _VERSIONS = 4 << 20
 
 
 class Found(NamedTuple):
-    """A match, as places in the log; made into one with its text only if it is wanted."""
+    """A match, as places in the log, and the line as it stands in a text."""
 
     start: int
     stop: int
     text: bytes
     text_start: int
     text_stop: int
-    first: First
-
-    def told(self, stream: str) -> Match:
-        line = Line(0, 0, self.text, self.text_start, self.text_stop, self.first.span)
-        text, _, _, is_cut = shown(line)
-        return Match(stream, self.start, self.stop, self.first.pattern, text, is_cut)
+    #: None when it is only known that there is one.
+    first: First | None
 
 
 class Scanner:
@@ -85,6 +81,13 @@ class Scanner:
     def finish(self) -> Iterator[Found]:
         """The match in the last state, to which nothing is added any more."""
         return self._last(is_open=False)
+
+    def told(self, found: Found, stream: str) -> Match:
+        """The match with its pattern and text, 2,000 characters around what matched."""
+        line = found.text[found.text_start : found.text_stop]
+        pattern, span = found.first or self._patterns.first(line)
+        text, _, _, is_cut = shown(Line(0, 0, line, 0, len(line), span))
+        return Match(stream, found.start, found.stop, pattern, text, is_cut)
 
     def _last(self, is_open: bool) -> Iterator[Found]:
         begin, end = self._begin, len(self._held)
@@ -150,28 +153,25 @@ class Scanner:
 
     def _block(self, raw: bytes, start: int, stop: int) -> Iterator[Found]:
         """Whole states that nobody has looked at yet."""
-        block = raw[start:stop]
-        if blocks.is_plain(block):
-            yield from self._plain(raw, start, block)
+        if raw[start - 1 : start] == b"\n" and blocks.is_plain(raw):  # which saves a copy
+            yield from self._plain(raw, start, stop, raw, 0)
             return
         while start < stop:
             end = raw.find(b"\n", start + _PIECE, stop) + 1 or stop
             yield from self._piece(raw, start, raw[start:end])
             start = end
 
-    def _plain(self, raw: bytes, start: int, block: bytes) -> Iterator[Found]:
-        """Lines that are the text as they are: `block`, which stands at `start` of `raw`."""
-        for line in self._patterns.lines(block, 0, len(block) - 1):
-            begin, end = start + line.start, start + line.stop
+    def _plain(self, raw: bytes, start: int, stop: int, text: bytes, shift: int) -> Iterator[Found]:
+        """Lines that are their own text, as they stand in `text`, which is `raw` from `shift` on."""
+        for line in self._patterns.lines(text, start - shift, stop - shift - 1):
+            begin, end = line.start + shift, line.stop + shift
             if states.counts(raw, self._base, begin, end, end + 1):
-                first = self._patterns.first(block, line.start, line.stop)
-                if first is not None:
-                    yield Found(self._base + begin, self._base + end, block, line.start, line.stop, first)
+                yield Found(self._base + begin, self._base + end, text, line.start, line.stop, None)
 
     def _piece(self, raw: bytes, start: int, piece: bytes) -> Iterator[Found]:
         """States of which some are not plain: their texts, found again among the bytes by their number."""
         if blocks.is_plain(piece):
-            yield from self._plain(raw, start, piece)
+            yield from self._plain(raw, start, start + len(piece), piece, start)
             return
         text = states.texts_of(piece)
         if b"\b" in text:
@@ -185,9 +185,7 @@ class Scanner:
             at = line.start
             begin, (end, following) = start + ends[number][1], ends[number + 1]
             if states.counts(raw, self._base, begin, start + end, start + following):
-                first = self._patterns.first(text, line.start, line.stop)
-                if first is not None:
-                    yield Found(self._base + begin, self._base + start + end, text, line.start, line.stop, first)
+                yield Found(self._base + begin, self._base + start + end, text, line.start, line.stop, None)
 
     def _one_by_one(self, raw: bytes, start: int, ends: list[tuple[int, int]]) -> Iterator[Found]:
         begin = start

@@ -66,10 +66,13 @@ def cuts(raw: bytes, base: int, start: int) -> Iterator[int]:
 
 def first_end(raw: bytes, start: int, searched: int, stop: int) -> tuple[int, int] | None:
     """Where the state that begins at `start` ends, and where the next one begins; not before `searched`."""
-    for found in _END.finditer(raw, max(0, searched - _LONGEST), stop):
-        if found.end() > start:
-            return max(found.start(), start), found.end()
-    return None
+    begin = max(0, searched - _LONGEST)
+    line = raw.find(b"\n", start, stop) + 1 or stop
+    line = raw.find(b"\r", start, line) + 1 or line
+    for move in _MOVES.finditer(raw, begin, line) if _has_moves(raw, begin, line) else ():
+        if move.end() > start:
+            return max(move.start(), start), move.end()
+    return (line - 1, line) if raw[line - 1 : line] in (b"\n", b"\r") and line > start else None
 
 
 def last_end(raw: bytes, start: int, stop: int) -> int:
