@@ -72,13 +72,13 @@ class Peer:
         self.name = name
         self.wire: Heard | None = None
         self.asked: dict[int, dict[str, Any]] = {}
-        self._had: list[str] = []
+        self.had: list[str] = []
         self._last_rid = 0
         self.seen: dict[str, None] = {}
 
     def connect(self, daemon: Daemon) -> None:
         self.wire = Heard(daemon, self)
-        self.wire.say({"rid": 0, "op": "hello", "version": 1, "session": self.name, "had": self._had})
+        self.wire.say({"rid": 0, "op": "hello", "version": 1, "session": self.name, "had": self.had})
         self.wire.hear()
         again, self.asked = list(self.asked.values()), {}
         for question in again:
@@ -104,7 +104,7 @@ class Peer:
                 continue
             self.seen |= dict.fromkeys(one["id"] for one in message["ok"].get("notifications", ()) if "id" in one)
             if consumes := message["ok"].get("consumes"):
-                self._had += consumes
+                self.had += consumes
                 self.wire.say({"rid": message["rid"], "op": "got"})
                 for id_ in consumes:
                     self.ledger.is_told(id_)
@@ -124,7 +124,7 @@ class Peer:
 
     def die_with_the_daemon(self) -> None:
         """What it was told with its last breath, nobody knows."""
-        self.ledger.undecided |= set(self._had)
+        self.ledger.undecided |= set(self.had)
         self.wire = None
 
 
