@@ -56,9 +56,10 @@ class Ledger:
 
     def hand_over(self, process_id: str, to: Owner) -> None:
         self.heirs[process_id].append(to)
-        self.takers = {id_: taker for id_, taker in self.takers.items() if taker.owner is to}
+        self.takers.clear()
 
     def was_handed_over(self, process_id: str, to: Owner) -> None:
+        self.takers.clear()
         self.owners[process_id] = to
         self.heirs[process_id].remove(to)
 
@@ -93,6 +94,7 @@ class Peer:
 
     def give_up(self, rid: int) -> None:
         assert self.wire is not None
+        del self.asked[rid]  # whether it is answered now is no matter
         self.wire.say({"rid": rid, "op": "cancel"})
 
     def hear(self) -> None:
