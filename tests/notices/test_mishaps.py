@@ -84,6 +84,8 @@ def test_a_wait_that_goes_while_the_end_is_written_leaves_the_notice(stage: Stag
     stage.end()
     peer.hang_up()
     assert stage.pending("a") == [P]
+    stage.crash()
+    assert stage.pending("a") == [P]
 
 
 def test_so_does_one_that_goes_while_it_claims_the_news(stage: Stage) -> None:
@@ -100,6 +102,15 @@ def test_one_that_is_given_up_leaves_it_too(stage: Stage) -> None:
     stage.daemon.settle()
     peer = stage.peer("a")
     wait(stage, peer)
+    peer.give_up(1)
+    assert stage.pending("a") == [P]
+
+
+def test_also_when_the_answer_is_on_its_way_already(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.settle()
     peer.give_up(1)
     assert stage.pending("a") == [P]
 
@@ -195,6 +206,18 @@ def test_news_that_is_being_written_goes_to_the_new_owner(stage: Stage) -> None:
     assert stage.pending("b") == [P]
     stage.crash()
     assert stage.pending("b") == [P]
+
+
+def test_news_that_somebody_still_believes_to_be_the_old_owners_does_too(stage: Stage) -> None:
+    """As a watch may, which read the output when it was."""
+    before = stage.daemon.registry.get(P)
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    stage.daemon.news(P, 1, before)
+    assert (stage.pending("a"), stage.pending("b")) == ([], [P])
+    stage.crash()
+    assert (stage.pending("a"), stage.pending("b")) == ([], [P])
 
 
 def test_a_process_that_was_handed_over_meanwhile_does_not_go_along_with_a_rename(stage: Stage) -> None:

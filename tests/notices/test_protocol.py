@@ -223,6 +223,9 @@ class Delivery(RuleBasedStateMachine):
         for peer in self.peers:
             peer.hear()
             self._check_woken(peer)
+        self.daemon.settle()
+        self._check_free()
+        for peer in self.peers:
             peer.hang_up()
         self.daemon.settle()
         self.ledger.now += 1
@@ -237,6 +240,14 @@ class Delivery(RuleBasedStateMachine):
         for process_id in self.ended:
             id_ = completion_id(process_id)
             assert id_ in left or id_ in self.ledger.over, f"{process_id}: nobody was told"
+
+    def _check_free(self) -> None:
+        """Nothing is kept back but for a wait that is under way."""
+        waits = [question for peer in self.peers for question in peer.asked.values() if question["op"] == "wait"]
+        awaited = {id_ for question in waits for id_ in question["processes"]}
+        inbox = self.daemon.inbox
+        for id_, notice in inbox._pending.items():
+            assert notice.process in awaited or not inbox._is_held(id_), f"{id_} is kept back"
 
     def _check_woken(self, peer: Peer) -> None:
         assert peer.wire is not None

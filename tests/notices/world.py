@@ -154,12 +154,12 @@ class Daemon:
             if process is not None and process.is_running:
                 await self.supervisor.end(replace(process, state=Ended(Exited(0), 9.0, 1, 1.0, 9.0)))
 
-    def news(self, process_id: ProcessId, number: int) -> None:
-        """Something else to be told of it, as a stall would be: written behind."""
-        process = self.registry.get(process_id)
+    def news(self, process_id: ProcessId, number: int, known: Process | None = None) -> None:
+        """Something else to be told of it, as a stall would be: written behind. `known`: as somebody believes it is."""
+        process = known or self.registry.get(process_id)
         assert process is not None
         notice = of_process(process, "stalled", f"stalled:{number}", float(number), {"number": number})
-        self.store.save_soon(process, queued(notice))
+        self.store.record_soon(queued(notice))
 
     def nobody_came_back(self) -> None:
         """The time is over in which those who were being told something may come back."""

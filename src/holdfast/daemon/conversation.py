@@ -129,6 +129,8 @@ class Conversation(asyncio.Protocol):
     def _cancel(self, rid: int) -> None:
         if rid in self._tasks and rid not in self._going_on:
             self._tasks[rid].cancel()
+        if (call := self._telling.pop(rid, None)) is not None:
+            self._not_told(call)  # the answer comes too late
 
     async def _serve(self, rid: int, message: Message) -> None:
         call = self._call(rid)
