@@ -1,0 +1,2 @@
+-- The inbox takes this number.
+SELECT 1;
