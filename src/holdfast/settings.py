@@ -35,6 +35,8 @@ class Settings(NamedTuple):
     """How long an event can be read again."""
     max_events: int = 1_000_000
     """How many events can be read again at most."""
+    keep_notices: float = 30 * 86400.0
+    """How long a session is waited for that has something to be told."""
     wait_limit: float = 0.0
     """The longest single wait that is granted; 0 for no limit."""
     grace: float = 10.0

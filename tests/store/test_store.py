@@ -145,7 +145,7 @@ def test_events_are_kept_with_the_change_that_they_tell_of(case: Case) -> None:
     told: list[tuple[int, str]] = []
 
     async def work(store: Store) -> None:
-        store.on_events = lambda numbered: told.extend((seq, envelope["type"]) for seq, envelope in numbered)
+        store.on_events.append(lambda numbered: told.extend((one.seq, one.envelope["type"]) for one in numbered))
         store.save_soon(process(1), [happened("first")])
         store.save_soon(process(1), [happened("second")])
         assert told == []
@@ -153,8 +153,8 @@ def test_events_are_kept_with_the_change_that_they_tell_of(case: Case) -> None:
         await store.record([happened("fourth")])
         assert told == [(1, "first"), (2, "second"), (3, "third"), (4, "fourth")]
         assert store.newest_event == 4
-        assert [seq for seq, _ in await store.read_events(2, 10)] == [3, 4]
-        assert [seq for seq, _ in await store.read_events(0, 2)] == [1, 2]
+        assert [one.seq for one in await store.read_events(2, 10)] == [3, 4]
+        assert [one.seq for one in await store.read_events(0, 2)] == [1, 2]
 
     case.run(work)
     assert topics(case.path) == ["first", "second", "third", "fourth"]
@@ -165,7 +165,7 @@ def test_numbers_of_forgotten_events_are_not_given_again(case: Case) -> None:
         await store.record([happened(str(number)) for number in range(5)])
         store.forget_events(before=float("inf"), most=0)
         await store.record([happened("new")])
-        assert [seq for seq, _ in await store.read_events(0, 10)] == [6]
+        assert [one.seq for one in await store.read_events(0, 10)] == [6]
         assert await store.oldest_event() == 6
 
     case.run(work)

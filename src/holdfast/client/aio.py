@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.log_verbs import SearchOptions
+    from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.screen import Screen
@@ -334,6 +335,28 @@ class AsyncClient:
     async def sessions(self) -> list[Message]:
         """Sessions with processes that run or are remembered: session, running, ended, first_at, last_at."""
         return await self._do(verbs.sessions())
+
+    async def inbox(
+        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+    ) -> list[Notification]:
+        """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
+
+        Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
+        from others that take, until it is acknowledged or the connection is closed.
+        """
+        return await self._do(verbs.inbox(session, wait, limit, take))
+
+    async def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
+        """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""
+        return await self._do(verbs.ack(notifications, session))
+
+    async def transfer(self, process: Ref, to: str) -> Process:
+        """Hand a process, and what is still to be told of it, to another session."""
+        return await self._do(verbs.transfer(process, to))
+
+    async def rename_session(self, old: str, new: str) -> Message:
+        """Give a session another name. What comes under the old one from now on belongs to the new one."""
+        return await self._do(verbs.rename_session(old, new))
 
     async def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""

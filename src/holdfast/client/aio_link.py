@@ -74,6 +74,8 @@ class Connection(asyncio.Protocol):
             listener = self._listeners.get(answer.rid)
             if listener is not None:
                 listener(answer)
+                if isinstance(answer, Done) and answer.value.get("consumes"):
+                    self.transport.write(self._conversation.got(answer.rid))
 
     def connection_lost(self, why: Exception | None) -> None:
         self.is_usable = False

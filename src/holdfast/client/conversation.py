@@ -76,6 +76,10 @@ class Conversation:
         """The bytes that give a question up. Answers to it may still come."""
         return encode({"op": "cancel", "rid": rid})
 
+    def got(self, rid: int) -> bytes:
+        """The bytes that say that an answer has come, of which others need not be told any more."""
+        return encode({"op": "got", "rid": rid})
+
     def feed(self, data: bytes) -> list[Answer]:
         """The answers that are complete now. Raises FrameError when the peer talks nonsense."""
         return [answer for frame in self._decoder.feed(data) if (answer := self._understand(frame)) is not None]

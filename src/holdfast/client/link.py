@@ -74,6 +74,9 @@ class Link:
             raise self._cut(cut) from cut
         if not data:
             raise self._cut("the daemon went away")
+        for answer in answers:
+            if isinstance(answer, Done) and answer.value.get("consumes"):
+                self._send(self._conversation.got(answer.rid))
         return answers
 
     def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
     from holdfast.client.conversation import Output
+    from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.screen import Screen
     from holdfast.wire.frames import Message
@@ -65,6 +66,11 @@ if TYPE_CHECKING:
         memory: int | str | None
         cpus: float | None
         pids: int | None
+        notify: Literal["any", "failure", "success", "never"] | None
+        watch: Sequence[str] | None
+        watch_regex: Sequence[str] | None
+        check_interval: float | None
+        origin: Mapping[str, object] | None
 
 
 _RUN_OPTIONS = (
@@ -72,6 +78,7 @@ _RUN_OPTIONS = (
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
+    *("notify", "watch", "watch_regex", "check_interval", "origin"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -347,6 +354,31 @@ def end_session(session: str) -> Verb[Message]:
 def sessions() -> Verb[list[Message]]:
     value, _ = yield Ask("sessions", {}, limit=QUICK)
     return list(value["sessions"])
+
+
+def inbox(session: str | None, wait: float, limit: int | None, take: bool) -> Verb[list[Notification]]:
+    """What a session is yet to be told, after waiting for something."""
+    from holdfast.client.notification import Notification
+
+    asked = {"session": session, "wait": wait, "limit": limit, "take": take}
+    value, _ = yield Ask("inbox", asked, limit=QUICK + wait)
+    return [Notification(fields) for fields in value["notifications"]]
+
+
+def ack(ids: Sequence[str | Notification], session: str | None) -> Verb[Message]:
+    named = [one if isinstance(one, str) else one.id for one in ids]
+    value, _ = yield Ask("ack", {"ids": named, "session": session}, limit=QUICK)
+    return value
+
+
+def transfer(process: Ref, to: str) -> Verb[Process]:
+    value, _ = yield Ask("transfer", {"process": ref(process), "to": to}, limit=QUICK)
+    return Process(value["process"])
+
+
+def rename_session(old: str, new: str) -> Verb[Message]:
+    value, _ = yield Ask("rename_session", {"from": old, "to": new}, limit=QUICK)
+    return value
 
 
 def http(what: str, listen: str | None) -> Verb[Message]:

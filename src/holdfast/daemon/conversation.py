@@ -36,6 +36,8 @@ class Conversation(asyncio.Protocol):
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
+        #: Notices that were given as answers, until the client says that it has them.
+        self._consumed: dict[int, list[str]] = {}
 
     # What the transport calls.
 
@@ -48,6 +50,9 @@ class Conversation(asyncio.Protocol):
         self._can_write.set()
         for rid in list(self._tasks):
             self._cancel(rid)
+        for rid in list(self._consumed):
+            self._not_got(rid)
+        self._room.inbox.give_back(self)
         self._on_end(self)
 
     def pause_writing(self) -> None:
@@ -91,6 +96,8 @@ class Conversation(asyncio.Protocol):
             self.abort()
         elif op == "cancel":
             self._cancel(rid)
+        elif op == "got":
+            self._got(rid)
         elif op == "hello":
             self._greet(rid, message)
         elif not self._is_greeted:
@@ -121,12 +128,15 @@ class Conversation(asyncio.Protocol):
             self._tasks[rid].cancel()
 
     async def _serve(self, rid: int, message: Message) -> None:
+        call = self._call(rid)
         try:
             handler = HANDLERS.get(str(message.get("op")))
             if handler is None:
                 raise Unsupported(f"unknown operation {str(message.get('op'))[:60]!r}")
-            answer = await handler(self._room, self._call(rid), message)
+            answer = await handler(self._room, call, message)
         except asyncio.CancelledError:
+            self._consumed[rid] = call.consumed
+            self._not_got(rid)
             self._refuse(rid, Cancelled("given up"))
             raise
         except HoldfastError as error:
@@ -135,7 +145,11 @@ class Conversation(asyncio.Protocol):
             note("request-failed", op=message.get("op"), why=traceback.format_exc())
             self._refuse(rid, HoldfastError(f"the daemon failed on {message.get('op')}: see its log"))
         else:
+            if call.consumed:
+                self._consumed[rid] = call.consumed
             self._send({"rid": rid, "ok": answer})
+            if self._transport is None:
+                self._not_got(rid)
 
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
@@ -144,7 +158,16 @@ class Conversation(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
-        return Call(self._session, send_data)
+        session = self._room.sessions.resolve(self._session) if self._session is not None else None
+        return Call(session, send_data, taker=self)
+
+    def _got(self, rid: int) -> None:
+        if ids := self._consumed.pop(rid, None):
+            self._room.chores.start(self._room.inbox.settle(ids, "wait"), "consumed")
+
+    def _not_got(self, rid: int) -> None:
+        if ids := self._consumed.pop(rid, None):
+            self._room.chores.start(self._room.inbox.release(ids), "not consumed")
 
     def _greet(self, rid: int, message: Message) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.notifications import keep_output
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Room
 from holdfast.model.ids import ProcessId
@@ -11,6 +12,7 @@ from holdfast.model.ids import ProcessId
 async def forget(room: Room, process_id: ProcessId) -> None:
     """Raises NotNow while something still writes to its output."""
     async with room.supervisor.turn(process_id):
+        await keep_output(room, process_id)
         try:
             await room.keeper.request("forget", id=process_id)
         except Refused as refused:

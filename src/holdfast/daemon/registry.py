@@ -60,6 +60,8 @@ class Registry:
         """This is how it stands now; whoever watches it is woken."""
         process_id = process.id
         before = self._processes.get(process_id)
+        if before is not None and before.meta.session != process.meta.session:
+            self._bury(process_id)  # it is like others now
         self._processes[process_id] = process
         self._count(before, process)
         if process.has_ended:

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from holdfast.daemon import values
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
+from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
@@ -19,6 +21,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.sessions import Sessions
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -44,6 +47,8 @@ class Room:
     registry: Registry
     store: Store
     stream: Stream
+    inbox: Inbox
+    sessions: Sessions
     relays: Relays
     keeper: KeeperLink
     depot: Depot
@@ -62,6 +67,11 @@ class Room:
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def session(self, ask: Message, key: str = "session") -> str | None:
+        """The session that is named, by the name that it has now; None where none is. Raises BadValue."""
+        named = values.session(ask, key)
+        return self.sessions.resolve(named) if named is not None else None
 
     def show(self, process: Process) -> ProcessObject:
         """The process object with the figures that are known."""
@@ -101,11 +111,17 @@ class Room:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "_send_data")
+    __slots__ = ("session", "taker", "consumed", "_send_data")
 
-    def __init__(self, session: str | None, send_data: Callable[[str, int, bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self, session: str | None, send_data: Callable[[str, int, bytes], Awaitable[None]], taker: object = None
+    ) -> None:
         #: The session that the client said it speaks for.
         self.session = session
+        #: Who has what this call takes out of the inbox, for as long as it is there.
+        self.taker = taker
+        #: Notices whose news is in the answer: they count as told when the client has it.
+        self.consumed: list[str] = []
         self._send_data = send_data
 
     async def send(self, stream: str, offset: int, data: bytes) -> None:

@@ -19,6 +19,7 @@ from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
+from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
@@ -33,6 +34,7 @@ from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.server import Server
+from holdfast.daemon.sessions import Names, Sessions
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -113,13 +115,19 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
-    supervisor = Supervisor(registry, opened.store, chores, sampler.forget)
+    names = Names(opened.kept.aliases)
+    stream = Stream(opened.store)
+    inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
+    opened.store.on_events.append(inbox.arrived)
+    supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
     room = Room(
         paths=paths,
         settings=settings,
         registry=registry,
         store=opened.store,
-        stream=Stream(opened.store),
+        stream=stream,
+        inbox=inbox,
+        sessions=Sessions(names, registry, inbox, opened.store, supervisor.turn),
         relays=Relays(opened.store),
         keeper=keeper,
         depot=Depot(backend),

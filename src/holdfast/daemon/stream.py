@@ -78,7 +78,7 @@ class Stream:
         self._shared: dict[tuple[str, int], Batch] = {}
         self._wake_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
-        store.on_events = self._happened
+        store.on_events.append(self._happened)
 
     @property
     def newest(self) -> int:
@@ -209,4 +209,4 @@ def _wanted(pattern: str) -> Tree[bool]:
 
 
 def _fitting(batch: list[Numbered], wanted: Tree[bool]) -> list[Envelope]:
-    return [{"seq": seq, **envelope} for seq, envelope in batch if wanted.find(str(envelope.get("type") or "?"))]
+    return [{"seq": seq, **envelope} for seq, envelope, _ in batch if wanted.find(str(envelope.get("type") or "?"))]

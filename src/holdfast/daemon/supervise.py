@@ -30,6 +30,7 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
+from holdfast.model.notices import Notice
 from holdfast.model.process import Process, Stream
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
@@ -44,12 +45,16 @@ class Supervisor:
         store: Store,
         chores: Chores,
         last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+        claimed: Callable[[Notice], Notice] = lambda notice: notice,
     ) -> None:
-        """`last_used` tells, once, what a process that has ended was last seen to use."""
+        """`last_used` tells, once, what a process that has ended was last seen to use. `claimed` is told of each
+        notice before it is written, and gives it back as it is to be.
+        """
         self._registry = registry
         self._store = store
         self._chores = chores
         self._last_used = last_used
+        self._claimed = claimed
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
@@ -160,7 +165,8 @@ class Supervisor:
 
     def happened(self, process: Process) -> list[Event]:
         """What it means to followers that the process is as it is now."""
-        return happenings.of_change(self._registry.get(process.id), process, time.time())
+        happened = happenings.of_change(self._registry.get(process.id), process, time.time())
+        return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: Process) -> Process:
         used = self._last_used(process.id)

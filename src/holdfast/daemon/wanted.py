@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from holdfast.daemon import labels, values, wanted_signs
+from holdfast.daemon import labels, values, wanted_news, wanted_signs
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
 from holdfast.model import duplicates
@@ -98,6 +98,7 @@ def _seldom_said(ask: Ask) -> dict[str, Any]:
     return {
         **_restarts(ask),
         **wanted_signs.read(ask),
+        **wanted_news.read(ask),
         "labels": labels.read(ask),
         "memory": values.integer(ask, "memory", _LEAST_MEMORY, _MOST_MEMORY),
         "cpus": values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
@@ -110,6 +111,7 @@ _SELDOM = frozenset(
     {
         *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
         *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
+        *("notify", "watch", "watch_regex", "check_interval", "origin"),
         *("labels", "memory", "cpus", "pids", "fingerprint"),
     }
 )

@@ -117,15 +117,20 @@ class Request:
 
     async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
-        call = Call(self._session(), send_data or _nothing_to_send)
+        session = self._session()
+        resolved = self.room.sessions.resolve(session) if session is not None else None
+        call = Call(resolved, send_data or _nothing_to_send)
         work = HANDLERS[op](self.room, call, arguments)
         if op not in GOING_ON:
-            return await work
+            answer = await work
+            if call.consumed:
+                await self.room.inbox.settle(call.consumed, "wait")
+            return answer
         result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         if isinstance(result, HoldfastError):
             raise result
-        answer: Message = result
-        return answer
+        settled: Message = result
+        return settled
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast.model import notices
 from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
+from holdfast.model.notices import Notice
 from holdfast.model.process import Process
 from holdfast.model.readiness import Readiness, mark_of
 from holdfast.model.stalls import Stall
@@ -34,6 +36,8 @@ class Event(NamedTuple):
     fields: dict[str, Any]
     origin: Origin | None = None
     receipt: Receipt | None = None
+    notice: Notice | None = None
+    """What a session is told with it: written with the event or, where it was told before, neither."""
 
     def envelope(self) -> dict[str, Any]:
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}
@@ -44,6 +48,7 @@ class Numbered(NamedTuple):
 
     seq: int
     envelope: dict[str, Any]
+    notice: Notice | None = None
 
 
 def of_change(before: Process | None, after: Process, now: float) -> list[Event]:
@@ -53,17 +58,33 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
         events.append(_started(after))
     if after.is_up and (mark := mark_of(after)) is not None and _settled(before, after) != mark.ready:
         events.append(_readiness(after, mark, now))
+        if mark.ready:
+            took = (mark.at or now) - (after.started_at or now)
+            events += queued(notices.of_process(after, "ready", f"ready:{after.run}", now, {"took": took}))
     if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
         events.append(_stalled(after, stall, now))
+        events += queued(notices.stalled(after, stall, now))
     if after.deadline_told and not (before is not None and before.deadline_told and _is_run_of(before, after)):
         events.append(
             Event("process.deadline", now, {**_who(after), "run": after.run, "deadline_at": after.deadline_at})
         )
+        at = {"deadline_at": after.deadline_at}
+        events += queued(notices.of_process(after, "deadline", f"deadline:{after.run}", now, at))
     if after.is_waiting and not (before is not None and before.is_waiting and _is_run_of(before, after)):
         events.append(_restarting(after, now))
     if after.has_ended and not (before is not None and before.has_ended and _is_run_of(before, after)):
         events.append(_ended(after, now))
+        events += queued(notices.completion(after, now))
     return events
+
+
+def queued(notice: Notice | None) -> list[Event]:
+    """The event of a notice, which brings it with it."""
+    if notice is None:
+        return []
+    fields = {"id": notice.id, "key": notice.key, "kind": notice.kind}
+    who = {"process": notice.process, "session": notice.session}
+    return [Event("notification.queued", notice.at, {**fields, **who}, notice=notice)]
 
 
 def _is_run_of(before: Process | None, after: Process) -> bool:

@@ -13,6 +13,7 @@ from holdfast.model.stalls import Stall
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
 RestartPolicy: TypeAlias = Literal["never", "on-failure", "always"]
+Notify: TypeAlias = Literal["any", "failure", "success", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,13 @@ class Meta:
     ready_uptime: float | None = None
     ready_timeout: float | None = None
     stall: float | None = None
+    notify: Notify = "any"
+    """Of which ends its owner is told; `never`: of nothing at all."""
+    watch: tuple[str, ...] = ()
+    watch_regex: tuple[str, ...] = ()
+    check_interval: float | None = None
+    origin: dict[str, Any] | None = None
+    """Where whoever started it is to be answered. Given back with each notice, as it is."""
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
@@ -69,6 +77,7 @@ class Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
+        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex")}
         return cls(**{**known, **lists})
 
     @property

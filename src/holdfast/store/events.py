@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from holdfast.model.happenings import Event, Numbered, Origin
+from holdfast.store import inbox
 
 #: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
 _MOST_BRIDGES = 10_000
@@ -15,16 +16,18 @@ _MOST_BRIDGES = 10_000
 def append(connection: sqlite3.Connection, events: Iterable[Event]) -> list[Numbered]:
     """Write them within the caller's transaction; each with the number that it got.
 
-    What came over a bridge and is here already is left out.
+    What came over a bridge and is here already is left out, and so are notices that were written before.
     """
     numbered = []
     for event in events:
         if event.origin is not None and not _is_new(connection, event.origin, event.at):
             continue
+        if event.notice is not None and not inbox.put(connection, event.notice):
+            continue
         envelope = event.envelope()
         row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)
-        numbered.append(Numbered(int(cursor.lastrowid or 0), envelope))
+        numbered.append(Numbered(int(cursor.lastrowid or 0), envelope, event.notice))
         if event.receipt is not None:
             event.receipt.seq = numbered[-1].seq
     return numbered

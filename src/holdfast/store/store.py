@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -12,8 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.store import db, events, processes
-from holdfast.store.writer import NOBODY, Change, Writer
+from holdfast.store import db, events, inbox, processes
+from holdfast.store.inbox import Kept
+from holdfast.store.writer import NOBODY, Change, Edit, Writer
 
 #: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
 _LINGER = 0.25
@@ -23,19 +25,21 @@ class Opened(NamedTuple):
     store: Store
     found: list[Process]
     """What was in it."""
+    kept: Kept
+    """What was to be told, and to whom."""
     set_aside: str | None
     """Where a broken store was moved to before a new one was made."""
 
 
 async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
     """Raises StoreTooNew, and sqlite3.Error or OSError when the file cannot be used at all."""
-    connection, found, set_aside = await asyncio.to_thread(_open, path)
-    return Opened(Store(connection, path, on_trouble), found, set_aside)
+    connection, found, kept, set_aside = await asyncio.to_thread(_open, path)
+    return Opened(Store(connection, path, on_trouble), found, kept, set_aside)
 
 
-def _open(path: str) -> tuple[sqlite3.Connection, list[Process], str | None]:
+def _open(path: str) -> tuple[sqlite3.Connection, list[Process], Kept, str | None]:
     connection, set_aside = db.open_db(path)
-    return connection, processes.load(connection), set_aside
+    return connection, processes.load(connection), inbox.load(connection, time.time()), set_aside
 
 
 class Store:
@@ -45,7 +49,7 @@ class Store:
         self._loop = asyncio.get_running_loop()
         self._on_trouble = on_trouble
         #: Called in the loop with events that are on disk now, in their order.
-        self.on_events: Callable[[list[Numbered]], None] = _nobody_listens
+        self.on_events: list[Callable[[list[Numbered]], None]] = []
         self.newest_event = events.newest(connection)
         self._path = path
         self._writer = Writer(connection, self._trouble, lambda numbered: self._call(self._happened, numbered))
@@ -66,6 +70,14 @@ class Store:
     def begin_record(self, happened: Sequence[Event]) -> asyncio.Future[None]:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
         return self._commit([Change(NOBODY, None, tuple(happened))], again=True)
+
+    async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[Process] = ()) -> None:
+        """Have something done to the store, with the rows of these processes; it is when this returns.
+
+        Raises DiskFull when it can only be done later.
+        """
+        rows = [Change(process.id, process) for process in processes]
+        await self._commit([*rows, Change(NOBODY, None, tuple(happened), (edit,))], again=True)
 
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([Change(NOBODY, None, tuple(happened))])
@@ -89,6 +101,14 @@ class Store:
     async def oldest_event(self) -> int:
         """The number from which on nothing is missing."""
         return await asyncio.to_thread(_oldest_event, self._path)
+
+    async def known_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
+        """Those of the ids that belong to remembered notices, of that session where one is named."""
+        return await asyncio.to_thread(_known_notices, self._path, ids, session)
+
+    def forget_notices(self, acked_before: float, pending_before: float) -> None:
+        """Drop old notices, soon."""
+        self._writer.run(lambda connection: inbox.forget(connection, acked_before, pending_before))
 
     def forget_events(self, before: float, most: int) -> None:
         """Drop old events, soon."""
@@ -116,7 +136,8 @@ class Store:
 
     def _happened(self, numbered: list[Numbered]) -> None:
         self.newest_event = numbered[-1].seq
-        self.on_events(numbered)
+        for listener in self.on_events:
+            listener(numbered)
 
     def _trouble(self, message: str) -> None:
         self._call(self._on_trouble, message)
@@ -126,10 +147,6 @@ class Store:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
             return  # the loop is closed: nobody is left to be told
-
-
-def _nobody_listens(numbered: list[Numbered]) -> None:
-    return
 
 
 @contextmanager
@@ -145,6 +162,11 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
 def _read_events(path: str, after: int, limit: int) -> list[Numbered]:
     with _reading(path) as connection:
         return events.read(connection, after, limit)
+
+
+def _known_notices(path: str, ids: Sequence[str], session: str | None) -> set[str]:
+    with _reading(path) as connection:
+        return inbox.known(connection, ids, session)
 
 
 def _oldest_event(path: str) -> int:

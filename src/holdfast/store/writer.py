@@ -26,12 +26,17 @@ Failures = dict[ProcessId, HoldfastError]
 Chore = Callable[[sqlite3.Connection], object]
 
 
+Edit = Callable[[sqlite3.Connection], object]
+
+
 class Change(NamedTuple):
     process_id: ProcessId
     process: Process | None
     """None: the row goes."""
     events: tuple[Event, ...] = ()
     """What it means to followers: kept if and only if the change is."""
+    edits: tuple[Edit, ...] = ()
+    """What else is to be done to the store with it."""
 
 
 #: Whose change it is when something happened that is no process's.
@@ -111,7 +116,7 @@ class Writer:
         for change in changes:
             before = self._wanted.get(change.process_id)
             if before is not None:
-                change = change._replace(events=before.change.events + change.events)
+                change = _joined(before.change, change)
             self._wanted[change.process_id] = _Wanted(change, again)
 
     def _work(self) -> None:
@@ -173,6 +178,8 @@ class Writer:
                 for change in changes:
                     if change.process_id != NOBODY:
                         processes.apply(self._connection, change.process_id, change.process)
+                    for edit in change.edits:
+                        edit(self._connection)
                     numbered += events.append(self._connection, change.events)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
@@ -189,8 +196,7 @@ class Writer:
             if not self._closing:
                 for process_id, newer in self._wanted.items():
                     if (older := failed.get(process_id)) is not None:
-                        change = newer.change._replace(events=older.change.events + newer.change.events)
-                        newer = newer._replace(change=change)
+                        newer = newer._replace(change=_joined(older.change, newer.change))
                     failed[process_id] = newer
                 self._wanted = failed
                 self._due = min(self._due, time.monotonic() + _RETRY)
@@ -201,3 +207,8 @@ class Writer:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error:
             return  # the rows are in the log; the next fold or the next opening takes them over
+
+
+def _joined(older: Change, newer: Change) -> Change:
+    """The newer row, with what belongs to both."""
+    return newer._replace(events=older.events + newer.events, edits=older.edits + newer.edits)

@@ -15,6 +15,7 @@ objects (PROCESS_FIELDS).
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
                  ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids,
+                 notify ("any", "failure", "success", "never"), watch (texts), watch_regex, check_interval, origin (an object, given back),
                  fingerprint (of the request, where a key stands for it)
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
@@ -34,7 +35,9 @@ objects (PROCESS_FIELDS).
                                                                  searched, skipped, long_lines, first, total
     wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready", "match"), after (offset for "output";
                  for "match" also {id: {stream: offset}}), match (pattern), ignore_case
-                                                              -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match}
+                                                              -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match},
+                                                                 consumes: [id] (notices whose news this is: the client says {"op": "got", "rid": n}
+                                                                 when it has the answer, and nobody is told of them any more)
     kill         processes or session or task or all, signal (null: the ladder), grace
                                                               -> results: [{id, status, reason, forced, survivors, exit_code, signal, sent}]
     send         process, data (base64), enter, eof, at (offset or null)
@@ -50,6 +53,11 @@ objects (PROCESS_FIELDS).
     events       pattern, since (a number: what follows it), follow
                                                               -> data… (lines of JSON; `offset`: the number to go on from), then newest, oldest
     publish      topic, payload                               -> seq
+    inbox        session, wait (seconds, for something), limit, take (keep it from other takers until ack or the end of the connection)
+                                                              -> notifications: [NOTIFICATION_FIELDS], waited, clamped_to (or null)
+    ack          ids, session (only its own)                  -> acked: [id] (by this), known: [id] (before), unknown: [id]
+    transfer     process, to (a session)                      -> process, notifications: [id] (that are told to the new owner now)
+    rename_session  from, to                                  -> processes: [id], notifications: [id]
     sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at}]
     http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
                                                               -> url (null: shut), token_file, socket
@@ -66,6 +74,11 @@ TOP_FIELDS = (
     *("id", "name", "status", "session", "task", "pid", "started_at", "command", "limits"),
     *("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports"),
     "history",  # lists as long as each other, oldest first: ago (seconds), cpu_percent, rss_bytes
+)
+
+NOTIFICATION_FIELDS = (
+    *("id", "key", "kind", "process", "session", "origin", "at", "text", "data"),
+    "source",  # always "system": whatever it quotes, no user said it
 )
 
 PROCESS_FIELDS = (

@@ -8,10 +8,12 @@ from holdfast.daemon.handlers import (
     end_session,
     events,
     http,
+    inbox,
     inspect,
     kill,
     list,
     logs,
+    owners,
     remove,
     resize,
     restart,
@@ -45,6 +47,10 @@ HANDLERS: dict[str, Handler] = {
     "events": events.handle,
     "publish": events.publish,
     "sessions": sessions.handle,
+    "inbox": inbox.handle,
+    "ack": inbox.ack,
+    "transfer": owners.transfer,
+    "rename_session": owners.rename,
     "status": status.handle,
     "doctor": doctor.handle,
     "http": http.handle,
@@ -54,4 +60,4 @@ HANDLERS: dict[str, Handler] = {
 
 #: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
 #: with the same start finds it done.
-GOING_ON = frozenset({"start", "kill", "restart", "remove", "end_session", "stop"})
+GOING_ON = frozenset({"start", "kill", "restart", "remove", "end_session", "ack", "transfer", "rename_session", "stop"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import values
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
@@ -12,7 +11,7 @@ from holdfast.model.lifetimes import end_with_session
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    session = values.session(ask)
+    session = room.session(ask)
     if session is None:
         raise BadValue("end which session?")
     ending, left = end_with_session(room.registry.running(), session)

@@ -32,7 +32,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
 
 async def _targets(room: Room, ask: Message) -> list[Process]:
     """The processes that are meant: named ones, or all living ones of a session, a task, or the instance."""
-    names, session, task = values.texts(ask, "processes", _MOST), values.session(ask), values.session(ask, "task")
+    names, session, task = values.texts(ask, "processes", _MOST), room.session(ask), values.session(ask, "task")
     everyone = values.flag(ask, "all")
     if sum((names is not None, session is not None, task is not None, everyone)) != 1:
         raise BadValue("name processes, a session, a task or all of them: one of these")

@@ -16,7 +16,7 @@ _USED = 1.0
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    session, task = values.session(ask), values.session(ask, "task")
+    session, task = room.session(ask), values.session(ask, "task")
     processes = room.registry.shown() if values.flag(ask, "all") else room.registry.running()
     chosen = [
         process

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import environment, values, wanted
+from holdfast.daemon import environment, values, wanted, wanted_news
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
@@ -15,6 +15,7 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
 from holdfast.errors import NotNow, Unsupported
+from holdfast.logs.pattern import compile_pattern
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -27,6 +28,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     If this raises, nothing is registered.
     """
     want = wanted.read(ask, room.settings, call.session)
+    await _check_patterns(room, want)
+    if (session := room.sessions.resolve(want.meta.session)) != want.meta.session:
+        want = want._replace(meta=replace(want.meta, session=session))
     async with room.supervisor.turn(want.meta.id):
         known = room.registry.get(want.meta.id)
         if known is not None:
@@ -36,7 +40,16 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         if twins and want.if_running == "reuse":
             return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
         process = await _start(room, want, values.flag(ask, "attached"))
-        return {"process": room.show(process), "notes": [duplicates.note(twins)] if twins else []}
+        notes = [duplicates.note(twins)] if twins else []
+        if wanted_news.drops_watch(ask):
+            notes.append(wanted_news.WATCH_DROPPED)
+        return {"process": room.show(process), "notes": notes}
+
+
+async def _check_patterns(room: Room, want: Wanted) -> None:
+    """Raises BadValue for a pattern to watch for that cannot be one."""
+    for pattern in want.meta.watch_regex:
+        await room.read(compile_pattern, pattern)
 
 
 async def _complete(room: Room, want: Wanted) -> Wanted:

@@ -23,7 +23,7 @@ _KEYS: dict[str, Callable[[Process, Track], float]] = {
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    session, task = values.session(ask), values.session(ask, "task")
+    session, task = room.session(ask), values.session(ask, "task")
     key = _KEYS[values.choice(ask, "sort", _SORTS, "cpu")]
     limit = values.integer(ask, "limit", 0, _MOST_ROWS)
     history = values.integer(ask, "history", 0, HISTORY)

@@ -1,0 +1,51 @@
+"""inbox: what a session is yet to be told. ack: it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from holdfast.daemon import notifications, values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+from holdfast.model.notices import Notice
+
+_MOST = 1000
+_MOST_IDS = 100_000
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """What is pending, after waiting for something where that is wanted. Looking acknowledges nothing."""
+    session = room.session(ask) or call.session or "default"
+    limit = values.integer(ask, "limit", 1, _MOST) or _MOST
+    taker = call.taker if values.flag(ask, "take") else None
+    wait = values.seconds(ask, "wait") or 0.0
+    most = room.settings.wait_limit
+    granted = min(wait, most) if most > 0 else wait
+    began = time.monotonic()
+    found = (await _pending(room, session, taker, granted))[:limit]
+    if taker is not None:
+        room.inbox.take(found, taker)
+    shown = await notifications.told(room, found)
+    room.inbox.told(found, "inbox")
+    clamped = granted if granted < wait else None
+    return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
+
+
+async def _pending(room: Room, session: str, taker: object | None, wait: float) -> list[Notice]:
+    found = room.inbox.of_session(session, taker)
+    if found or not wait:
+        return found
+    try:
+        async with asyncio.timeout(wait):
+            return await room.inbox.until_any(session, taker)
+    except TimeoutError:
+        return []
+
+
+async def ack(room: Room, call: Call, ask: Message) -> Message:
+    """On disk when it is answered. Acknowledging again is no error."""
+    ids = values.texts(ask, "ids", _MOST_IDS)
+    if not ids:
+        raise BadValue("acknowledge what?", next="holdfast inbox")
+    return (await room.inbox.ack(ids, "ack", room.session(ask)))._asdict()

@@ -1,0 +1,29 @@
+"""transfer, rename_session: who owns what."""
+
+from __future__ import annotations
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue
+
+
+async def transfer(room: Room, call: Call, ask: Message) -> Message:
+    """Hand a process, and what is still to be told of it, to another session."""
+    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    to = values.session(ask, "to")
+    if to is None:
+        raise BadValue("transfer it to which session?", next="holdfast transfer ID SESSION")
+    notices = await room.sessions.hand_over([process.id], room.sessions.resolve(to))
+    now = room.registry.get(process.id) or process
+    return {"process": room.show(now), "notifications": [notice.id for notice in notices]}
+
+
+async def rename(room: Room, call: Call, ask: Message) -> Message:
+    """Give a session another name: processes, notices, and whatever still comes under the old one."""
+    old, new = values.session(ask, "from"), values.session(ask, "to")
+    if old is None or new is None:
+        raise BadValue("rename which session, and how?", next="holdfast session rename OLD NEW")
+    if old == new:
+        raise BadValue("that is its name already")
+    processes, notices = await room.sessions.rename(old, new)
+    return {"processes": [process.id for process in processes], "notifications": [notice.id for notice in notices]}

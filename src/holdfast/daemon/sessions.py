@@ -1,0 +1,112 @@
+"""The names of sessions: who is meant by one that was given up, and handing processes and notices over to another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from holdfast.daemon.inbox import Inbox
+from holdfast.daemon.registry import Registry
+from holdfast.model.happenings import Event
+from holdfast.model.ids import ProcessId
+from holdfast.model.notices import Notice
+from holdfast.model.process import Process
+from holdfast.store import inbox as rows
+from holdfast.store.store import Store
+
+
+class Names:
+    """Which name each session has now."""
+
+    def __init__(self, aliases: dict[str, str]) -> None:
+        self._aliases = aliases
+
+    def resolve(self, name: str) -> str:
+        return self._aliases.get(name, name)
+
+    def renamed(self, old: str, new: str) -> None:
+        self._aliases = {name: new if now == old else now for name, now in self._aliases.items() if name != new}
+        self._aliases[old] = new
+
+
+class Sessions:
+    """`turn` gives the lock under which a process is changed."""
+
+    def __init__(
+        self, names: Names, registry: Registry, inbox: Inbox, store: Store, turn: Callable[[ProcessId], asyncio.Lock]
+    ) -> None:
+        self._names = names
+        self._turn = turn
+        self._one_by_one = asyncio.Lock()
+        self._registry = registry
+        self._inbox = inbox
+        self._store = store
+
+    def resolve(self, name: str) -> str:
+        """The name that it has now."""
+        return self._names.resolve(name)
+
+    async def rename(self, old: str, new: str) -> tuple[list[Process], list[Notice]]:
+        """All at once, on disk when it returns: what the old name owned and will own belongs to the new one."""
+        owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
+        async with self._turns(owned) as processes:
+            event = Event("session.rename", time.time(), {"session": new, "was": old, "processes": owned})
+            self._names.renamed(old, new)
+            notices = self._inbox.all_of(old)
+            await self._move(processes, notices, new, [event], renamed_from=old)
+        self._inbox.stir(old)
+        return processes, notices
+
+    async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[Notice]:
+        """Another session owns them from now on, and hears what is still to be told of them."""
+        async with self._turns(ids) as processes:
+            moving = [process for process in processes if process.meta.session != to]
+            notices = [notice for process in moving for notice in self._inbox.pending_of(process.id)]
+            await self._move(moving, notices, to, [_transferred(process, to) for process in moving])
+        return notices
+
+    async def bequeath(self, session: str, to: str) -> list[Notice]:
+        """What a session that is over has not heard is told to another."""
+        notices = self._inbox.all_of(session)
+        await self._move([], notices, to, [])
+        return notices
+
+    @asynccontextmanager
+    async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:
+        """The processes as they stand, while nobody else changes them."""
+        async with self._one_by_one, AsyncExitStack() as turns:
+            wanted = sorted(set(ids))
+            for process_id in wanted:
+                await turns.enter_async_context(self._turn(process_id))
+            yield [process for process_id in wanted if (process := self._registry.get(process_id)) is not None]
+
+    async def _move(
+        self,
+        processes: list[Process],
+        notices: list[Notice],
+        to: str,
+        happened: list[Event],
+        renamed_from: str | None = None,
+    ) -> None:
+        moved = [replace(process, meta=replace(process.meta, session=to)) for process in processes]
+        addressed = [replace(notice, session=to) for notice in notices]
+
+        def edit(connection: rows.Connection) -> None:
+            rows.replace(connection, addressed)
+            if renamed_from is not None:
+                rows.rename(connection, renamed_from, to, time.time())
+
+        await self._store.change(edit, happened, moved)
+        for process in moved:
+            now = self._registry.get(process.id) or process
+            self._registry.put(replace(now, meta=replace(now.meta, session=to)))
+        self._inbox.moved(addressed)
+
+
+def _transferred(process: Process, to: str) -> Event:
+    meta = process.meta
+    fields = {"id": meta.id, "name": meta.name, "session": to, "task": meta.task, "was": meta.session}
+    return Event("process.transferred", time.time(), fields)

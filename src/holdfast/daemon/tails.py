@@ -1,0 +1,50 @@
+"""The end of what a process wrote, as text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.daemon.room import Room
+from holdfast.logs.reader import Log
+from holdfast.model.process import Process
+from holdfast.model.text import TextView
+
+#: Characters that are shown, and bytes that are looked at for them: a line may have been drawn again and again.
+SHOWN = 2000
+_LOOKED_AT = 64 << 10
+
+
+class Tail(NamedTuple):
+    text: str
+    is_cut: bool
+    """Whether something came before it."""
+
+
+async def tail_of(room: Room, process: Process, upto: dict[str, int] | None = None) -> Tail:
+    """The last characters of its output, up to these offsets; where streams are kept apart, of both."""
+    return await room.read(_tail, room.paths.place, process, upto or {})
+
+
+def _tail(place: str, process: Process, upto: dict[str, int]) -> Tail:
+    tails = [(stream, _tail_of_stream(place, process, stream, upto.get(stream))) for stream in process.meta.streams]
+    written = [(stream, tail) for stream, tail in tails if tail.text]
+    if len(written) < 2:
+        return written[0][1] if written else Tail("", any(tail.is_cut for _, tail in tails))
+    room = SHOWN // 2 - 20
+    parts = [f"[{'stderr' if stream == 'err' else 'stdout'}]\n{tail.text[-room:]}" for stream, tail in written]
+    return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
+
+
+def _tail_of_stream(place: str, process: Process, stream: str, upto: int | None) -> Tail:
+    with Log(place, process.id, stream) as log:
+        extent = log.extent()
+        end = extent.end if upto is None else min(extent.end, upto)
+        start = max(extent.first, end - _LOOKED_AT)
+        view, shown, at = TextView(), "", start
+        while at < end and (chunk := log.read(at, end - at)).data:
+            shown += view.feed(chunk.data[: max(0, end - chunk.offset)])
+            at = chunk.end
+    shown = (shown + view.close()).rstrip("\n")
+    if start > 0 and len(shown) <= SHOWN:
+        shown = shown.partition("\n")[2] or shown  # the first line begins somewhere in the middle
+    return Tail(shown[-SHOWN:], start > 0 or len(shown) > SHOWN)

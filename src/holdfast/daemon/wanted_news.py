@@ -1,0 +1,68 @@
+"""What the owner of a process wants to hear of it: ends, texts to watch for, progress; and where it is answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.daemon import values
+from holdfast.daemon.values import Ask
+from holdfast.errors import BadValue
+from holdfast.model.process import Notify
+
+_NOTIFY: tuple[Notify, ...] = ("any", "failure", "success", "never")
+_MOST_PATTERNS = 100
+_LONGEST_PATTERN = 4096
+_MOST_ORIGIN = 4096
+_SHORTEST_INTERVAL = 1.0
+
+WATCH_DROPPED = "notify and watch exclude each other: the watch was dropped, the end will be told"
+
+
+def read(ask: Ask) -> dict[str, Any]:
+    """The fields of Meta. Raises BadValue."""
+    watch, regex = _patterns(ask, "watch"), _patterns(ask, "watch_regex")
+    if len(watch) + len(regex) > _MOST_PATTERNS:
+        raise BadValue(
+            f"{len(watch) + len(regex)} patterns to watch for are too many", next=f"at most {_MOST_PATTERNS}"
+        )
+    if drops_watch(ask):
+        watch = regex = ()
+    interval = values.seconds(ask, "check_interval", zero=False)
+    return {
+        "notify": values.choice(ask, "notify", _NOTIFY, "any"),
+        "watch": watch,
+        "watch_regex": regex,
+        "check_interval": None if interval is None else max(interval, _SHORTEST_INTERVAL),
+        "origin": _origin(ask),
+    }
+
+
+def drops_watch(ask: Ask) -> bool:
+    """Whether it asks for both, of which being told of the end wins."""
+    return ask.get("notify") not in (None, "never") and bool(ask.get("watch") or ask.get("watch_regex"))
+
+
+def _patterns(ask: Ask, key: str) -> tuple[str, ...]:
+    found = values.texts(ask, key, 10 * _MOST_PATTERNS) or []
+    for pattern in found:
+        if not pattern:
+            raise BadValue(f"{key} has an empty pattern, which would match everything")
+        if len(pattern.encode(errors="surrogateescape")) > _LONGEST_PATTERN:
+            raise BadValue(f"a pattern of {key} is longer than {_LONGEST_PATTERN} bytes")
+    return tuple(dict.fromkeys(found))
+
+
+def _origin(ask: Ask) -> dict[str, Any] | None:
+    origin = ask.get("origin")
+    if origin is None:
+        return None
+    if not isinstance(origin, dict):
+        raise BadValue("origin must be an object")
+    try:
+        size = len(json.dumps(origin, allow_nan=False))
+    except (ValueError, RecursionError):
+        raise BadValue("origin must be plain JSON") from None
+    if size > _MOST_ORIGIN:
+        raise BadValue(f"origin has {size} bytes of JSON, {_MOST_ORIGIN} at most")
+    return dict(origin)

@@ -1,0 +1,94 @@
+"""Rows <-> notices, names of sessions and small facts. All of it within the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+from holdfast.model.ids import ProcessId
+from holdfast.model.notices import Notice
+
+__all__ = ["Connection", "Kept"]
+
+_COLUMNS = "key, kind, process, session, at, body, claim"
+
+
+class Kept(NamedTuple):
+    """What the inbox needs to go on."""
+
+    pending: list[Notice]
+    """In their order."""
+    aliases: dict[str, str]
+    memory: dict[str, Any]
+
+
+def put(connection: sqlite3.Connection, notice: Notice) -> bool:
+    """Whether it is new."""
+    body = json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
+    row = (notice.id, notice.key, notice.kind, notice.process, notice.session, notice.at, body, notice.claim)
+    cursor = connection.execute(f"INSERT OR IGNORE INTO inbox (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    return cursor.rowcount > 0
+
+
+def load(connection: sqlite3.Connection, now: float) -> Kept:
+    """What is to be told. What was being given as an answer when we died counts as given."""
+    connection.execute(
+        "UPDATE inbox SET acked_at = ?, acked_by = 'wait' WHERE claim IS NOT NULL AND acked_at IS NULL", (now,)
+    )
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM inbox WHERE acked_at IS NULL ORDER BY seq").fetchall()
+    aliases = dict(connection.execute("SELECT name, now FROM aliases").fetchall())
+    memory = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
+    return Kept([_read(row) for row in rows], aliases, memory)
+
+
+def ack(connection: sqlite3.Connection, ids: Iterable[str], by: str, at: float) -> None:
+    connection.executemany(
+        "UPDATE inbox SET acked_at = ?, acked_by = ? WHERE id = ? AND acked_at IS NULL", [(at, by, id_) for id_ in ids]
+    )
+
+
+def claim(connection: sqlite3.Connection, ids: Iterable[str], by: str | None) -> None:
+    """Note who is being given them; None: nobody any more."""
+    connection.executemany("UPDATE inbox SET claim = ? WHERE id = ?", [(by, id_) for id_ in ids])
+
+
+def known(connection: sqlite3.Connection, ids: Iterable[str], session: str | None) -> set[str]:
+    """Those of the ids that belong to remembered notices, of that session where one is named."""
+    query = "SELECT id FROM inbox WHERE id = ? AND session = coalesce(?, session)"
+    return {id_ for id_ in ids if connection.execute(query, (id_, session)).fetchone() is not None}
+
+
+def replace(connection: sqlite3.Connection, notices: Iterable[Notice]) -> None:
+    """Write what pending notices say, and to whom, anew."""
+    for notice in notices:
+        body = json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
+        connection.execute("UPDATE inbox SET session = ?, body = ? WHERE id = ?", (notice.session, body, notice.id))
+
+
+def rename(connection: sqlite3.Connection, old: str, new: str, at: float) -> None:
+    """From now on the old name means the new one."""
+    connection.execute("UPDATE aliases SET now = ? WHERE now = ?", (new, old))
+    connection.execute("DELETE FROM aliases WHERE name = ?", (new,))
+    connection.execute("INSERT OR REPLACE INTO aliases (name, now, at) VALUES (?, ?, ?)", (old, new, at))
+
+
+def remember(connection: sqlite3.Connection, name: str, value: Any) -> None:
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    connection.execute("INSERT OR REPLACE INTO memory (name, value) VALUES (?, ?)", (name, text))
+
+
+def forget(connection: sqlite3.Connection, acked_before: float, pending_before: float) -> None:
+    """Drop what was acknowledged, or went unheard, before these times; and names that long ago were given up."""
+    connection.execute("DELETE FROM inbox WHERE acked_at < ?", (acked_before,))
+    connection.execute("DELETE FROM inbox WHERE acked_at IS NULL AND at < ?", (pending_before,))
+    connection.execute("DELETE FROM aliases WHERE at < ?", (pending_before,))
+
+
+def _read(row: tuple[Any, ...]) -> Notice:
+    key, kind, process, session, at, body, claim_ = row
+    said = json.loads(body)
+    process_id = ProcessId(process) if process is not None else None
+    return Notice(key, kind, process_id, session, at, said.get("origin"), said.get("data") or {}, claim_)

@@ -1,2 +1,0 @@
--- The inbox takes this number.
-SELECT 1;
