@@ -47,6 +47,8 @@ class Receiver:
         self.plans: list[Plan] = []
         #: For every request that no plan is left for.
         self.usual = Plan()
+        #: Paths that get no answer.
+        self.hangs: set[str] = set()
         self.over = threading.Event()
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -86,7 +88,7 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             plan = receiver.keep(Got(self.path, dict(self.headers.items()), body))
-            if plan.hang:
+            if plan.hang or self.path in receiver.hangs:
                 receiver.over.wait(60)
                 return
             if plan.drip:

@@ -152,6 +152,13 @@ def test_one_that_is_not_trusted_is_not_told(sender: Sender, receiver: Receiver)
     assert receiver.got == []
 
 
+def test_closed_streams_do_no_harm(receiver: Receiver) -> None:
+    job = json.dumps({"way": "webhook", "address": receiver.url, **MESSAGE, **TEXTS})
+    call = [sys.executable, "-P", "-m", "holdfast.sinks"]
+    done = subprocess.run(call, input=job.encode(), stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), check=True)
+    assert json.loads(done.stdout) == SENT
+
+
 def test_apprise_for_real(sender: Sender, receiver: Receiver) -> None:
     answer = sender.send("apprise", address=f"json://user:T0KEN42@127.0.0.1:{receiver.port}/in", line="hey @all")
     assert answer == SENT

@@ -53,7 +53,9 @@ def wants(sink: Sink, notice: Notice) -> bool:
 
 
 def is_failure(data: dict[str, Any]) -> bool:
-    """Whether a completion is bad news: anything but an exit with code 0."""
+    """Whether a completion is bad news: anything but an exit with a code that counts as success."""
+    if isinstance(success := data.get("success"), bool):
+        return not success
     return data.get("reason") != "exited" or data.get("exit_code") != 0
 
 

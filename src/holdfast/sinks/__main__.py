@@ -6,6 +6,7 @@ It ends with its input. Nothing that a library prints can reach the answers or a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import json
 import os
@@ -23,7 +24,8 @@ _ROOMS = {"webhook": "webhook", "apprise": "services", "desktop": "desktop"}
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # Whichever of the standard streams were closed: the answers have a descriptor behind them.
+    answers = os.fdopen(fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3), "w", encoding="utf-8")
     _stand_back()
     for line in sys.stdin.buffer:
         answer = do(from_json(json.loads(line)))

@@ -103,6 +103,16 @@ def tallies(connection: sqlite3.Connection) -> dict[str, Tally]:
     return found
 
 
+def completions_of(connection: sqlite3.Connection, process: str) -> list[Outgoing]:
+    """Ends of this process that are yet to be sent, or were given up."""
+    return _read(connection, "key GLOB ?", (f"{process}:completion:*",))
+
+
+def rewrite(connection: sqlite3.Connection, bodies: Iterable[tuple[int, dict[str, Any]]]) -> None:
+    """What rows say, anew."""
+    connection.executemany("UPDATE outbox SET body = ? WHERE seq = ?", [(_dump(body), seq) for seq, body in bodies])
+
+
 def forget(connection: sqlite3.Connection, before: float) -> None:
     """Drop what was given up before that time, and all but the newest of it."""
     connection.execute(
