@@ -58,7 +58,17 @@ def test_everything_else_is_one_line(kind: str) -> None:
     assert told.line.endswith(" [chat-42]")
 
 
-odd = [None, True, 1 << 200, float("nan"), float("-inf"), [], {}, {"output": 7}, "x" * 5000, "a\n\x1b[31m\0b" * 900]
+odd: list[Any] = [
+    None,
+    1 << 200,
+    float("nan"),
+    float("-inf"),
+    [],
+    {},
+    {"output": 7},
+    "x" * 5000,
+    "a\n\x1b[31m\0b" * 900,
+]
 anything = st.sampled_from(odd) | st.text(max_size=20)
 _FIELDS = ("reason", "exit_code", "output", "count", "digest", "newest", "command", "name", "started_at", "ended_at")
 

@@ -88,8 +88,7 @@ class Lane:
         return _LONGEST_SLEEP if due_at is None else max(0.0, due_at - time.time())
 
     async def _deliver(self, row: Outgoing) -> None:
-        job = await self._make_job(self.sink, row)
-        answer = await self.link.send(job) if isinstance(job, Job) else job
+        answer = await self._try(row)
         now = time.time()
         standing = sinking.judge(self.sink, row.attempts, answer, now)
         settled = Settled(row, standing, now)
@@ -101,6 +100,14 @@ class Lane:
             note("outbox-unwritten", sink=self.sink.name, why=failed.message)
             return
         self._unwritten.discard(mark)
+
+    async def _try(self, row: Outgoing) -> Answer:
+        try:
+            job = await self._make_job(self.sink, row)
+            return await self.link.send(job) if isinstance(job, Job) else job
+        except Exception as failed:  # noqa: BLE001  one message that cannot be made must not keep the others waiting
+            note("sink-failed", sink=self.sink.name, row=row.seq, why=type(failed).__name__)
+            return Answer(False, f"the message could not be made: {type(failed).__name__}")
 
     async def _rest(self, pause: float) -> None:
         with contextlib.suppress(TimeoutError):

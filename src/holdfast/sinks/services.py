@@ -29,7 +29,7 @@ def send(job: Job) -> None:
         told = service.notify(
             body=text,
             title=line if _needs_title(job.address) else "",
-            notify_type=apprise.NotifyType(job.level),
+            notify_type=job.level,
             body_format=apprise.NotifyFormat.TEXT,
         )
     if not told:
