@@ -81,6 +81,8 @@ def test_ids_and_names_that_fit_the_verb(busy: dict[str, str]) -> None:
     assert completed("logs", "web", "") == []
     assert completed("session", "end", "chat") == ["chat-1"]
     assert completed("session", "") == ["end"]
+    assert completed("sessions", "") == []
+    assert completed("sess") == ["sessions", "session"]
     assert set(completed("daemon", "s")) == {"start", "stop", "status"}
 
 

@@ -186,7 +186,7 @@ class Writer:
                     numbered += events.append(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
-                return DiskFull("no room to record the process")
+                return DiskFull("the disk has no room to record it")
             return HoldfastError(f"the store cannot be written: {failed}")
         if numbered:
             self._on_events(numbered)
