@@ -54,11 +54,13 @@ class Patterns:
         self._any = _any_of(parts)
         self._which = _set_of(parts)
         self._finder = Finder(self._any)
+        #: Whether even a line without text matches, which a prefilter is not asked about.
+        self.match_nothing = self._any.find(b"") is not None
         self._prefilter = _Later(literals, expressions)
 
     def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
-        """The lines of plain text `data[start:stop]` that match, of which the last has no newline."""
-        prefilter = self._prefilter.get(stop - start)
+        """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
+        prefilter = None if self.match_nothing else self._prefilter.get(stop - start)
         places = prefilter.places(data) if prefilter is not None else None
         if places is None:
             return self._finder.matching(data, start, stop)
@@ -66,7 +68,7 @@ class Patterns:
 
     def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[Place]:
         """Of the lines that these places belong to, those that match."""
-        for place in sorted({*places, *(place - 1 for place in places)}):
+        for place in sorted(places):
             if start <= place <= stop:
                 begin = data.rfind(b"\n", start, place) + 1 or start
                 end = data.find(b"\n", place, stop)
