@@ -66,6 +66,7 @@ def test_it_is_there_once_there_is_much_to_look_through(monkeypatch: pytest.Monk
     made = Patterns(["READY"], [r"and E\d+$", "(?i)(NOT|never)"])
     data = b"READY\n" + b"some line or other\n" * 1000 + b"and E12\nE12 not\nREADY\n"
     found = [list(made.lines(data, 0, len(data) - 1)) for _ in range(2)]
+    assert made._prefilter is not None
     thread = made._prefilter.making
     assert thread is not None
     thread.join()

@@ -42,7 +42,7 @@ class First(NamedTuple):
 class Patterns:
     """Raises BadValue for what cannot be used. Blocks for milliseconds, with large patterns for more."""
 
-    def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
+    def __init__(self, literals: Sequence[str], expressions: Sequence[str], may_prefilter: bool = True) -> None:
         if not 0 < len(literals) + len(expressions) <= MOST_PATTERNS:
             raise BadValue(f"a watch has 1 to {MOST_PATTERNS} patterns, not {len(literals) + len(expressions)}")
         self._texts = (*literals, *expressions)
@@ -56,11 +56,11 @@ class Patterns:
         self._finder = Finder(self._any)
         #: Whether even a line without text matches, which a prefilter is not asked about.
         self.match_nothing = self._any.find(b"") is not None
-        self._prefilter = _Later(literals, expressions)
+        self._prefilter = _Later(literals, expressions) if may_prefilter and not self.match_nothing else None
 
     def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
         """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
-        prefilter = None if self.match_nothing else self._prefilter.get(stop - start)
+        prefilter = self._prefilter.get(stop - start) if self._prefilter is not None else None
         places = prefilter.places(data) if prefilter is not None else None
         if places is None:
             return self._finder.matching(data, start, stop)
