@@ -21,6 +21,7 @@ from bench.measures import (
     search,
     start,
     watching,
+    watch,
 )
 from bench.run import Run
 
@@ -39,5 +40,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "http": http.measure,
     "search": search.measure,
     "watching": watching.measure,
+    "watch": watch.measure,
     "chaos": chaos.measure,
 }

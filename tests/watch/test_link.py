@@ -33,10 +33,7 @@ async def linked(place: Path) -> AsyncIterator[WatchLink]:
     try:
         yield link
     finally:
-        worker = link._worker
-        link.close()
-        if worker is not None:
-            await worker._reading
+        await link.aclose()
 
 
 async def scan(

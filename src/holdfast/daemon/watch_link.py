@@ -72,6 +72,7 @@ class WatchLink:
         self._sets: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
         self._numbers = 0
         self._vain = 0
+        self._has_died = False
         self._is_closed = False
 
     @property
@@ -115,6 +116,13 @@ class WatchLink:
             self._worker.close()
             self._worker = None
 
+    async def aclose(self) -> None:
+        """As `close`, and wait until it has ended."""
+        worker = self._worker
+        self.close()
+        if worker is not None:
+            await worker.ended()
+
     async def _ask_once(self, ask: Message, literals: tuple[str, ...], patterns: tuple[str, ...]) -> Message:
         worker = await self._living()
         try:
@@ -122,6 +130,7 @@ class WatchLink:
         except _Died as died:
             if self._worker is worker:
                 self._worker = None
+                self._has_died = worker.is_blaming
                 self._vain += not worker.has_answered and not worker.is_blaming
             raise died
         self._vain = 0
@@ -132,7 +141,8 @@ class WatchLink:
             if self._is_closed:
                 raise HoldfastError("the daemon is about to end", next="try again")
             if self._worker is None or not self._worker.is_living:
-                self._worker = await _start(self._place, self._environ)
+                # Whatever it died of, it might have been the optional engine.
+                self._worker = await _start(self._place, self._environ, is_plain=self._has_died)
             return self._worker
 
     def _number(self, literals: tuple[str, ...], patterns: tuple[str, ...]) -> int:
@@ -192,6 +202,9 @@ class _Worker:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
+    async def ended(self) -> None:
+        await self._reading
+
     async def _read(self) -> None:
         """Hand out answers until there are no more; then whoever still waits is told so."""
         assert self._process.stdout is not None
@@ -235,12 +248,12 @@ class _Worker:
             self.close()
 
 
-async def _start(place: str, environ: dict[str, str]) -> _Worker:
+async def _start(place: str, environ: dict[str, str], is_plain: bool) -> _Worker:
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     fd = beats.create()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-c", _BOOT, source, place, str(fd)),
+            *(sys.executable, "-I", "-c", _BOOT, source, place, str(fd), *(["plain"] if is_plain else [])),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd="/",
