@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.daemon.handlers import (
     attached,
+    digest,
     doctor,
     end_session,
     events,
@@ -48,7 +49,9 @@ HANDLERS: dict[str, Handler] = {
     "publish": events.publish,
     "sessions": sessions.handle,
     "inbox": inbox.handle,
+    "notices": inbox.follow,
     "ack": inbox.ack,
+    "digest": digest.handle,
     "transfer": owners.transfer,
     "rename_session": owners.rename,
     "status": status.handle,
