@@ -96,7 +96,7 @@ class Client:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall; notify (any, failure, success, never), watch and watch_regex (texts to be told of), check_interval, origin
+        stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
         (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; attached (somebody's
         terminal is about to show what it writes, and answers what it asks).
         """

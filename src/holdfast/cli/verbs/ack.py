@@ -16,9 +16,9 @@ VERB = Verb(
     synopsis=["ack ID… [--json]"],
     summary="acknowledge notifications",
     about="""
-        Acknowledges notifications by their ids (note_ and 12 digits): they are never told again. It is on disk when this
-        returns. To acknowledge one again is no error; an id that nobody knows is, and the others are acknowledged all
-        the same.
+        Acknowledges notifications by their ids (note_ and 12 digits): they are never told again. That is on disk when
+        it returns. To acknowledge one again is no error; an id that nobody knows is, and the others are acknowledged
+        all the same.
 
         With --json an object: acked (the ids that this call acknowledged), known (those that were before), unknown; and
         error where there are such.

@@ -24,15 +24,15 @@ VERB = Verb(
         that they were watched for, progress, that they are ready, have stalled or passed their deadline. They are kept
         on disk, also while nobody listens, and are shown again until they are acknowledged.
 
-        With --wait it waits for something when there is nothing, and ends as soon as there is; when the time is over, it
-        ends without output.
+        With --wait it waits for something when there is nothing, and ends as soon as there is; when the time is over,
+        it ends without output.
 
         With --ack what was printed is acknowledged once it is printed, and never told again. Of several callers with
         --ack, each notification goes to one. Without, looking changes nothing: see holdfast ack.
 
-        For people and models each is a block of text. What a process wrote is quoted in it, and said by nobody else. With
-        --json an array of notification objects: id, key (the same for the same news, whatever was restarted), kind,
-        process, session, origin, at, text, data.
+        For people and models each is a block of text. What a process wrote is quoted in it, and said by nobody else.
+        With --json an array of notification objects: id, key (the same for the same news, whatever was restarted),
+        kind, process, session, origin, at, text, data.
     """,
     options=[
         Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
@@ -62,7 +62,7 @@ def run(given: Given) -> int:
         raise BadValue("inbox: --limit 0 shows nothing", next="give 1 or more")
     with connect(given.session) as client:
         found = client.inbox(wait=given.wait or 0.0, limit=given.limit, take=given.ack)
-        _show(found, given.json, given.wait is not None)
+        _show(found, given.json)
         if found and given.ack:
             sys.stdout.flush()
             client.ack(*found)
@@ -71,12 +71,12 @@ def run(given: Given) -> int:
     return 0
 
 
-def _show(found: list[Notification], as_json: bool, waited: bool) -> None:
-    if as_json and (found or not waited):
+def _show(found: list[Notification], as_json: bool) -> None:
+    if as_json:
         console.out_json([one.to_json() for one in found])
-    elif not as_json:
-        for one in found:
-            console.out(console.visible_lines(one.text))
+        return
+    for one in found:
+        console.out(console.visible_lines(one.text))
 
 
 def _say_how(found: list[Notification]) -> None:

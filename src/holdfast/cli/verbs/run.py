@@ -74,8 +74,8 @@ VERB = Verb(
         With --restart the first one ends it for good. If holdfast itself goes away, the command goes on. With -t on a
         terminal it is as if attached: see holdfast attach.
 
-        Its end, and what it is watched for, is told to its session: see holdfast inbox. One who saw the end here, in the
-        foreground, is not told of it again.
+        Its end, and what it is watched for, is told to its session: see holdfast inbox. One who saw the end here, in
+        the foreground, is not told of it again.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
         foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
@@ -141,8 +141,8 @@ VERB = Verb(
             "--notify",
             choices=("any", "failure", "success", "never"),
             implies="any",
-            help="Which of its ends its session is told of (holdfast inbox); with never, nothing at all is told. An end "
-            "that the session asked for is not. Default: any.",
+            help="Which of its ends its session is told of (holdfast inbox); with never, nothing at all is told. An "
+            "end that the session asked for is not. Default: any.",
         ),
         Option(
             "--watch",
@@ -232,7 +232,7 @@ VERB = Verb(
     examples=[
         ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
         ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
-        ("A build, with word when it fails", "holdfast run -d --notify=failure -- make; holdfast inbox --wait 1h --ack"),
+        ("A build, with word when it fails", "holdfast run -d --notify=failure make; holdfast inbox --wait 1h --ack"),
         ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
     ],
     greedy=True,

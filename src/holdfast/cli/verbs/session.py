@@ -17,9 +17,9 @@ VERB = Verb(
     synopsis=["session end S [--to S2 | --keep] [--json]", "session rename OLD NEW [--json]"],
     summary="end a session, or give it another name",
     about="""
-        end: session S is over. Its processes with lifetime session are ended as by kill. Those that were to outlive it go
-        on: they, and the notifications that S has not acknowledged, pass to its parent (run --parent-session), or to S2.
-        Where there is neither, and with --keep, they stay with S. What became of each is named.
+        end: session S is over. Its processes with lifetime session are ended as by kill. Those that were to outlive it
+        go on: they, and the notifications that S has not acknowledged, pass to its parent (run --parent-session), or to
+        S2. Where there is neither, and with --keep, they stay with S. What became of each is named.
 
         rename: S has another name, as when a conversation was compacted. All at once, its processes and notifications
         belong to NEW, and so does whatever still comes under the OLD name.

@@ -19,8 +19,8 @@ VERB = Verb(
     synopsis=["sessions [--json]"],
     summary="list sessions",
     about="""
-        Lists the sessions that have processes, running or remembered, or that are yet to be told something. The one that
-        started something last comes last.
+        Lists the sessions that have processes, running or remembered, or that are yet to be told something. The one
+        that started something last comes last.
 
         For people a table: session, processes that run, that ended, notifications that wait, and the time since it last
         started something. With --json an array of objects: session, running, ended, first_at, last_at, pending.
