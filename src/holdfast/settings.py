@@ -43,6 +43,18 @@ class Settings(NamedTuple):
     """A process that has run for longer is marked stale."""
     shell: str = ""
     """The shell that runs command texts; empty for bash, or sh where there is no bash."""
+    watch_window: float = 15.0
+    """A process tells of at most one match, or digest of matches, in this time."""
+    watch_strikes: int = 3
+    """After so many windows in a row that held matches back, a watch ends; 0 for never."""
+    watch_budget: int = 0
+    """How many notifications of matches a process may make; 0 for any number."""
+    breaker_limit: int = 15
+    """More notifications of matches than this, of all processes, trip the breaker; 0 for no breaker."""
+    breaker_window: float = 10.0
+    """In this time."""
+    breaker_silence: float = 30.0
+    """For so long matches are held back then."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
 

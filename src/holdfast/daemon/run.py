@@ -26,6 +26,7 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
+from holdfast.daemon.progressing import watch_progress
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
@@ -79,6 +80,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
+        room.chores.start(watch_progress(room), "progress")
         room.chores.start(room.sampler.run(), "sampler")
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))

@@ -51,6 +51,9 @@ class Sessions:
         self._names = names
         self._turn = turn
         self._one_by_one = asyncio.Lock()
+        #: Called with the old and the new name, and with a process and its new owner, before that is written.
+        self.on_rename: list[Callable[[str, str], None]] = []
+        self.on_transfer: list[Callable[[ProcessId, str], None]] = []
         self._registry = registry
         self._inbox = inbox
         self._store = store
@@ -65,6 +68,8 @@ class Sessions:
         async with self._turns(owned) as processes:
             event = Event("session.rename", time.time(), {"session": new, "was": old, "processes": owned})
             self._names.renamed(old, new)
+            for listener in self.on_rename:
+                listener(old, new)
             notices = self._inbox.all_of(old)
             await self._move(processes, notices, new, [event], renamed_from=old)
         self._inbox.stir(old)
@@ -74,6 +79,9 @@ class Sessions:
         """Another session owns them from now on, and hears what is still to be told of them."""
         async with self._turns(ids) as processes:
             moving = [process for process in processes if process.meta.session != to]
+            for listener in self.on_transfer:
+                for process in moving:
+                    listener(process.id, to)
             notices = [notice for process in moving for notice in self._inbox.pending_of(process.id)]
             await self._move(moving, notices, to, [_transferred(process, to) for process in moving])
         return notices

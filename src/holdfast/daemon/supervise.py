@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -56,6 +56,8 @@ class Supervisor:
         self._last_used = last_used
         self._claimed = claimed
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        #: What is to be told of a process before its end is: the process after that, and the events.
+        self.last_words: Callable[[Process], Awaitable[tuple[Process, list[Event]]]] = _nothing_to_say
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
 
@@ -151,9 +153,9 @@ class Supervisor:
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
-        process = self._with_last_used(process)
+        process, said = await self.last_words(self._with_last_used(process))
         try:
-            await self._store.save(process, self.happened(process))
+            await self._store.save(process, [*said, *self.happened(process)])
         except HoldfastError as failed:
             # The bundle holds the truth, so it is told all the same, and the row follows when there is room.
             note("row-late", process=process.id, why=failed.message)
@@ -187,3 +189,7 @@ class Supervisor:
         if process is not None and process.trouble != trouble:
             self._registry.put(replace(process, trouble=trouble))
             note("trouble", process=process_id, what=trouble or "over")
+
+
+async def _nothing_to_say(process: Process) -> tuple[Process, list[Event]]:
+    return process, []

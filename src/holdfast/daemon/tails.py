@@ -20,13 +20,18 @@ class Tail(NamedTuple):
     """Whether something came before it."""
 
 
-async def tail_of(room: Room, process: Process, upto: dict[str, int] | None = None) -> Tail:
-    """The last characters of its output, up to these offsets; where streams are kept apart, of both."""
-    return await room.read(_tail, room.paths.place, process, upto or {})
+async def tail_of(
+    room: Room, process: Process, upto: dict[str, int] | None = None, since: dict[str, int] | None = None
+) -> Tail:
+    """The last characters of its output, between these offsets; where streams are kept apart, of both."""
+    return await room.read(_tail, room.paths.place, process, since or {}, upto or {})
 
 
-def _tail(place: str, process: Process, upto: dict[str, int]) -> Tail:
-    tails = [(stream, _tail_of_stream(place, process, stream, upto.get(stream))) for stream in process.meta.streams]
+def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, int]) -> Tail:
+    tails = [
+        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream)))
+        for stream in process.meta.streams
+    ]
     written = [(stream, tail) for stream, tail in tails if tail.text]
     if len(written) < 2:
         return written[0][1] if written else Tail("", any(tail.is_cut for _, tail in tails))
@@ -35,16 +40,16 @@ def _tail(place: str, process: Process, upto: dict[str, int]) -> Tail:
     return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
 
 
-def _tail_of_stream(place: str, process: Process, stream: str, upto: int | None) -> Tail:
+def _tail_of_stream(place: str, process: Process, stream: str, since: int, upto: int | None) -> Tail:
     with Log(place, process.id, stream) as log:
         extent = log.extent()
         end = extent.end if upto is None else min(extent.end, upto)
-        start = max(extent.first, end - _LOOKED_AT)
+        start = max(extent.first, since, end - _LOOKED_AT)
         view, shown, at = TextView(), "", start
         while at < end and (chunk := log.read(at, end - at)).data:
             shown += view.feed(chunk.data[: max(0, end - chunk.offset)])
             at = chunk.end
     shown = (shown + view.close()).rstrip("\n")
-    if start > 0 and len(shown) <= SHOWN:
+    if start > since and len(shown) <= SHOWN:
         shown = shown.partition("\n")[2] or shown  # the first line begins somewhere in the middle
-    return Tail(shown[-SHOWN:], start > 0 or len(shown) > SHOWN)
+    return Tail(shown[-SHOWN:], start > since or len(shown) > SHOWN)

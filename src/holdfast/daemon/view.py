@@ -9,6 +9,7 @@ from holdfast.model import readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
+from holdfast.model.watching import WatchState
 
 ProcessObject = dict[str, Any]
 
@@ -68,6 +69,7 @@ def process_object(
         "ready_trouble": ready.trouble if ready is not None else None,
         "stalled": stall is not None,
         "stall_data": stalls.told(stall),
+        "watch_data": _watch(process),
         "split": meta.split,
         "cols": process.cols,
         "rows": process.rows,
@@ -77,6 +79,13 @@ def process_object(
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
     }
+
+
+def _watch(process: Process) -> dict[str, Any] | None:
+    if not process.meta.watch and not process.meta.watch_regex:
+        return None
+    state = process.watching or WatchState()
+    return {"disabled": state.disabled, "matches": state.matches, "suppressed": state.suppressed, "told": state.told}
 
 
 def _status(process: Process, reachable: bool) -> str:

@@ -7,8 +7,10 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
+from holdfast.model.progress import Progress
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
+from holdfast.model.watching import WatchState
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
@@ -138,6 +140,8 @@ class Process:
     """Whether the limit of them was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
+    watching: WatchState | None = None
+    progress: Progress | None = None
     cpu_seconds: float | None = None
     """What was used up to the end; of one that runs it is measured when somebody asks."""
     peak_rss: int | None = None

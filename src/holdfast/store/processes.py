@@ -10,8 +10,10 @@ from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
 from holdfast.model.process import Leftover, Meta, Process, Stream
+from holdfast.model.progress import Progress
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
+from holdfast.model.watching import WatchState
 
 Row = tuple[str, str, str, str, str]
 
@@ -71,6 +73,8 @@ def from_row(row: Row) -> Process:
         gave_up=marks.get("gave_up", False),
         readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
         stall=Stall(**marks["stall"]) if marks.get("stall") else None,
+        watching=WatchState.from_json(marks["watching"]) if marks.get("watching") else None,
+        progress=Progress.from_json(marks["progress"]) if marks.get("progress") else None,
         cpu_seconds=marks.get("cpu_seconds"),
         peak_rss=marks.get("peak_rss"),
     )
@@ -96,6 +100,8 @@ def _marks(process: Process) -> dict[str, Any]:
         "gave_up": process.gave_up,
         "readiness": _fields(process.readiness) if process.readiness is not None else None,
         "stall": _fields(process.stall) if process.stall is not None else None,
+        "watching": process.watching.to_json() if process.watching is not None else None,
+        "progress": process.progress.to_json() if process.progress is not None else None,
         "cpu_seconds": process.cpu_seconds,
         "peak_rss": process.peak_rss,
     }

@@ -129,6 +129,7 @@ PROCESS_FIELDS = (
     "ready_trouble",  # what keeps it from being ready, as far as that can be seen; null mostly
     "stalled",  # no output and no use of the processor for as long as `stall` says
     "stall_data",  # since, last_output_at, wait (what its main thread waits for); null unless stalled
+    "watch_data",  # disabled, matches, suppressed (not told at once), told (notifications); null without a watch
     "split",
     "cols",
     "rows",

@@ -1,0 +1,125 @@
+"""What a watch found becomes events and notices, and passes the breaker that all processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.model import breaker, match_data, notices
+from holdfast.model.breaker import Breaker, Released
+from holdfast.model.happenings import Event, queued
+from holdfast.model.ids import ProcessId
+from holdfast.model.matches import Held, Match
+from holdfast.model.notices import Notice
+from holdfast.model.process import Process
+from holdfast.model.watching import Digest, Disabled, Outcome, Told
+from holdfast.settings import Settings
+
+#: Under which the breaker is remembered.
+NAME = "breaker"
+
+
+class MatchNews:
+    """Holds the breaker. What it gives is to be written together with `remembered`."""
+
+    def __init__(self, kept: object, settings: Settings, find: Callable[[ProcessId], Process | None]) -> None:
+        self._breaker = Breaker.from_json(kept)
+        self._rules = breaker.Rules(settings.breaker_limit, settings.breaker_window, settings.breaker_silence)
+        self._find = find
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        return self._breaker.to_json()
+
+    @property
+    def next_due(self) -> float | None:
+        """When the silence is over; None when there is none."""
+        return breaker.next_due(self._breaker)
+
+    def of_outcomes(self, process: Process, outcomes: Sequence[Outcome], now: float) -> list[Event]:
+        happened: list[Event] = []
+        for outcome in outcomes:
+            match outcome:
+                case Told(matches=matches):
+                    happened.append(_matched(process, matches[0], len(matches), now))
+                    happened += self._tell(process, match_data.of_told(outcome), matches, now)
+                case Digest(held=held):
+                    happened.append(_matched(process, held.first, held.count, now))
+                    happened += self._tell(process, match_data.of_digest(outcome), held, now)
+                case Disabled():
+                    happened += _disabled(process, outcome, now)
+        return happened
+
+    def at_end(self, process: Process, now: float) -> list[Event]:
+        """What the breaker holds back of a process that ends: it is told before the end is."""
+        self._breaker, held = breaker.take(self._breaker, process.meta.session, process.id)
+        return [] if held is None else queued(_match_notice(process, match_data.of_held(held), now, "held"))
+
+    def release(self, now: float) -> list[Event]:
+        """What is to be told when a silence is over; nothing before."""
+        self._breaker, released = breaker.release(self._breaker, now)
+        if released is None:
+            return []
+        data = match_data.of_release(released)
+        happened = [Event("watch.overflow_released", now, data)]
+        if released.tripper is not None:
+            key = f"{_overflow(released.tripped_at)}:released"
+            happened += queued(Notice(key, "watch_overflow_released", None, released.tripper, now, None, data))
+        for session, processes in released.sessions.items():
+            happened += queued(self._for_owner(released, session, processes, now))
+        return happened
+
+    def renamed(self, old: str, new: str) -> None:
+        self._breaker = breaker.rename(self._breaker, old, new)
+
+    def transferred(self, process_id: ProcessId, to: str) -> None:
+        self._breaker = breaker.transfer(self._breaker, process_id, to)
+
+    def _tell(self, process: Process, data: dict[str, Any], matches: Sequence[Match] | Held, now: float) -> list[Event]:
+        notice = _match_notice(process, data, now, "match")
+        if notice is None:
+            return []
+        session = process.meta.session
+        self._breaker, admitted, tripped = breaker.admit(self._breaker, session, process.id, matches, now, self._rules)
+        if admitted:
+            return queued(notice)
+        return self._tripped(session, now) if tripped else []
+
+    def _tripped(self, session: str, now: float) -> list[Event]:
+        data = match_data.of_trip(self._rules)
+        notice = Notice(f"{_overflow(now)}:tripped", "watch_overflow_tripped", None, session, now, None, data)
+        return [Event("watch.overflow_tripped", now, {**data, "session": session}), *queued(notice)]
+
+    def _for_owner(self, released: Released, session: str, processes: Mapping[str, Held], now: float) -> Notice:
+        data = match_data.of_owner(processes)
+        only = self._find(ProcessId(next(iter(processes)))) if len(processes) == 1 else None
+        who = {"command": only.meta.command, "name": only.meta.name} if only is not None else {}
+        origin = only.meta.origin if only is not None else None
+        key = f"{_overflow(released.tripped_at)}:{session}"
+        process_id = only.id if only is not None else None
+        return Notice(key, "watch_match", process_id, session, now, origin, {**data, **who})
+
+
+def _match_notice(process: Process, data: dict[str, Any], now: float, kind: str) -> Notice | None:
+    return notices.of_process(process, "watch_match", f"{kind}:{data['stream']}:{data['offset']}", now, data)
+
+
+def _matched(process: Process, match: Match, count: int, now: float) -> Event:
+    meta = process.meta
+    who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
+    place = {"stream": match.stream, "offset": match.offset, "pattern": match.pattern, "output": match.output}
+    return Event("process.match", now, {**who, **place, "count": count})
+
+
+def _disabled(process: Process, disabled: Disabled, now: float) -> list[Event]:
+    meta = process.meta
+    data = match_data.of_disabled(disabled, (*meta.watch, *meta.watch_regex))
+    who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
+    said = {"strikes": disabled.strikes, "suppressed": disabled.suppressed, "reason": disabled.reason}
+    key = f"watch_disabled:{disabled.matches}"
+    notice = notices.of_process(process, "watch_disabled", key, now, data)
+    return [Event("watch.disabled", now, {**who, **said}), *queued(notice)]
+
+
+def _overflow(tripped_at: float) -> str:
+    return f"overflow:{int(tripped_at * 1000)}"

@@ -1,0 +1,190 @@
+"""The breaker across all processes: too many match notifications at once, and for a while there are none. No I/O.
+
+More than `limit` notifications of matches within `window` seconds trip it. From then on, for `silence` seconds, matches
+are held back, the one that tripped it among them. When it is released they are told, as one digest for each owner.
+Ends of processes, and of watches, do not fall under it.
+
+What the rule leaves open, and what is done:
+- The digests of a release do not count towards the next trip: counting begins anew.
+- The count of a release is that of all matches held back since the trip, also of those that the end of their process
+  has told by then (`take`).
+- A time that is up is noticed by `release`; until somebody asks, matches are held back.
+- When the clock is set back, the silence lasts for one whole silence from then at most.
+- Where the limit is 0 nothing ever trips it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from holdfast.model import loose
+from holdfast.model.matches import Held, Match, joined
+
+#: Of a line that is held back here: there may be as many as there are processes.
+MOST_CHARACTERS = 400
+
+#: What is held back, by session and process.
+Shelf: TypeAlias = dict[str, dict[str, Held]]
+
+
+class Rules(NamedTuple):
+    limit: int = 15
+    window: float = 10.0
+    silence: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Where the breaker of an instance stands. A new one is not tripped."""
+
+    told_at: tuple[float, ...] = ()
+    """When the last notifications were."""
+    tripped_at: float | None = None
+    """None while it is not. Names this trip."""
+    tripper: str | None = None
+    """The session whose match tripped it."""
+    since: float = 0.0
+    """When the silence began: with the trip, unless the clock was set back since."""
+    silence: float = 0.0
+    held: Shelf = field(default_factory=dict)
+    suppressed: int = 0
+    """Matches held back since the trip."""
+    processes: int = 0
+    """Of how many processes."""
+
+    def to_json(self) -> dict[str, Any]:
+        said = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) not in (None, 0, {}, ())}
+        if self.tripped_at is not None:
+            said["tripped_at"] = self.tripped_at
+        if self.held:
+            said["held"] = {name: {one: held.to_json() for one, held in by.items()} for name, by in self.held.items()}
+        return said
+
+    @classmethod
+    def from_json(cls, value: object) -> Breaker:
+        """Never fails: what makes no sense is that of a new one. Nothing that is held back gets stuck."""
+        said = loose.table(value)
+        held = _shelf_from_json(said.get("held"))
+        tripped_at = loose.moment(said.get("tripped_at"))
+        told_at = (loose.moment(at) for at in loose.items(said.get("told_at")))
+        if tripped_at is None and not held:
+            return cls(tuple(at for at in told_at if at is not None))
+        tripper = said.get("tripper")
+        return cls(
+            tripped_at=tripped_at or 0.0,
+            tripper=tripper if isinstance(tripper, str) else next(iter(held), None),
+            since=loose.moment(said.get("since")) or 0.0,
+            silence=max(0.0, loose.moment(said.get("silence")) or 0.0),
+            held=held,
+            suppressed=max(_count(held), loose.whole(said.get("suppressed"))),
+            processes=max(sum(map(len, held.values())), loose.whole(said.get("processes"))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The end of a silence."""
+
+    count: int
+    """Matches held back in all."""
+    processes: int
+    sessions: Shelf
+    """What is still to be told: one digest for each session."""
+    tripper: str | None
+    tripped_at: float
+
+
+def admit(
+    breaker: Breaker, session: str, process: str, matches: Sequence[Match] | Held, now: float, rules: Rules
+) -> tuple[Breaker, bool, bool]:
+    """Whether a notification of these matches may be made now, and whether they tripped the breaker.
+
+    What is not admitted is held back for the session.
+    """
+    if not isinstance(matches, Held):
+        if not matches:
+            return breaker, True, False
+        matches = Held.of(matches)
+    if breaker.tripped_at is not None:
+        return _hold(_by_clock(breaker, now), session, process, matches), False, False
+    recent = tuple(at for at in breaker.told_at if now - rules.window < at <= now)
+    if len(recent) < rules.limit or not rules.limit:
+        return Breaker((*recent, now) if rules.limit else ()), True, False
+    tripped = Breaker(tripped_at=now, tripper=session, since=now, silence=rules.silence)
+    return _hold(tripped, session, process, matches), False, True
+
+
+def next_due(breaker: Breaker) -> float | None:
+    """When the silence is over; None when there is none."""
+    return None if breaker.tripped_at is None else breaker.since + breaker.silence
+
+
+def release(breaker: Breaker, now: float) -> tuple[Breaker, Released | None]:
+    """After some time: a silence that is over ends. At any other time nothing happens."""
+    if breaker.tripped_at is None:
+        return breaker, None
+    breaker = _by_clock(breaker, now)
+    if now < breaker.since + breaker.silence or breaker.tripped_at is None:
+        return breaker, None
+    told = Released(breaker.suppressed, breaker.processes, breaker.held, breaker.tripper, breaker.tripped_at)
+    return Breaker(), told
+
+
+def take(breaker: Breaker, session: str, process: str) -> tuple[Breaker, Held | None]:
+    """At the end of a process: what is held back of it is told now, before the end is, and not once more later."""
+    taken = breaker.held.get(session, {}).get(process)
+    return (breaker, None) if taken is None else (_without(breaker, session, process), taken)
+
+
+def transfer(breaker: Breaker, process: str, to: str) -> Breaker:
+    """After a process was handed to another session: that is told of it, whoever had it before."""
+    for session in [name for name, by in breaker.held.items() if process in by and name != to]:
+        held = breaker.held[session][process]
+        breaker = _put(_without(breaker, session, process), to, process, held)
+    return breaker
+
+
+def rename(breaker: Breaker, old: str, new: str) -> Breaker:
+    """After a session got another name, which another one may have had already."""
+    for process, held in breaker.held.get(old, {}).items() if old != new else ():
+        breaker = _put(_without(breaker, old, process), new, process, held)
+    return replace(breaker, tripper=new) if breaker.tripper == old else breaker
+
+
+def _hold(breaker: Breaker, session: str, process: str, later: Held) -> Breaker:
+    is_first = process not in breaker.held.get(session, {})
+    counted = replace(
+        breaker, suppressed=breaker.suppressed + later.count, processes=breaker.processes + is_first
+    )  # fmt: skip
+    return _put(counted, session, process, later.clipped(MOST_CHARACTERS))
+
+
+def _put(breaker: Breaker, session: str, process: str, later: Held) -> Breaker:
+    of_session = breaker.held.get(session, {})
+    both = joined(of_session.get(process), later)
+    return replace(breaker, held={**breaker.held, session: {**of_session, process: both}})
+
+
+def _without(breaker: Breaker, session: str, process: str) -> Breaker:
+    left = {one: held for one, held in breaker.held[session].items() if one != process}
+    others = {name: by for name, by in breaker.held.items() if name != session}
+    return replace(breaker, held={**others, session: left} if left else others)
+
+
+def _by_clock(breaker: Breaker, now: float) -> Breaker:
+    return replace(breaker, since=now) if now < breaker.since else breaker
+
+
+def _count(held: Shelf) -> int:
+    return sum(one.count for by in held.values() for one in by.values())
+
+
+def _shelf_from_json(value: object) -> Shelf:
+    shelf: Shelf = {}
+    for session, by in loose.table(value).items():
+        read = {process: Held.from_json(one) for process, one in loose.table(by).items()}
+        if kept := {process: held for process, held in read.items() if held is not None}:
+            shelf[session] = kept
+    return shelf

@@ -1,0 +1,107 @@
+"""Lines of output that a watch looked for, and those that are held back, in short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from holdfast.model import loose
+
+#: What one notification shows at most.
+MOST_LINES = 20
+MOST_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One line that matched."""
+
+    stream: str
+    offset: int
+    """Where the line begins in the log of its stream."""
+    end: int
+    """Where the next one begins."""
+    pattern: str
+    output: str
+    """The line in the text view, without its line end."""
+    is_cut: bool = False
+    """Whether the line is longer than `output`."""
+
+    def clipped(self, characters: int = MOST_CHARACTERS) -> Match:
+        """The same, with no more of the line than so many characters: its beginning."""
+        if len(self.output) <= characters:
+            return self
+        return replace(self, output=self.output[:characters], is_cut=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Also what clients are shown of it."""
+        said = {"stream": self.stream, "offset": self.offset, "end": self.end}
+        return {**said, "pattern": self.pattern, "output": self.output, "output_cut": self.is_cut}
+
+    @classmethod
+    def from_json(cls, value: object) -> Match:
+        """Never fails: what makes no sense is empty."""
+        said = loose.table(value)
+        stream, offset = loose.text(said.get("stream")), loose.whole(said.get("offset"))
+        end = max(offset, loose.whole(said.get("end")))
+        pattern, output = loose.text(said.get("pattern")), loose.text(said.get("output"))
+        return cls(stream, offset, end, pattern, output, said.get("output_cut") is True)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Matches that were held back: how many, the first, and the newest."""
+
+    count: int
+    first: Match
+    newest: Match
+
+    @classmethod
+    def of(cls, found: Sequence[Match], more: int = 0) -> Held:
+        """Some matches, and so many `more` behind them that nobody has written down."""
+        return cls(len(found) + more, found[0].clipped(), found[-1].clipped())
+
+    def and_then(self, later: Held) -> Held:
+        """Both together."""
+        return Held(self.count + later.count, self.first, later.newest)
+
+    def clipped(self, characters: int) -> Held:
+        return Held(self.count, self.first.clipped(characters), self.newest.clipped(characters))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"count": self.count, "first": self.first.to_json(), "newest": self.newest.to_json()}
+
+    @classmethod
+    def from_json(cls, value: object) -> Held | None:
+        """None for what counts no match."""
+        said = loose.table(value)
+        count = loose.whole(said.get("count"))
+        return cls(count, Match.from_json(said.get("first")), Match.from_json(said.get("newest"))) if count else None
+
+
+def joined(before: Held | None, later: Held) -> Held:
+    return before.and_then(later) if before is not None else later
+
+
+def that_fit(found: Sequence[Match]) -> tuple[Match, ...]:
+    """As many of the first ones as one notification shows; at least one."""
+    shown: list[Match] = []
+    lines, characters = 0, 0
+    for match in found:
+        clipped = match.clipped()
+        lines += clipped.output.count("\n") + 1
+        characters += len(clipped.output) + 1
+        if shown and (lines > MOST_LINES or characters > MOST_CHARACTERS + 1):
+            break
+        shown.append(clipped)
+    return tuple(shown)
+
+
+def in_a_row(found: Sequence[Match]) -> int:
+    """How many of the first ones follow each other in the log with nothing between them."""
+    for number, (before, after) in enumerate(pairwise(found), 1):
+        if before.stream != after.stream or before.end != after.offset or before.is_cut:
+            return number
+    return len(found)

@@ -1,0 +1,217 @@
+"""How often a watch speaks: at most once in a window, and no more after too many full ones. No I/O, no clock.
+
+A match with no window open is told at once and opens a window. Matches in a window are held back; when it closes they
+are told as one digest, which opens the next. A window that held some back is a strike, from the first of them on; one
+that held back none ends the row. The last strike in a row ends the watch. What is held back is always told, or counted
+in the notice of the end of the watch; and the end of the process tells it at once.
+
+What the rule leaves open, and what is done:
+- Lines that are found together while no window is open are told together, as many as one notification shows. The rest
+  is held back, like what comes in the window.
+- A window is open from its beginning up to, but not including, its end. One whose end is noticed late is closed then,
+  and the window of its digest counts from then: two notifications are never closer than a window.
+- The budget counts matches and digests that were told, not the notice of the end of the watch. The first match that it
+  has no room for ends the watch, like a last strike.
+- Where the limit of strikes is 0 the watch never ends by them; where the budget is 0 there is none.
+- When the clock is set back, a window lasts for one window from then at most.
+- What is found after the end of the watch is not counted: nobody looks for it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from holdfast.model import loose
+from holdfast.model.matches import Held, Match, joined, that_fit
+
+__all__ = [
+    "Match", "Held", "WatchState", "Rules",
+    "Told", "Digest", "Disabled", "Outcome",
+    "matched", "next_due", "elapsed", "ended", "broken", "scanned",
+]  # fmt: skip
+
+Reason: TypeAlias = Literal["strikes", "budget", "broken"]
+
+
+class Rules(NamedTuple):
+    window: float = 15.0
+    """Seconds. With 0 every match is told at once."""
+    strikes: int = 3
+    budget: int = 0
+    """How many notifications a process may make."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """Where the watch of one process stands."""
+
+    cursors: dict[str, int] = field(default_factory=dict)
+    """For each stream, up to where it has been searched."""
+    window_until: float | None = None
+    held: Held | None = None
+    """What this window holds back."""
+    strikes: int = 0
+    """In a row, with this window."""
+    told: int = 0
+    """Notifications so far."""
+    matches: int = 0
+    """Matches so far, told or not."""
+    suppressed: int = 0
+    """Those that were not told at once."""
+    disabled: bool = False
+    notify_on: bool = False
+    """Whether the end of the watch has turned on the notification of the end."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What it says beyond a new one: it is written with each change."""
+        said = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        if self.window_until is not None:
+            said["window_until"] = self.window_until
+        if self.held is not None:
+            said["held"] = self.held.to_json()
+        return said
+
+    @classmethod
+    def from_json(cls, value: object) -> WatchState:
+        """Never fails: each part that makes no sense is that of a new one. Nothing that is held back gets stuck."""
+        said = loose.table(value)
+        held, until = Held.from_json(said.get("held")), loose.moment(said.get("window_until"))
+        return cls(
+            cursors=loose.counts(said.get("cursors")),
+            window_until=0.0 if held is not None and until is None else until,
+            held=held,
+            disabled=said.get("disabled") is True,
+            notify_on=said.get("notify_on") is True,
+            **{name: loose.whole(said.get(name)) for name in ("strikes", "told", "matches", "suppressed")},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Matches to be told at once, in full."""
+
+    matches: tuple[Match, ...]
+    suppressed: int = 0
+    """Held back since the last notification: none, since those would have been told by a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Matches to be told in short."""
+
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """The watch has ended."""
+
+    strikes: int
+    suppressed: int
+    """Matches that nothing else tells of."""
+    matches: int = 0
+    """All that were found."""
+    reason: Reason = "strikes"
+
+
+Outcome: TypeAlias = Told | Digest | Disabled
+
+
+def matched(
+    state: WatchState, found: Sequence[Match], now: float, rules: Rules, more: int = 0
+) -> tuple[WatchState, list[Outcome]]:
+    """After some matches, in the order of the output, and so many `more` that were only counted.
+
+    A window that is over by now is closed first. The cursors are the caller's: see `scanned`.
+    """
+    if not found:
+        return state, []
+    state, outcomes = elapsed(state, now, rules)
+    if state.disabled:
+        return state, outcomes
+    state = replace(state, matches=state.matches + len(found) + more)
+    rest = _rest(found, 0, more)
+    if state.window_until is None and not _is_spent(state, rules):
+        told = that_fit(found)
+        state, rest = _notified(state, now, rules), _rest(found, len(told), more)
+        outcomes.append(Told(told))
+    if rest is not None:
+        state, more_outcomes = _hold(state, rest, rules)
+        outcomes += more_outcomes
+    return state, outcomes
+
+
+def next_due(state: WatchState) -> float | None:
+    """When there will be something to tell; None when there is nothing to wait for."""
+    return state.window_until if state.held is not None and not state.disabled else None
+
+
+def elapsed(state: WatchState, now: float, rules: Rules) -> tuple[WatchState, list[Outcome]]:
+    """After some time: a window that is over is closed. At any other time nothing happens."""
+    if state.window_until is None or state.disabled:
+        return state, []
+    until = min(state.window_until, now + rules.window)
+    if now < until:
+        return (state if until == state.window_until else replace(state, window_until=until)), []
+    if state.held is None:
+        return replace(state, window_until=None, strikes=0), []
+    if _is_spent(state, rules):
+        return _disable(state, "budget")
+    return replace(_notified(state, now, rules), held=None), [Digest(state.held)]
+
+
+def ended(state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
+    """At the end of the process: what is held back is told now, whatever the window says, and before the end is.
+
+    A process that is run again later begins with no window and no strike.
+    """
+    after = replace(state, window_until=None, held=None, strikes=0)
+    if state.held is None:
+        return after, []
+    return replace(after, told=state.told + 1), [Digest(state.held)]
+
+
+def broken(state: WatchState) -> tuple[WatchState, list[Outcome]]:
+    """When its patterns cannot be searched for: the watch ends, as after the last strike."""
+    return (state, []) if state.disabled else _disable(state, "broken")
+
+
+def scanned(state: WatchState, stream: str, upto: int) -> WatchState:
+    """After a stream has been searched up to there."""
+    return replace(state, cursors={**state.cursors, stream: upto})
+
+
+def _rest(found: Sequence[Match], told: int, more: int) -> Held | None:
+    """What is not among the first ones that are told."""
+    if len(found) > told:
+        return Held.of(found[told:], more)
+    return Held(more, found[-1].clipped(), found[-1].clipped()) if more else None
+
+
+def _hold(state: WatchState, later: Held, rules: Rules) -> tuple[WatchState, list[Outcome]]:
+    is_first = state.held is None
+    state = replace(
+        state,
+        held=joined(state.held, later),
+        suppressed=state.suppressed + later.count,
+        strikes=state.strikes + is_first,
+    )
+    if is_first and 0 < rules.strikes <= state.strikes:
+        return _disable(state, "strikes")
+    return _disable(state, "budget") if _is_spent(state, rules) else (state, [])
+
+
+def _notified(state: WatchState, now: float, rules: Rules) -> WatchState:
+    return replace(state, told=state.told + 1, window_until=now + rules.window)
+
+
+def _is_spent(state: WatchState, rules: Rules) -> bool:
+    return 0 < rules.budget <= state.told
+
+
+def _disable(state: WatchState, reason: Reason) -> tuple[WatchState, list[Outcome]]:
+    untold = state.held.count if state.held is not None else 0
+    after = replace(state, window_until=None, held=None, disabled=True, notify_on=True)
+    return after, [Disabled(state.strikes, untold, state.matches, reason)]
