@@ -66,7 +66,9 @@ def test_a_character_that_comes_in_two_pieces(home: Path) -> None:
 @pytest.mark.parametrize("split", [False, True])
 def test_both_streams_are_watched(home: Path, split: bool) -> None:
     with holdfast.connect("a") as a:
-        process = a.run("echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"])
+        process = a.run(
+            "echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"]
+        )
         (match,) = a.inbox(wait=5)
         assert (match.data["stream"], match.data["output"]) == ("err" if split else "out", "a FAILURE")
         assert match.data["pattern"] == "FAIL(URE|ED)"
