@@ -82,6 +82,8 @@ _KNOWN_FIELDS: dict[str, Schema] = {
     "dropped_bytes": _INTEGER,
     "log_cap": _INTEGER,
     "lifetime": _STRING,
+    "notify": maybe(_STRING),
+    "watch": {"type": "array", "items": _STRING, "description": "Texts and patterns that its output is watched for."},
     "pty": _FLAG,
     "stdin_open": _FLAG,
     "deadline_at": maybe(_NUMBER),

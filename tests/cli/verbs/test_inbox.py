@@ -241,6 +241,21 @@ def test_options_of_a_start_are_kept() -> None:
     assert "failure" in out("inspect", process_id)
 
 
+def test_a_watch_is_told_and_shown() -> None:
+    process_id = start(
+        "--watch", "READY", "--watch-regex", "o+ps", "--stdin", "-c", "echo READY; read line; echo ooops"
+    )
+    (notice,) = as_json("inbox", "--wait", "10", "--ack", "--json")
+    assert (notice["kind"], notice["data"]["output"]) == ("watch_match", "READY")
+    shown = as_json("inspect", "--json", process_id)
+    assert (shown["notify"], shown["watch"], shown["watch_data"]["matches"]) == ("any", ["READY", "o+ps"], 1)
+    told = out("inspect", process_id)
+    assert "READY o+ps" in told and "disabled=no matches=1" in told
+    out("send", process_id, "go")
+    eventually(lambda: len(as_json("inbox", "--json")) == 2)
+    assert [one["kind"] for one in as_json("inbox", "--json")] == ["watch_match", "completion"]
+
+
 def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
     assert out("digest") == ""
     process_id = start("-c", "echo first; echo the last line; sleep 100")
