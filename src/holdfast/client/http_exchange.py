@@ -115,6 +115,9 @@ class Exchange:
     def _event(self, kind: str, value: Message) -> Answer:
         if kind == "output":
             return Output(self.rid, value["stream"], value["offset"], b64decode(value["data"]))
+        if kind in ("notification", "idle"):
+            line = f"{light_json.dumps(value)}\n".encode() if kind == "notification" else b""
+            return Output(self.rid, "notices", 0, line)
         if kind in ("place", "message"):
             return self._happened(kind, value)
         self.is_answered = True

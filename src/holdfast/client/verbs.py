@@ -184,11 +184,12 @@ def logs(
     raw: bool = False,
     stream: str = "out",
     wait: float | None = None,
+    consume: bool = False,
 ) -> Verb[LogPage]:
     """One page of a log: from byte `offset`, from `line`, the last `lines`, or its end."""
     from holdfast.client.page import make_page
 
-    where: Message = {"process": ref(process), "stream": stream}
+    where: Message = {"process": ref(process), "stream": stream, **({"consume": True} if consume else {})}
     if wait is not None and line is None and lines is None:
         from holdfast.client.log_verbs import next_page
 
@@ -253,7 +254,7 @@ def wait(
             asked["after"] = yield from ends(processes)
     if after is not None:
         asked["after"] = after
-    timeout = _patience(timeout)
+    timeout = patience(timeout)
     began = time.monotonic()
     cuts = 0
     while True:
@@ -348,8 +349,10 @@ def remove(processes: Sequence[Ref]) -> Verb[list[str]]:
     return list(value["removed"])
 
 
-def end_session(session: str) -> Verb[Message]:
-    value, _ = yield Ask("end_session", {"session": session})
+def end_session(session: str, to: str | None = None, keep: bool = False) -> Verb[Message]:
+    """What passed to another session before the link was cut is told as well when it is asked again."""
+    asked = {"session": session, "to": to, "keep": keep or None}
+    value, _ = yield Ask("end_session", {key: value for key, value in asked.items() if value is not None})
     return value
 
 
@@ -359,17 +362,36 @@ def sessions() -> Verb[list[Message]]:
 
 
 def inbox(session: str | None, wait: float, limit: int | None, take: bool) -> Verb[list[Notification]]:
-    """What a session is yet to be told, after waiting for something."""
+    """What a session is yet to be told, after waiting for something. What is cut or clamped on the way goes on."""
     from holdfast.client.notification import Notification
 
-    asked = {"session": session, "wait": wait, "limit": limit, "take": take}
-    value, _ = yield Ask("inbox", asked, limit=QUICK + wait)
-    return [Notification(fields) for fields in value["notifications"]]
+    until = time.monotonic() + wait
+    left, cuts = wait, 0
+    while True:
+        asked = {"session": session, "wait": left, "limit": limit, "take": take}
+        asked_at = time.monotonic()
+        try:
+            value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False)
+        except LinkCut:
+            cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
+            if cuts > PATIENCE:
+                raise
+        else:
+            if value["notifications"] or value.get("clamped_to") is None:
+                return [Notification(fields) for fields in value["notifications"]]
+            if time.monotonic() >= until:
+                return []
+        left = max(0.0, until - time.monotonic())
 
 
 def ack(ids: Sequence[str | Notification], session: str | None) -> Verb[Message]:
     named = [one if isinstance(one, str) else one.id for one in ids]
     value, _ = yield Ask("ack", {"ids": named, "session": session}, limit=QUICK)
+    return value
+
+
+def digest(session: str | None) -> Verb[Message]:
+    value, _ = yield Ask("digest", {"session": session}, limit=QUICK)
     return value
 
 
@@ -427,7 +449,7 @@ def stop() -> Verb[Message]:
     return value
 
 
-def _patience(timeout: object) -> float | None:
+def patience(timeout: object) -> float | None:
     """None for ever, which infinity means as well."""
     if timeout is None or timeout == float("inf"):
         return None

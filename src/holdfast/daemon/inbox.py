@@ -79,6 +79,21 @@ class Inbox:
                 found.append(self._pending[id_])
         return found
 
+    def next_of(self, session: str, taker: Holder | None, beyond: Collection[str], most: int) -> list[Notice]:
+        """As `of_session`, but for those `beyond`, and so many at most."""
+        found: list[Notice] = []
+        for id_ in self._by_session.get(session, ()):
+            if len(found) >= most:
+                break
+            taken = self._takers.get(id_)
+            is_free = taker is None or taken is None or taken is taker
+            if id_ not in beyond and is_free and not self._is_held(id_):
+                found.append(self._pending[id_])
+        return found
+
+    def is_pending(self, id_: str) -> bool:
+        return id_ in self._pending
+
     def take(self, notices: Iterable[Notice], taker: Holder) -> None:
         """Keep them from other takers until they are acked or given back."""
         for notice in notices:
@@ -98,6 +113,12 @@ class Inbox:
             with self._listening(self._resolve(session), changed):
                 await changed.wait()
         return found
+
+    async def until_changed(self, session: str) -> None:
+        """Until something came, went, or was given back, or the session got another name."""
+        changed = asyncio.Event()
+        with self._listening(self._resolve(session), changed):
+            await changed.wait()
 
     def told(self, notices: Iterable[Notice], to: str) -> None:
         """Note, once for each, that it was handed out."""
@@ -152,6 +173,8 @@ class Inbox:
                 for marks in (self._holders, self._takers):
                     marks.pop(id_, None)
                 self._told.discard(id_)
+            for session in {notice.session for notice in gone}:
+                self._wake(session)
 
     # News that is given as the answer to a question.
 

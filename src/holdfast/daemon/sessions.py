@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.registry import Registry
@@ -30,6 +31,15 @@ class Names:
     def renamed(self, old: str, new: str) -> None:
         self._aliases = {name: new if now == old else now for name, now in self._aliases.items() if name != new}
         self._aliases[old] = new
+
+
+class Closed(NamedTuple):
+    """What became of a session that is over."""
+
+    passed: list[ProcessId]
+    left: list[ProcessId]
+    notices: list[Notice]
+    """That another session is told."""
 
 
 class Sessions:
@@ -75,6 +85,21 @@ class Sessions:
             notices = [notice for process in moving for notice in self._inbox.pending_of(process.id)]
             await self._move(moving, notices, to, [_transferred(process, to) for process in moving])
         return notices
+
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> Closed:
+        """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
+        running = [process.id for process in self._registry.running() if process.meta.session == session]
+        async with self._turns(running) as found:
+            living = [process for process in found if process.is_running and process.meta.session == session]
+            passing = living if to is not None else []
+            notices = self._inbox.all_of(session) if to is not None else []
+            passed = [process.id for process in passing]
+            left = [process.id for process in living if to is None]
+            fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
+            happened = [_transferred(process, to) for process in passing if to is not None]
+            happened.append(Event("session.end", time.time(), fields))
+            await self._move(passing, notices, to if to is not None else session, happened)
+        return Closed(passed, left, notices)
 
     async def bequeath(self, session: str, to: str) -> list[Notice]:
         """What a session that is over has not heard is told to another."""

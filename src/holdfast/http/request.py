@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -43,6 +44,8 @@ class Request:
         self._receive = receive
         self.stopping = stopping
         self._body: bytes | None = None
+        #: Notices whose news is in the answer: they count as told when it was sent.
+        self._consumed: list[str] = []
 
     @property
     def id(self) -> str:
@@ -115,22 +118,31 @@ class Request:
             if not message.get("more_body"):
                 return b"".join(pieces)
 
-    async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
+    async def ask(
+        self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
+    ) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
         session = self._session()
         resolved = self.room.sessions.resolve(session) if session is not None else None
-        call = Call(resolved, send_data or _nothing_to_send)
+        call = Call(resolved, send_data or _nothing_to_send, taker)
         work = HANDLERS[op](self.room, call, arguments)
         if op not in GOING_ON:
-            answer = await work
-            if call.consumed:
-                await self.room.inbox.settle(call.consumed, "wait")
-            return answer
+            try:
+                return await work
+            finally:
+                self._consumed += call.consumed
         result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         if isinstance(result, HoldfastError):
             raise result
         settled: Message = result
         return settled
+
+    def settle(self, is_sent: bool) -> None:
+        """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
+        if self._consumed:
+            ids, self._consumed = self._consumed, []
+            inbox = self.room.inbox
+            self.room.chores.start(inbox.settle(ids, "wait") if is_sent else inbox.release(ids), "consumed")
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""
@@ -154,7 +166,11 @@ class Request:
             pass
 
     def _session(self) -> str | None:
-        return values.session({"session": self.header("holdfast-session")})
+        named = self.header("holdfast-session")
+        if named is not None:
+            with suppress(UnicodeDecodeError):  # else it was meant as Latin-1, as headers once were
+                named = named.encode("latin-1").decode()
+        return values.session({"session": named})
 
 
 def read_query(query: bytes, known: Sequence[Parameter]) -> Message:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 def test_nothing_is_listed_where_nothing_was_started() -> None:
     assert as_json("sessions", "--json") == []
-    assert out("sessions").split() == ["SESSION", "RUNNING", "ENDED", "FIRST", "LAST"]
+    assert out("sessions").split() == ["SESSION", "RUNNING", "ENDED", "PENDING", "LAST"]
 
 
 def test_running_and_ended_are_counted_and_the_latest_comes_last() -> None:

@@ -19,22 +19,21 @@ VERB = Verb(
     synopsis=["sessions [--json]"],
     summary="list sessions",
     about="""
-        Lists the sessions that have processes, or had some that are still remembered. The one that started something
-        last comes last.
+        Lists the sessions that have processes, running or remembered, or that are yet to be told something. The one
+        that started something last comes last.
 
-        For people a table: the session, how many of its processes run and how many have ended, the time since the
-        first and since the last of them was started. With --json an array of objects: session, running, ended,
-        first_at, last_at (seconds since 1970).
+        For people a table: session, processes that run, that ended, notifications that wait, and the time since it last
+        started something. With --json an array of objects: session, running, ended, first_at, last_at, pending.
     """,
     options=[JSON],
     exits=[("0", "Listed, also when there is nothing to list.")],
     examples=[
-        ("Who has something running", "holdfast sessions"),
-        ("Those that have nothing running", "holdfast sessions --json | jq -r '.[] | select(.running == 0).session'"),
+        ("Who is there", "holdfast sessions"),
+        ("Who has not heard its news", "holdfast sessions --json | jq -r '.[] | select(.pending > 0) | .session'"),
     ],
 )
 
-_HEAD = ("SESSION", "RUNNING", "ENDED", "FIRST", "LAST")
+_HEAD = ("SESSION", "RUNNING", "ENDED", "PENDING", "LAST")
 
 
 def run(given: Given) -> int:
@@ -49,6 +48,7 @@ def run(given: Given) -> int:
     return 0
 
 
-def _row(told: Message, now: float) -> tuple[str, ...]:
-    ages = [age_text(now - told[key]) for key in ("first_at", "last_at")]
-    return (told["session"], str(told["running"]), str(told["ended"]), *ages)
+def _row(session: Message, now: float) -> tuple[str, ...]:
+    last = age_text(now - session["last_at"]) if session["last_at"] is not None else "-"
+    counts = (str(session[name]) for name in ("running", "ended", "pending"))
+    return (session["session"], *counts, last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.daemon.handlers import (
     attached,
+    digest,
     doctor,
     end_session,
     events,
@@ -49,7 +50,9 @@ HANDLERS: dict[str, Handler] = {
     "publish": events.publish,
     "sessions": sessions.handle,
     "inbox": inbox.handle,
+    "notices": inbox.follow,
     "ack": inbox.ack,
+    "digest": digest.handle,
     "transfer": owners.transfer,
     "rename_session": owners.rename,
     "sinks": sinks.handle,

@@ -38,11 +38,11 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         want = await _complete(room, want)
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
-            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
+            kept = wanted_news.not_taken(want.meta, twins[0].meta)
+            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
         process = await _start(room, want, values.flag(ask, "attached"))
         notes = [duplicates.note(twins)] if twins else []
-        if wanted_news.drops_watch(ask):
-            notes.append(wanted_news.WATCH_DROPPED)
+        notes += wanted_news.notes(ask)
         return {"process": room.show(process), "notes": notes}
 
 
