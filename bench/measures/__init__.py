@@ -20,8 +20,8 @@ from bench.measures import (
     screen,
     search,
     start,
-    watching,
     watch,
+    watching,
 )
 from bench.run import Run
 
