@@ -216,12 +216,17 @@ class _Worker:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
         self._mourn()
-        await self._process.wait()
+        try:
+            async with asyncio.timeout(
+                _PATIENCE
+            ):  # it ends by itself: to kill what has ended confuses who waits for it
+                await self._process.wait()
+        except TimeoutError:
+            self._kill()
+            await self._process.wait()
 
     def _mourn(self) -> None:
         self.close()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
         blamed = self._beat.read()[0]
         self.is_blaming = blamed in self._waiting
         for n, waiting in self._waiting.items():
@@ -232,10 +237,13 @@ class _Worker:
         """End it when it has been at the same thing for too long."""
         seen = self._beat.read()
         if seen[0] and seen == self._seen:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._kill()
         self._seen = seen
         self._watchdog = asyncio.get_running_loop().call_later(_PATIENCE, self._look_after)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
 
     def _rest_later(self) -> None:
         if self._rest is not None:

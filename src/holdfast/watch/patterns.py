@@ -19,6 +19,8 @@ MOST_PATTERNS = 100
 #: What the program of one expression, and that of all of them, may have of steps: more would be slow to run.
 LARGEST_PROGRAM = 20_000
 LARGEST_PROGRAMS = 100_000
+#: With this RE2 takes programs of that size, and refuses larger ones at once.
+_MEMORY_OF_ONE = LARGEST_PROGRAM * 16 * 4 * 3 // 2
 #: For the program and the states of all of them; where it does not do, they are run more slowly.
 _MEMORY = 64 << 20
 #: What may follow a line that is not complete, as far as it makes a difference: a letter, or something else.
@@ -45,12 +47,12 @@ class Patterns:
     def __init__(self, literals: Sequence[str], expressions: Sequence[str], may_prefilter: bool = True) -> None:
         if not 0 < len(literals) + len(expressions) <= MOST_PATTERNS:
             raise BadValue(f"a watch has 1 to {MOST_PATTERNS} patterns, not {len(literals) + len(expressions)}")
+        parts = _parts(literals, expressions)
         self._texts = (*literals, *expressions)
         self._each = [
             *(compile_pattern(text, fixed=True) for text in literals),
             *(compile_pattern(text) for text in expressions),
         ]
-        parts = _parts(literals, expressions)
         self._any = _any_of(parts)
         self._which = _set_of(parts)
         self._finder = Finder(self._any)
@@ -141,13 +143,19 @@ def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int
 
 
 def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
+    """What each of them is as a part of one expression, if that is not too large; which is told fast."""
     from re2 import _re2
 
     quoted = [_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals]
     parts = [*quoted, *(for_lines(text).encode(errors="surrogateescape") for text in expressions)]
-    sizes = [_compiled(part).ProgramSize() for part in parts]
-    if max(sizes) > LARGEST_PROGRAM or sum(sizes) > LARGEST_PROGRAMS:
-        raise BadValue(f"the patterns are too large: {sum(sizes)} steps", next=_NEXT)
+    left = LARGEST_PROGRAMS
+    for part, text in zip(parts, (*literals, *expressions), strict=True):
+        regexp = _re2.RE2(part, _options(_MEMORY_OF_ONE))
+        if not regexp.ok():
+            compile_pattern(text, fixed=part in quoted)  # which says what is wrong with it
+        left -= regexp.ProgramSize() if regexp.ok() else left + 1
+        if left < 0:
+            raise BadValue("the patterns of this watch are too large", next=_NEXT)
     return [b"(?m:%b)" % part for part in parts]
 
 
@@ -177,12 +185,12 @@ def _compiled(pattern: bytes) -> Any:
     return regexp
 
 
-def _options() -> Any:
+def _options(memory: int = _MEMORY) -> Any:
     from re2 import _re2
 
     options = _re2.RE2.Options()
     options.log_errors = False
     options.never_capture = True
     options.never_nl = True
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     return options
