@@ -1,0 +1,48 @@
+"""Text without what only a terminal understands, with the way back to where each character stood. No I/O."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+
+#: Control characters but tab and newline, and characters without width.
+_CONTROL = r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060\ufeff]+"
+#: With escape sequences; none reaches over a line.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~]?)"
+    rf"|\x9b[0-?]*[ -/]*[@-~]?|{_CONTROL}"
+)
+_CONTROLS = re.compile(rf"(?:[\x1b\x9b]|{_CONTROL})+")
+_SPACE = re.compile(r"\s+")
+
+
+class Bare:
+    """`text` is what is left. `whence` tells where a part of it stands in the original."""
+
+    def __init__(self, original: str, noise: re.Pattern[str]) -> None:
+        cuts = [match.span() for match in noise.finditer(original)]
+        starts = [0, *(end for _, end in cuts)]
+        ends = [*(start for start, _ in cuts), len(original)]
+        self._starts = starts
+        #: Where each piece begins in what is left.
+        self._at = [0, *accumulate(end - start for start, end in zip(starts, ends, strict=True))]
+        self.text = original if not cuts else "".join(original[a:b] for a, b in zip(starts, ends, strict=True))
+
+    def whence(self, start: int, end: int) -> tuple[int, int]:
+        """The span in the original of a span that is not empty."""
+        return self._index(start), self._index(end - 1) + 1
+
+    def _index(self, at: int) -> int:
+        piece = bisect_right(self._at, at, hi=len(self._starts)) - 1
+        return self._starts[piece] + at - self._at[piece]
+
+
+def views(text: str) -> tuple[Bare, ...]:
+    """The text as a terminal shows it; where that hides something, also with what it hides."""
+    shown = Bare(text, _ESCAPES)
+    return (shown, Bare(text, _CONTROLS)) if "\x1b" in text or "\x9b" in text else (shown,)
+
+
+def without_space(text: str) -> Bare:
+    return Bare(text, _SPACE)
