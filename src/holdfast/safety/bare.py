@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 from itertools import accumulate
+
+Span = tuple[int, int]
 
 #: Control characters but tab and newline, and characters without width.
 _CONTROL = r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060\ufeff]+"
@@ -21,21 +24,26 @@ class Bare:
     """`text` is what is left. `whence` tells where a part of it stands in the original."""
 
     def __init__(self, original: str, noise: re.Pattern[str]) -> None:
-        cuts = [match.span() for match in noise.finditer(original)]
-        starts = [0, *(end for _, end in cuts)]
-        ends = [*(start for start, _ in cuts), len(original)]
-        self._starts = starts
-        #: Where each piece begins in what is left.
-        self._at = [0, *accumulate(end - start for start, end in zip(starts, ends, strict=True))]
-        self.text = original if not cuts else "".join(original[a:b] for a, b in zip(starts, ends, strict=True))
+        self._original = original
+        self._noise = noise
+        self.text = noise.sub("", original)
 
-    def whence(self, start: int, end: int) -> tuple[int, int]:
+    def whence(self, start: int, end: int) -> Span:
         """The span in the original of a span that is not empty."""
         return self._index(start), self._index(end - 1) + 1
 
     def _index(self, at: int) -> int:
-        piece = bisect_right(self._at, at, hi=len(self._starts)) - 1
-        return self._starts[piece] + at - self._at[piece]
+        starts, sums = self._pieces
+        piece = bisect_right(sums, at, hi=len(starts)) - 1
+        return starts[piece] + at - sums[piece]
+
+    @cached_property
+    def _pieces(self) -> tuple[list[int], list[int]]:
+        """Where each piece begins in the original, and in what is left. Mostly nobody asks."""
+        cuts = [match.span() for match in self._noise.finditer(self._original)]
+        starts = [0, *(end for _, end in cuts)]
+        ends = [*(start for start, _ in cuts), len(self._original)]
+        return starts, [0, *accumulate(end - start for start, end in zip(starts, ends, strict=True))]
 
 
 def views(text: str) -> tuple[Bare, ...]:

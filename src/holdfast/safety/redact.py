@@ -69,23 +69,20 @@ class Redactor:
 
     def finish(self, text: str = "") -> str:
         """The rest, after this last piece."""
-        told = self.feed(text)
-        rest, self._line = self._line, ""
-        return told + self._release(rest, is_last=True)
+        pieces, rest = _complete_lines(self._line + text)
+        self._line = ""
+        *pieces, last = [*pieces, rest] if rest else pieces
+        return "".join([self._release(piece, is_last=False) for piece in pieces]) + self._release(last, is_last=True)
 
     def _release(self, piece: str, is_last: bool) -> str:
-        window, spans = self._look(piece)
-        upto = len(window) if is_last else _settled(window, self._known)
+        at, window = len(self._held), self._held + piece
+        found = [(start + at, end + at) for start, end in self._shapes(piece)]
+        dense = _dense(window) if self._known else []
+        spans = [*self._spans, *found, *_occurrences(dense, self._known)]
+        upto = len(window) if is_last else _settled(window, dense, self._known)
         out, self._is_masking = _told(window[:upto], _clipped(spans, 0, upto), self._is_masking)
         self._held, self._spans = window[upto:], _clipped(spans, upto, len(window))
         return out
-
-    def _look(self, piece: str) -> tuple[str, list[Span]]:
-        """What is held back with the piece behind it, and what is to be masked of that."""
-        at = len(self._held)
-        window = self._held + piece
-        found = [(start + at, end + at) for start, end in self._shapes(piece)]
-        return window, [*self._spans, *found, *_occurrences(window, self._known)]
 
     def _shapes(self, text: str) -> Iterator[Span]:
         shown, *hidden = views(text)
@@ -143,9 +140,16 @@ def _back(view: Bare, spans: Iterable[Span]) -> Iterator[Span]:
     return (view.whence(start, end) for start, end in spans if start < end)
 
 
-def _occurrences(window: str, forms: list[str]) -> Iterator[Span]:
-    for view in views(window) if forms else ():
-        dense = without_space(view.text)
+#: A text as it is looked through for known values: as it is shown, and that without spaces.
+_Dense = tuple[Bare, Bare]
+
+
+def _dense(text: str) -> list[_Dense]:
+    return [(view, without_space(view.text)) for view in views(text)]
+
+
+def _occurrences(texts: list[_Dense], forms: list[str]) -> Iterator[Span]:
+    for view, dense in texts:
         for form in forms:
             at = dense.text.find(form)
             while at >= 0:
@@ -153,11 +157,10 @@ def _occurrences(window: str, forms: list[str]) -> Iterator[Span]:
                 at = dense.text.find(form, at + 1)
 
 
-def _settled(window: str, forms: list[str]) -> int:
+def _settled(window: str, texts: list[_Dense], forms: list[str]) -> int:
     """Up to where nothing that follows can make a known value of what is there."""
     settled = len(window)
-    for view in views(window) if forms else ():
-        dense = without_space(view.text)
+    for view, dense in texts:
         size = len(dense.text)
         if longest := max(_overlap(dense.text, form) for form in forms):
             settled = min(settled, view.whence(*dense.whence(size - longest, size))[0])
@@ -177,8 +180,7 @@ def _overlap(text: str, form: str, least: int = 1) -> int:
 
 def _edges(text: str, forms: list[str]) -> Iterator[Span]:
     """Known values of which only the end is there at the beginning, or only the beginning at the end."""
-    for view in views(text) if forms else ():
-        dense = without_space(view.text)
+    for view, dense in _dense(text) if forms else ():
         ahead, behind, size = dense.text, dense.text[::-1], len(dense.text)
         for form in forms:
             if cut := _overlap(ahead, form, SHORTEST_MASKED):
