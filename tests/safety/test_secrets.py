@@ -34,6 +34,8 @@ HARMLESS = {
     "PYTHONPATH": "/home/me/src/lib/python3.11/site-packages",
     "CONDA_DEFAULT_ENV": "torch21-cuda121-py311-linux-x86_64",
     "GPG_TTY": "/dev/pts/3",
+    "SERVICE_CLASS": "MyVeryLongServiceFactoryBeanName2",
+    "BUILD": "release-2024.10.11-rc1-linux-amd64-musl",
     "EMPTY_TOKEN": "",
 }
 

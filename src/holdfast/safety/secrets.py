@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
 from holdfast.safety import shapes
@@ -58,6 +59,9 @@ _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _SEAM = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
 _SHORTEST_PIECE = 16
 _LEAST_ENTROPY = 3.3
+#: Where digits are few: as often as this capitals and small letters take turns, which they do not in names of things.
+_LEAST_TURNS = 0.47
+_HIGH_ENTROPY = 3.8
 _PLACE = re.compile(r"(?:[~./]|\w:\\)\S*\Z")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}://")
 
@@ -89,7 +93,17 @@ def is_opaque(value: str) -> bool:
     longest = max(_PIECES.split(value), key=len)
     if len(longest) < _SHORTEST_PIECE or _HEX.match(longest):
         return False
-    return len(_SEAM.findall(longest)) >= 3 and _entropy(longest) >= _LEAST_ENTROPY
+    entropy = _entropy(longest)
+    if len(_SEAM.findall(longest)) >= 3 and entropy >= _LEAST_ENTROPY:
+        return True
+    turns = sum(_kind(one) != _kind(other) for one, other in pairwise(longest))
+    return (
+        len({_kind(one) for one in longest}) > 2 and turns >= _LEAST_TURNS * len(longest) and entropy >= _HIGH_ENTROPY
+    )
+
+
+def _kind(character: str) -> str:
+    return "digit" if character.isdigit() else "capital" if character.isupper() else "small"
 
 
 def masked_forms(value: str) -> set[str]:
