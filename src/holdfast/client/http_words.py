@@ -88,6 +88,7 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),
     "events": lambda ask: ("GET", _with_query(f"{_API}/events", {"follow": False, **ask}), None),
     "publish": lambda ask: ("POST", f"{_API}/events", ask),
+    "redact": lambda ask: ("POST", f"{_API}/redact", ask),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
     "end_session": _end_session,
     "status": lambda ask: ("GET", f"{_API}/daemon", None),

@@ -23,6 +23,8 @@ from holdfast_keeper import bundle
 _MOST = 2000
 #: So many environments wait to be looked through.
 _MOST_NOTED = 64
+#: Texts wait as long for what is known from before a restart.
+_RELEARN_BUDGET = 5.0
 #: So many names are told of those that were left out.
 _MOST_NAMED = 20
 
@@ -39,6 +41,8 @@ class Secrecy:
         self._noted: list[Environment] = []
         self._forms: dict[str, None] = {}
         self._turn = threading.Lock()
+        self._has_relearned = threading.Event()
+        self._has_relearned.set()
 
     def note(self, env: Environment) -> None:
         """Remember the secrets of an environment, some time before the next text is masked."""
@@ -63,6 +67,7 @@ class Secrecy:
         return for_model(text, self._forms_now()) if self.is_on else text
 
     def _forms_now(self) -> list[str]:
+        self._has_relearned.wait(_RELEARN_BUDGET)
         with self._turn:
             noted, self._noted = self._noted, []
             for env in noted:
@@ -78,14 +83,20 @@ class Secrecy:
             del self._forms[oldest]
 
     async def relearn(self, place: str) -> None:
-        """Note the environments of all commands that are on disk; what cannot be read is done without."""
-        await asyncio.to_thread(self._relearn, place)
+        """Look through the environments of all commands that are on disk; what cannot be read is done without."""
+        self._has_relearned.clear()
+        try:
+            await asyncio.to_thread(self._relearn, place)
+        finally:
+            self._has_relearned.set()
 
     def _relearn(self, place: str) -> None:
+        judged: set[tuple[str, str]] = set()  # most environments are alike
         for directory in _bundles(place):
-            env = _environment(directory)
+            news = _environment(directory).items() - judged
+            judged |= news
             with self._turn:
-                self._remember(known_forms(env))
+                self._remember(known_forms(dict(news)))
 
 
 def left_out(names: tuple[str, ...]) -> str:

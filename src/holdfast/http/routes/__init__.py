@@ -15,6 +15,7 @@ from holdfast.http.routes import (
     many,
     processes,
     pub,
+    redact,
     search,
     sessions,
     steering,
@@ -24,7 +25,7 @@ from holdfast.http.table import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (processes, log, search, steering, attach, many, sessions, events, pub, top, daemon, health)
+    for module in (processes, log, search, steering, attach, many, sessions, events, pub, redact, top, daemon, health)
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS
 ]
