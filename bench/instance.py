@@ -18,13 +18,17 @@ from tests.support import end_instance
 class Instance:
     """`client` is connected and warm; `pids` are the daemon, the keeper and the anchor."""
 
-    def __init__(self, directory: str | None = None) -> None:
+    def __init__(self, directory: str | None = None, config: str = "") -> None:
         self._directory = directory
+        self._config = config
 
     def __enter__(self) -> Instance:
         self.home = tempfile.mkdtemp(prefix="holdfast-bench-", dir=self._directory)
         self._before = os.environ.get("HOLDFAST_HOME")
         os.environ["HOLDFAST_HOME"] = self.home
+        if self._config:
+            with open(f"{self.home}/config.toml", "w") as file:
+                file.write(self._config)
         self.client = holdfast.connect(session="bench")
         for _ in range(5):
             self.finish(self.client.run("true").id)

@@ -20,6 +20,7 @@ from bench.measures import (
     screen,
     search,
     start,
+    watching,
 )
 from bench.run import Run
 
@@ -37,5 +38,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "sampling": sampling.measure,
     "http": http.measure,
     "search": search.measure,
+    "watching": watching.measure,
     "chaos": chaos.measure,
 }

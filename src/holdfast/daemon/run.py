@@ -24,6 +24,8 @@ from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
+from holdfast.daemon.match_news import NAME as BREAKER
+from holdfast.daemon.match_news import MatchNews
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
@@ -42,6 +44,8 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.watch_link import WatchLink
+from holdfast.daemon.watches import Watches
 from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
@@ -59,7 +63,7 @@ _LEAVE_BUDGET = 2.0
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    room, recovery = await _furnish(paths, settings)
+    room, recovery, watches = await _furnish(paths, settings)
     server = Server(room)
     _stop_on_signals(room)
 
@@ -82,6 +86,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
+        watches.begin()
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(room.sampler.run(), "sampler")
         await server.open()
@@ -91,6 +96,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await _until_stopped(room, vital)
     finally:
         notify.tell("STOPPING=1")
+        watches.close()
         await _stop(room, server)
         note("daemon-end")
 
@@ -103,7 +109,7 @@ async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
+async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Watches]:
     """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
@@ -149,7 +155,9 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         chores=chores,
         readers=readers,
     )
-    return room, Recovery(paths.place, registry, keeper, supervisor, chores)
+    news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
+    watches = Watches(room, WatchLink(paths.place, environ), news)
+    return room, Recovery(paths.place, registry, keeper, supervisor, chores), watches
 
 
 def _hooks(room: Room) -> Hooks:

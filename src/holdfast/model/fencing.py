@@ -21,13 +21,13 @@ _BREAKS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 #: Controls, and what has no width: also in use to smuggle text past a reader.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-    # Joiners belong between the letters of some scripts, never beside ASCII.
-    "|(?<=[\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f])"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
+#: Joiners belong between the letters of some scripts, never beside ASCII.
+_STRAY = re.compile("(?<=[\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f])")
 #: Half of a character: there is no way to write it down.
 _HALVES = re.compile("[\ud800-\udfff]")
-_BEGINS = re.compile(r"([\[［])(?=" + r"\W{0,9}".join(["", *"IMPORTANT"]) + ")", re.IGNORECASE)
+_BEGINS = re.compile(r"([\[［])(?=" + r"[^\w\n]{0,9}".join(["", *"IMPORTANT"]) + ")", re.IGNORECASE)
 _ENDS = re.compile(r"^([\]］])|^([^\S\n]*)([\]］])(?=[^\S\n]*$)", re.MULTILINE)
 
 
@@ -72,10 +72,15 @@ def _shorter(text: str, by: int, from_end: bool) -> str:
 
 
 def _clean(text: str) -> str:
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _HALVES.sub("\ufffd", _UNSEEN.sub("", _BREAKS.sub(" ", text)))
+    seen = _STRAY.sub("", _UNSEEN.sub("", _BREAKS.sub(" ", text)))
+    return _HALVES.sub("\ufffd", seen)
 
 
 def _harmless(text: str) -> str:
-    return _ENDS.sub(lambda found: f"{found[2] or ''}\\{found[1] or found[3]}", _BEGINS.sub(r"\1\\", text))
+    if "[" in text or "［" in text:
+        text = _BEGINS.sub(r"\1\\", text)
+    if "]" in text or "］" in text:
+        text = _ENDS.sub(lambda found: f"{found[2] or ''}\\{found[1] or found[3]}", text)
+    return text

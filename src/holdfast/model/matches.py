@@ -22,7 +22,7 @@ class Match:
     offset: int
     """Where the line begins in the log of its stream."""
     end: int
-    """Where the next one begins."""
+    """Where it ends, before its line end: these bytes are `output`, but for escape codes."""
     pattern: str
     output: str
     """The line in the text view, without its line end."""
@@ -100,8 +100,8 @@ def that_fit(found: Sequence[Match]) -> tuple[Match, ...]:
 
 
 def in_a_row(found: Sequence[Match]) -> int:
-    """How many of the first ones follow each other in the log with nothing between them."""
+    """How many of the first ones follow each other in the log with nothing between them but a line end."""
     for number, (before, after) in enumerate(pairwise(found), 1):
-        if before.stream != after.stream or before.end != after.offset or before.is_cut:
+        if before.stream != after.stream or before.end + 1 != after.offset or before.is_cut:
             return number
     return len(found)

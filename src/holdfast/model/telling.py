@@ -31,9 +31,14 @@ class _Said:
 
     def __init__(self, notification: Mapping[str, Any]) -> None:
         self.data = loose.table(notification.get("data"))
-        self.process = line(loose.text(notification.get("process")), 40)
+        self.rows = [loose.table(row) for row in loose.items(self.data.get("processes"))]
+        self.process = line(loose.text(notification.get("process") or self._only()), 40)
         self.kind = line(loose.text(notification.get("kind")), 40)
         self.at = loose.moment(notification.get("at"))
+
+    def _only(self) -> object:
+        """The process of a digest of several that has one alone."""
+        return self.rows[0].get("process") if len(self.rows) == 1 else None
 
     def count(self, key: str) -> int:
         return loose.whole(self.data.get(key))
@@ -73,7 +78,9 @@ def digest(processes: Sequence[Mapping[str, Any]], now: float, pending: int = 0)
     runs = f"{_many(len(processes), 'background process', 'es')} of this session still run{_s(len(processes))}"
     waits = f"{_many(pending, 'notification')} unread" if pending else ""
     head = "; ".join(part for part in (runs if processes else "", waits) if part)
-    return block(f"{head}.", _source(now), *_listed([_running(process, now) for process in processes], _REMINDER))
+    return block(
+        f"{head}.", _source(now), *_listed([_running(loose.table(process), now) for process in processes], _REMINDER)
+    )
 
 
 def _completion(said: _Said) -> str:
@@ -91,10 +98,8 @@ def _completion(said: _Said) -> str:
 
 
 def _match(said: _Said) -> str:
-    rows = [loose.table(row) for row in loose.items(said.data.get("processes"))]
-    if len(rows) > 1:
-        return _of_several(said, rows)
-    said.process = said.process or (line(loose.text(rows[0].get("process")), 40) if rows else "")
+    if len(said.rows) > 1:
+        return _of_several(said, said.rows)
     if said.data.get("digest") is True:
         return _of_one(said)
     more = [loose.table(one) for one in loose.items(said.data.get("more"))]

@@ -12,7 +12,7 @@ import codecs
 
 from holdfast.model.redrawn import DOWN, LONGEST_HELD, UP, Lines
 
-__all__ = ["LONGEST_HELD", "TextView"]
+__all__ = ["LONGEST_HELD", "TextView", "without_sequences"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,14 @@ class TextView:
             self._cut = _essence(found[0])
             text = text[:at]
         return sequences.sub(_as_move if moves.search(text) else "", text)
+
+
+def without_sequences(text: str) -> str:
+    """The text without escape sequences and control characters but tab, `\\b`, `\\n` and `\\r`.
+
+    What moves the cursor is gone as well. One that is not complete is gone as far as it reaches.
+    """
+    return _patterns()[0].sub("", text)
 
 
 def _essence(sequence: str) -> str:

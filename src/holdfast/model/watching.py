@@ -29,7 +29,7 @@ from holdfast.model.matches import Held, Match, joined, that_fit
 __all__ = [
     "Match", "Held", "WatchState", "Rules",
     "Told", "Digest", "Disabled", "Outcome",
-    "matched", "next_due", "elapsed", "ended", "broken", "scanned",
+    "matched", "next_due", "is_due", "elapsed", "ended", "broken", "scanned",
 ]  # fmt: skip
 
 Reason: TypeAlias = Literal["strikes", "budget", "broken"]
@@ -146,6 +146,11 @@ def matched(
 def next_due(state: WatchState) -> float | None:
     """When there will be something to tell; None when there is nothing to wait for."""
     return state.window_until if state.held is not None and not state.disabled else None
+
+
+def is_due(at: float, now: float, rules: Rules) -> bool:
+    """Whether it is time for `elapsed` when `at` is what `next_due` said: also when the clock was set back since."""
+    return at <= now or at > now + rules.window
 
 
 def elapsed(state: WatchState, now: float, rules: Rules) -> tuple[WatchState, list[Outcome]]:

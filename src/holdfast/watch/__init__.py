@@ -1,0 +1,1 @@
+"""Looking for patterns in what many processes write: the engine, and the process that it runs in."""

@@ -1,0 +1,138 @@
+"""What a log is made of for a watch: states. A line is one, and so is each state of a line that is written over.
+
+A state ends at a line end, at a carriage return, and where the cursor goes to another line or to the begin of its own.
+One that goes on and on is cut where a whole cell of the log holds no such end; cells lie at fixed places. So where a
+state begins can be told from a bounded number of bytes before it, and the same way by whoever looks. No I/O.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.logs import blocks
+from holdfast.model.text import without_sequences
+
+CELL = 64 << 10
+#: Of what comes before a cut, as much is looked at together with what follows.
+OVERLAP = 8 << 10
+#: The sequences that the text view takes for a return or a move to another line, as they stand in the bytes.
+_MOVE = rb"(?:\x1b\[|\xc2\x9b)(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
+_LONGEST = 7
+_MOVES = re.compile(_MOVE)
+_END = re.compile(rb"\n|\r|" + _MOVE)
+#: Where there are whole lines, what a terminal ends them with is one end.
+_ENDS = re.compile(rb"\n|\r\n?|" + _MOVE)
+#: Reading so far back is enough to see where a state begins.
+LOOKBACK = 2 * CELL + OVERLAP + _LONGEST
+
+
+class Begin(NamedTuple):
+    """Where a state begins; `is_inside` when that is in the middle of a line, after a cut or what was dropped."""
+
+    at: int
+    is_inside: bool
+
+
+def begin(raw: bytes, base: int, is_whole: bool) -> Begin:
+    """Where the state begins that goes on behind `raw`, which lies at `base` of the log.
+
+    `is_whole`: there is nothing before `base`, or nothing left; else `raw` has LOOKBACK bytes.
+    """
+    end = base + len(raw)
+    last = last_end(raw, 0, len(raw))
+    known = base + last if last else base
+    cut = end // CELL * CELL
+    if (last or is_whole) and cut < next_cut(known):
+        return Begin(known, not last and base > 0)
+    return Begin(cut, True)
+
+
+def next_cut(at: int) -> int:
+    """Where a state that begins at `at` is cut, if it has not ended until there."""
+    return -(-at // CELL) * CELL + CELL
+
+
+def cuts(raw: bytes, base: int, start: int) -> Iterator[int]:
+    """Where states are cut, as places in `raw`; `start` is where one begins there."""
+    at = next_cut(base + start) - base
+    while at <= len(raw):
+        if raw.rfind(b"\n", at - CELL, at) < 0 and not last_end(raw, max(0, at - CELL), at):
+            yield at
+        at += CELL
+
+
+def first_end(raw: bytes, start: int, searched: int, stop: int) -> tuple[int, int] | None:
+    """Where the state that begins at `start` ends, and where the next one begins; not before `searched`."""
+    begin = max(0, searched - _LONGEST)
+    line = raw.find(b"\n", start, stop) + 1 or stop
+    line = raw.find(b"\r", start, line) + 1 or line
+    for move in _MOVES.finditer(raw, begin, line) if _has_moves(raw, begin, line) else ():
+        if move.end() > start:
+            return max(move.start(), start), move.end()
+    return (line - 1, line) if raw[line - 1 : line] in (b"\n", b"\r") and line > start else None
+
+
+def last_end(raw: bytes, start: int, stop: int) -> int:
+    """Behind the last end of a state that is complete behind `start`; 0 when there is none."""
+    found = max(raw.rfind(b"\n", start, stop), raw.rfind(b"\r", start, stop)) + 1
+    begin = max(found, start - _LONGEST, 0)
+    if _has_moves(raw, begin, stop):
+        found = max([found, *(move.end() for move in _END.finditer(raw, begin, stop))])
+    return found if found > start else 0
+
+
+def _has_moves(raw: bytes, start: int, stop: int) -> bool:
+    return raw.find(b"\x1b[", start, stop) >= 0 or raw.find(b"\xc2\x9b", start, stop) >= 0
+
+
+def text_of(raw: bytes, is_open: bool) -> bytes:
+    """The text of one state in UTF-8, with its backspaces. What may belong to a character to come is left out."""
+    if blocks.is_plain(raw):
+        return raw
+    return without_sequences(codecs.utf_8_decode(raw, "replace", not is_open)[0]).encode()
+
+
+def texts_of(raw: bytes) -> bytes:
+    """The texts of whole states, each with a newline behind it; as many as `ends` finds."""
+    raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if _has_moves(raw, 0, len(raw)):
+        raw = blocks.without_colors(_MOVES.sub(b"\n", raw))
+    if blocks.is_plain(raw):
+        return raw
+    return without_sequences(raw.decode(errors="replace")).encode()
+
+
+def ends(raw: bytes) -> list[tuple[int, int]]:
+    """Where each of whole states ends, and where the next one begins."""
+    return [found.span() for found in _ENDS.finditer(raw)]
+
+
+def counts(raw: bytes, base: int, start: int, stop: int, following: int) -> bool:
+    """Whether a state is one to look at. One without bytes is if it is an empty line."""
+    if start < stop:
+        return True
+    return raw[stop:following] == b"\n" and (base + start == 0 or raw[start - 1 : start] == b"\n")
+
+
+def versions(text: str) -> Iterator[str]:
+    """The text as it was before each time that some of it was taken back, and as it is at last."""
+    return (version for version, _ in versions_marked(text))
+
+
+def versions_marked(text: str) -> Iterator[tuple[str, bool]]:
+    """Each version, and whether it is the last."""
+    now, back = "", 0
+    for stroke in text.split("\b"):
+        if stroke:
+            if back:
+                yield now, False
+                now = now[:-back]
+            now, back = now + stroke, 0
+        back += 1
+    if back > 1:
+        yield now, False
+        now = now[: 1 - back]
+    yield now, True

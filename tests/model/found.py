@@ -1,0 +1,51 @@
+"""Matches as tests need them, and a process that finds some, in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.model import watching
+from holdfast.model.watching import Digest, Disabled, Match, Outcome, Rules, Told, WatchState
+
+
+def match(number: int, stream: str = "out", pattern: str = "ERROR") -> Match:
+    """The match with this number: lines of ten bytes, one after another."""
+    return Match(stream, number * 10, number * 10 + 9, pattern, f"ERROR {number:03d}"[:9])
+
+
+def matches(count: int, start: int = 0) -> list[Match]:
+    return [match(start + number) for number in range(count)]
+
+
+class Heard(NamedTuple):
+    """One notification, in short."""
+
+    at: float
+    what: str
+    of: int
+
+
+def heard(at: float, outcome: Outcome) -> Heard:
+    match outcome:
+        case Told(found, 0):
+            return Heard(at, "match", len(found))
+        case Digest(held):
+            return Heard(at, "digest", held.count)
+        case Disabled(suppressed=suppressed):
+            return Heard(at, "disabled", suppressed)
+        case _:
+            raise AssertionError(outcome)
+
+
+def live(times: Sequence[float], rules: Rules, until: float) -> tuple[WatchState, list[Heard]]:
+    """A process that prints one matching line at each of the times, with somebody who wakes when something is due."""
+    state, told = WatchState(), list[Heard]()
+    for number, at in enumerate([*times, until]):
+        while (due := watching.next_due(state)) is not None and due <= at:
+            state, outcomes = watching.elapsed(state, due, rules)
+            told += [heard(due, outcome) for outcome in outcomes]
+        found = [match(number)] if number < len(times) else []
+        state, outcomes = watching.matched(state, found, at, rules)
+        told += [heard(at, outcome) for outcome in outcomes]
+    return state, told

@@ -1,0 +1,239 @@
+"""Watching output, through the client against a real daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.client.notification import Notification
+from tests.support import eventually
+
+
+def quick(home: Path, **settings: float) -> None:
+    """Settings of the test's own, before the daemon starts."""
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
+
+
+def gather(client: holdfast.Client, until: str = "completion", timeout: float = 30) -> list[Notification]:
+    """Everything up to the notice of this kind, in order, acknowledged."""
+    found: list[Notification] = []
+    end = time.monotonic() + timeout
+    while not any(one.kind == until for one in found):
+        assert time.monotonic() < end, [one.kind for one in found]
+        new = client.inbox(wait=5)
+        if new:
+            client.ack(*new)
+        found += new
+    return found
+
+
+def bytes_at(client: holdfast.Client, notice: Notification) -> bytes:
+    """What the log has where the notice says."""
+    offset, end = notice.data["offset"], notice.data["end"]
+    return client.logs(str(notice.process), offset=offset, bytes=end - offset, raw=True).data
+
+
+def test_a_text_that_comes_in_two_pieces(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("printf REA; read x; printf 'DY\\n'; read x", stdin=True, watch=["READY"])
+        eventually(lambda: a.inspect(process.id).output_bytes == 3)
+        a.send(process.id, "go")
+        (match,) = a.inbox(wait=5)
+        assert (match.kind, match.data["pattern"], match.data["output"]) == ("watch_match", "READY", "READY")
+        assert (match.data["offset"], match.data["count"], match.data["suppressed"]) == (0, 1, 0)
+        a.send(process.id, "go")
+        assert [one.kind for one in gather(a)] == ["watch_match", "completion"]
+
+
+def test_a_character_that_comes_in_two_pieces(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        halves = "printf 'caf\\303'; read x; printf '\\251 offen\\n'; read x"
+        process = a.run(halves, stdin=True, watch=["café"])
+        eventually(lambda: a.inspect(process.id).output_bytes == 4)
+        a.send(process.id, "go")
+        (match,) = a.inbox(wait=5)
+        assert match.data["output"] == "café offen"
+        a.kill(process.id)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_both_streams_are_watched(home: Path, split: bool) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run(
+            "echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"]
+        )
+        (match,) = a.inbox(wait=5)
+        assert (match.data["stream"], match.data["output"]) == ("err" if split else "out", "a FAILURE")
+        assert match.data["pattern"] == "FAIL(URE|ED)"
+        a.kill(process.id)
+
+
+def test_a_match_in_the_last_line_comes_before_the_end(home: Path) -> None:
+    quick(home, breaker_limit=0)
+    with holdfast.connect("a") as a:
+        for _ in range(20):
+            process = a.run("echo starting; printf 'DONE: all good'", watch=["DONE"])
+            told = gather(a)
+            assert [(one.kind, one.process) for one in told] == [
+                ("watch_match", process.id),
+                ("completion", process.id),
+            ]
+            assert told[0].data["output"] == "DONE: all good"
+
+
+def test_what_is_told_can_be_read_again(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run("seq 1 1000; echo ERROR one; echo ERROR two; seq 1 1000", watch=["ERROR"])
+        match = gather(a)[0]
+        assert match.data["output"] == "ERROR one\nERROR two"
+        assert bytes_at(a, match) == b"ERROR one\nERROR two"
+        assert match.data["count"] == 2
+
+
+def test_a_window_holds_back_and_tells_in_short(home: Path) -> None:
+    quick(home, watch_window=1.5)
+    with holdfast.connect("a") as a:
+        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", watch=["error"])
+        told = gather(a)
+        assert [one.kind for one in told] == ["watch_match", "watch_match", "completion"]
+        first, digest = told[0].data, told[1].data
+        assert (first["output"], first["digest"]) == ("error 1", False)
+        assert (digest["count"], digest["digest"]) == (4, True)
+        assert (digest["first"]["output"], digest["newest"]["output"]) == ("error 2", "error 5")
+        assert told[1].at - told[0].at >= 1.5
+
+
+def test_three_full_windows_in_a_row_end_the_watch(home: Path) -> None:
+    quick(home, watch_window=0.5)
+    with holdfast.connect("a") as a:
+        process = a.run("for i in $(seq 1 40); do echo match $i; sleep 0.1; done", watch=["match"])
+        told = gather(a)
+        assert [one.kind for one in told] == ["watch_match"] * 3 + ["watch_disabled", "completion"]
+        seen = sum(one.data["count"] for one in told[:3]) + told[3].data["suppressed"]
+        assert seen == told[3].data["matches"]
+        state = a.inspect(process.id)
+        assert state.watch_data is not None
+        assert state.watch_data["disabled"]
+
+
+def test_the_breaker_trips_and_tells_every_owner_later(home: Path) -> None:
+    quick(home, breaker_silence=3)
+    sessions = [f"s{number}" for number in range(4)]
+    clients = [holdfast.connect(session) for session in sessions]
+    try:
+        for number in range(40):
+            clients[number % 4].run("read x; echo READY; read x", stdin=True, watch=["READY"])
+        running = clients[0].ps()
+        for process in running:
+            clients[0].send(process.id, "go")
+        eventually(lambda: any(one.kind == "watch_overflow_released" for one in everything(clients)), timeout=20)
+        for process in running:
+            clients[0].send(process.id, "end")
+        eventually(lambda: count(everything(clients), "completion") == 40, timeout=20)
+        told = everything(clients)
+        at_once = [one for one in told if one.kind == "watch_match" and not one.data["digest"]]
+        digests = [one for one in told if one.kind == "watch_match" and one.data["digest"]]
+        (released,) = [one for one in told if one.kind == "watch_overflow_released"]
+        assert len(at_once) == 15
+        assert count(told, "watch_overflow_tripped") == 1
+        assert released.data["suppressed"] == 25
+        assert sum(one.data["count"] for one in digests) == 25
+        assert len({one.session for one in digests}) == len(digests) <= 4
+    finally:
+        for client in clients:
+            client.close()
+
+
+def everything(clients: list[holdfast.Client]) -> list[Notification]:
+    return [one for client in clients for one in client.inbox()]
+
+
+def count(notifications: list[Notification], kind: str) -> int:
+    return sum(one.kind == kind for one in notifications)
+
+
+def test_both_wishes_at_once(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("echo READY", watch=["READY"], notify="any")
+        assert process.watch == []
+        assert any("watch was dropped" in note for note in process.notes)
+        assert [one.kind for one in gather(a)] == ["completion"]
+
+
+def test_off_means_off(home: Path) -> None:
+    with holdfast.connect("a") as a, holdfast.connect("b") as b:
+        process = a.run("echo READY", watch=["READY"], notify="never")
+        b.wait(process.id)
+        assert a.inbox(wait=0.3) == []
+        assert [one["type"] for one in a.events("process.match")] == ["process.match"]
+
+
+def test_a_killed_daemon_finds_the_same_once(home: Path) -> None:
+    quick(home, watch_window=0, breaker_limit=0)
+    with holdfast.connect("a") as a:
+        lines = "for i in $(seq 1 300); do echo hit $i; echo other $i; sleep 0.01; done"
+        a.run(lines, watch=["hit"])
+        told: list[Notification] = []
+        for _ in range(6):
+            pid = a.status()["pid"]
+            new = a.inbox(wait=0.3)
+            os.kill(pid, signal.SIGKILL)
+            a.ack(*new) if new else None
+            told += new
+        if all(one.kind != "completion" for one in told):
+            told += gather(a, timeout=60)
+        matches = [one for one in told if one.kind == "watch_match"]
+        assert len({one.key for one in matches}) == len(matches)
+        assert sum(one.data["count"] for one in matches) == 300
+        at = 0
+        for one in matches:
+            assert lines_of(one)[0] == f"hit {at + 1}"
+            at += one.data["count"]
+            assert lines_of(one)[-1] == f"hit {at}"
+        assert told[-1].kind == "completion"
+
+
+def lines_of(notice: Notification) -> list[str]:
+    data = notice.data
+    if data["digest"]:
+        return [str(data["first"]["output"]), str(data["newest"]["output"])]
+    return [str(data["output"]), *(str(more["output"]) for more in data["more"])]
+
+
+def test_hostile_patterns(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        for pattern in ("(", "a{1000}{1000}", "(?=x)", "\\1"):
+            with pytest.raises(holdfast.BadValue):
+                a.run("true", watch_regex=[pattern])
+        with pytest.raises(holdfast.BadValue):
+            a.run("true", watch=["x"] * 5 + [f"p{number}" for number in range(200)])
+        with pytest.raises(holdfast.BadValue):
+            a.run("true", watch=[""])
+        process = a.run("head -c 50000 /dev/zero | tr '\\0' a; echo; echo end", watch_regex=["(a+)+$", "(a|aa)+b"])
+        started = time.monotonic()
+        assert a.wait(process.id, timeout=20).status == "ended"
+        assert time.monotonic() - started < 10
+
+
+def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
+    """The process ends before anybody looks again: what is in its log is told all the same, and before the end."""
+    with holdfast.connect("a") as a:
+        process = a.run("read x; echo LATE; exit 3", stdin=True, watch=["LATE"])
+        daemon, keeper = (a.status()[key] for key in ("pid", "keeper_pid"))
+        os.kill(keeper, signal.SIGSTOP)  # it would bring the daemon back at once
+        a.close()
+        os.kill(daemon, signal.SIGKILL)
+        with open(f"/proc/{process.pid}/fd/0", "wb", buffering=0) as stdin:
+            stdin.write(b"go\n")
+        eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "Z")
+        os.kill(keeper, signal.SIGCONT)
+    with holdfast.connect("a") as a:
+        told = gather(a)
+        assert [one.kind for one in told] == ["watch_match", "completion"]
+        assert told[0].data["output"] == "LATE"
