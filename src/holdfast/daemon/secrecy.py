@@ -10,11 +10,13 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.environment import NEEDED
-from holdfast.safety.redact import for_model
+from holdfast.model.matches import MOST_LINES, Match
+from holdfast.safety.redact import Forms, for_model
 from holdfast.safety.secrets import known_forms, masked_forms, secret_names
 from holdfast.settings import Settings
 from holdfast_keeper import bundle
@@ -59,21 +61,34 @@ class Secrecy:
         """A JSON value with the secrets in its texts masked; as it is, where the owner wants it so."""
         return await asyncio.to_thread(self.masked, value) if self.is_on else value
 
+    async def mask_matches(self, matches: Sequence[Match]) -> list[Match]:
+        """Lines that a watch found, masked as far as they can be told: the rest of them is only counted."""
+        if not matches or not self.is_on:
+            return list(matches)
+        told = {*range(min(len(matches), MOST_LINES + 1)), len(matches) - 1}
+        outputs = dict(zip(told, await self.mask([matches[index].output for index in told]), strict=True))
+        return [
+            replace(match, output=outputs[index]) if index in outputs else match for index, match in enumerate(matches)
+        ]
+
     def masked(self, value: Any) -> Any:
         """As `mask`, in a thread that may take its time."""
-        return _each_text(value, self.masked_text) if self.is_on else value
+        if not self.is_on:
+            return value
+        forms = self._forms_now()
+        return _each_text(value, lambda text: for_model(text, forms))
 
     def masked_text(self, text: str) -> str:
         return for_model(text, self._forms_now()) if self.is_on else text
 
-    def _forms_now(self) -> list[str]:
+    def _forms_now(self) -> Forms:
         self._has_relearned.wait(_RELEARN_BUDGET)
         with self._turn:
             noted, self._noted = self._noted, []
             for env in noted:
                 self._remember(known_forms(env))
             ours = {form for value in self._configured() if value for form in masked_forms(value)}
-            return [*self._forms, *ours]
+            return Forms.of([*self._forms, *ours])
 
     def _remember(self, forms: Iterable[str]) -> None:
         for form in forms:

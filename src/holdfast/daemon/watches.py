@@ -108,7 +108,8 @@ class Watches:
 
     async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> Scan:
         meta = process.meta
-        return await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        scan = await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
 
     async def _found(self, process: Process, stream: str, scan: Scan) -> None:
         """In the turn of the process: what was found counts, and is on disk when this returns."""

@@ -33,6 +33,17 @@ _KEY_LINE = re.compile(
 )
 
 
+class Forms(tuple[str, ...]):
+    """Known values made ready to be looked for, where that is done again and again."""
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Forms:
+        if isinstance(values, Forms):
+            return values
+        forms = {"".join(value.split()) for value in values}
+        return cls(sorted(form for form in forms if len(form) >= SHORTEST_MASKED))
+
+
 def redact(text: str, known: Iterable[str] = ()) -> str:
     """The text with every secret in it masked. `known`: forms of values, as `secrets.known_forms` gives them."""
     return Redactor(known).finish(text)
@@ -40,7 +51,7 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
 
 def for_model(text: str, known_values: Iterable[str] = ()) -> str:
     """As `redact`, for a text that may be cut out of a longer one: a known value cut by its edges is masked, too."""
-    forms = _forms(known_values)
+    forms = Forms.of(known_values)
     return redact(_told(text, _edges(text, forms), is_masking=False)[0], forms)
 
 
@@ -52,7 +63,7 @@ class Redactor:
     """
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = _forms(known)
+        self._known = Forms.of(known)
         #: Not a complete line yet.
         self._line = ""
         #: Looked at and held back, and what is masked of it.
@@ -107,11 +118,6 @@ class Redactor:
             at += len(line)
 
 
-def _forms(values: Iterable[str]) -> list[str]:
-    """Without spaces, as they are looked for."""
-    return sorted({form for value in values if len(form := "".join(value.split())) >= SHORTEST_MASKED})
-
-
 def _complete_lines(text: str) -> tuple[list[str], str]:
     """Pieces of complete lines, and the rest. A cut within a line depends on nothing but the line."""
     pieces, begin, at = [], 0, 0
@@ -148,7 +154,7 @@ def _dense(text: str) -> list[_Dense]:
     return [(view, without_space(view.text)) for view in views(text)]
 
 
-def _occurrences(texts: list[_Dense], forms: list[str]) -> Iterator[Span]:
+def _occurrences(texts: list[_Dense], forms: Forms) -> Iterator[Span]:
     for view, dense in texts:
         for form in forms:
             at = dense.text.find(form)
@@ -157,7 +163,7 @@ def _occurrences(texts: list[_Dense], forms: list[str]) -> Iterator[Span]:
                 at = dense.text.find(form, at + 1)
 
 
-def _settled(window: str, texts: list[_Dense], forms: list[str]) -> int:
+def _settled(window: str, texts: list[_Dense], forms: Forms) -> int:
     """Up to where nothing that follows can make a known value of what is there."""
     settled = len(window)
     for view, dense in texts:
@@ -178,7 +184,7 @@ def _overlap(text: str, form: str, least: int = 1) -> int:
     return 0
 
 
-def _edges(text: str, forms: list[str]) -> Iterator[Span]:
+def _edges(text: str, forms: Forms) -> Iterator[Span]:
     """Known values of which only the end is there at the beginning, or only the beginning at the end."""
     for view, dense in _dense(text) if forms else ():
         ahead, behind, size = dense.text, dense.text[::-1], len(dense.text)
