@@ -211,3 +211,14 @@ def test_a_match_shows_none_in_its_notice_its_event_and_on_disk(host: Path) -> N
         assert value not in str(event)
         assert value.encode() in client.logs(process, raw=True).data
         assert files_with_secrets(host) == {}
+
+
+def test_what_a_failed_stop_command_said_is_masked_in_our_log(host: Path) -> None:
+    with holdfast.connect("a") as client:
+        granted = {"PGPASSWORD": ENV["PGPASSWORD"]}
+        process = client.run("exec sleep 1000", env=granted, clean=True, stop_cmd="echo failed: $PGPASSWORD; exit 3")
+        client.kill(process)
+        log = host / "daemon.log"
+        eventually(lambda: "stop-cmd-failed" in log.read_text())
+        assert MASK in log.read_text()
+        assert files_with_secrets(host) == {}
