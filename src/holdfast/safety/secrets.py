@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
@@ -69,6 +70,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}://")
 SHORTEST_MASKED = 8
 _LONGEST_MASKED = 16384
 _SHORTEST_LINE = 20
+_LONGEST_REMEMBERED = 4096
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -80,7 +82,17 @@ def is_secret(name: str, value: str) -> bool:
 
 def secret_names(env: Mapping[str, str], known: Collection[str] = ()) -> set[str]:
     """The names of the secrets of an environment, and of what has a value that is `known` to be one."""
-    return {name for name, value in env.items() if value and (is_secret(name, value) or value in known)}
+    return {name for name, value in env.items() if value and (_judged(name, value) or value in known)}
+
+
+def _judged(name: str, value: str) -> bool:
+    """Callers bring the same environment again and again."""
+    return _remembered(name, value) if len(value) <= _LONGEST_REMEMBERED else is_secret(name, value)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(name: str, value: str) -> bool:
+    return is_secret(name, value)
 
 
 def is_opaque(value: str) -> bool:
