@@ -57,6 +57,10 @@ class Settings(NamedTuple):
     """In this time."""
     breaker_silence: float = 30.0
     """For so long matches are held back then."""
+    redact: bool = True
+    """Whether secrets are masked in what notices quote."""
+    pass_env: tuple[str, ...] = ()
+    """Variables that are handed on to commands also where secrets are left out."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
     sinks: tuple[Sink, ...] = ()
@@ -93,6 +97,12 @@ def _checked(key: str, value: object, default: object, path: str) -> object:
     if isinstance(default, str):
         if isinstance(value, str):
             return value
+    elif isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+    elif isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(one, str) and one and "=" not in one for one in value):
+            return tuple(value)
     elif isinstance(value, str) and isinstance(default, int):
         return parse_size(value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):

@@ -101,7 +101,8 @@ class AsyncClient:
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
-        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids.
+        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean
+        (secrets are left out of its environment, but for those in `env`).
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -357,14 +358,21 @@ class AsyncClient:
         return await self._do(verbs.sessions())
 
     async def inbox(
-        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+        self,
+        *,
+        wait: float = 0.0,
+        session: str | None = None,
+        limit: int | None = None,
+        take: bool = False,
+        raw: bool = False,
     ) -> list[Notification]:
         """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
 
         Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
-        from others that take, until it is acknowledged or the connection is closed.
+        from others that take, until it is acknowledged or the connection is closed. Secrets in what is quoted are
+        masked, unless it is to be `raw`.
         """
-        return await self._do(verbs.inbox(session or self.session, wait, limit, take))
+        return await self._do(verbs.inbox(session or self.session, wait, limit, take, raw))
 
     def notices(self, *, timeout: float | None = None, session: str | None = None) -> AsyncNotices:
         """What the session is told, as it comes: `async for notice in hf.notices()`. As in the blocking client."""
@@ -374,6 +382,10 @@ class AsyncClient:
             raise verbs.closed()
         reading = AsyncReading(self._open, NoticesFollowed(session or self.session))
         return AsyncNotices(reading, self.ack, verbs.patience(timeout))
+
+    async def redact(self, *texts: str) -> list[str]:
+        """The texts with secrets masked: what looks like one, and what was one in the environment of any start."""
+        return await self._do(verbs.redact(texts))
 
     async def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""

@@ -92,6 +92,7 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),
     "events": lambda ask: ("GET", _with_query(f"{_API}/events", {"follow": False, **ask}), None),
     "publish": lambda ask: ("POST", f"{_API}/events", ask),
+    "redact": lambda ask: ("POST", f"{_API}/redact", ask),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
     "sinks": lambda ask: ("GET", f"{_API}/sinks", None),
     "sink_test": lambda ask: ("POST", f"{_API}/sinks/test", ask),

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         watch_regex: Sequence[str] | None
         check_interval: float | None
         origin: Mapping[str, object] | None
+        clean: bool
 
 
 _RUN_OPTIONS = (
@@ -78,7 +79,7 @@ _RUN_OPTIONS = (
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
-    *("notify", "watch", "watch_regex", "check_interval", "origin"),
+    *("notify", "watch", "watch_regex", "check_interval", "origin", "clean"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -361,14 +362,14 @@ def sessions() -> Verb[list[Message]]:
     return list(value["sessions"])
 
 
-def inbox(session: str | None, wait: float, limit: int | None, take: bool) -> Verb[list[Notification]]:
+def inbox(session: str | None, wait: float, limit: int | None, take: bool, raw: bool) -> Verb[list[Notification]]:
     """What a session is yet to be told, after waiting for something. What is cut or clamped on the way goes on."""
     from holdfast.client.notification import Notification
 
     until = time.monotonic() + wait
     left, cuts = wait, 0
     while True:
-        asked = {"session": session, "wait": left, "limit": limit, "take": take}
+        asked = {"session": session, "wait": left, "limit": limit, "take": take, "raw": raw}
         asked_at = time.monotonic()
         try:
             value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False)
@@ -393,6 +394,11 @@ def ack(ids: Sequence[str | Notification], session: str | None) -> Verb[Message]
 def digest(session: str | None) -> Verb[Message]:
     value, _ = yield Ask("digest", {"session": session}, limit=QUICK)
     return value
+
+
+def redact(texts: Sequence[str]) -> Verb[list[str]]:
+    value, _ = yield Ask("redact", {"texts": list(texts)}, limit=QUICK)
+    return list(value["texts"])
 
 
 def transfer(process: Ref, to: str) -> Verb[Process]:

@@ -12,11 +12,16 @@ from holdfast.model.notices import Notice
 from holdfast.store import inbox as rows
 
 
-async def told(room: Room, notices: list[Notice]) -> list[Message]:
-    return [_object(await complete(room, notice)) for notice in notices]
+async def told(room: Room, notices: list[Notice], is_raw: bool = False) -> list[Message]:
+    """As they are told. Secrets are masked in all that they quote; raw, in what was kept of output alone."""
+    completed = [await complete(room, notice, is_raw) for notice in notices]
+    if not is_raw:
+        masked = await room.secrecy.mask([notice.data for notice in completed])
+        completed = [replace(notice, data=data) for notice, data in zip(completed, masked, strict=True)]
+    return [_object(notice) for notice in completed]
 
 
-async def complete(room: Room, notice: Notice) -> Notice:
+async def complete(room: Room, notice: Notice, is_raw: bool = False) -> Notice:
     """A completion with the end of its output, which is read when it is wanted: the exit did not wait for it."""
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
@@ -24,7 +29,7 @@ async def complete(room: Room, notice: Notice) -> Notice:
     if process is None:
         return replace(notice, data={**notice.data, "output": "", "output_cut": True})
     upto = {"out": process.exit_offset} if process.exit_offset is not None and process.run == notice.data["run"] else {}
-    tail = await tail_of(room, process, upto)
+    tail = await tail_of(room, process, upto, is_raw=is_raw)
     return replace(notice, data={**notice.data, "output": tail.text, "output_cut": tail.is_cut})
 
 

@@ -36,6 +36,7 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
 from holdfast.daemon.sink_jobs import job_maker
@@ -74,6 +75,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
 
     try:
         room.chores.start(room.login.refresh(), "login environment")
+        room.chores.start(room.secrecy.relearn(paths.place), "secrets")
         vital = [
             room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
             room.chores.start(room.depot.run(), "depot"),
@@ -126,6 +128,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
+    tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
@@ -151,7 +154,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
         sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
-        tcp=TcpDoor(paths, settings.http_listen),
+        secrecy=Secrecy(settings, lambda: (tcp.token,)),
+        tcp=tcp,
         chores=chores,
         readers=readers,
     )

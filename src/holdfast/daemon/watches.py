@@ -110,7 +110,8 @@ class Watches:
 
     async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> Scan:
         meta = process.meta
-        return await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        scan = await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
 
     async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> Scan:
         """What is found; a line that matches before it is complete gets a moment to be completed."""

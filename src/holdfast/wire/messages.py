@@ -16,7 +16,8 @@ objects (PROCESS_FIELDS).
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
                  ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids,
                  notify ("any", "failure", "success", "never"), watch (texts), watch_regex, check_interval, origin (an object, given back),
-                 fingerprint (of the request, where a key stands for it)
+                 fingerprint (of the request, where a key stands for it),
+                 clean (secrets are left out of env unless granted by name; the notes name what was left out)
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
                                                               -> processes, next (null: this was the last page)
@@ -56,7 +57,8 @@ objects (PROCESS_FIELDS).
     events       pattern, since (a number: what follows it), follow
                                                               -> data… (lines of JSON; `offset`: the number to go on from), then newest, oldest
     publish      topic, payload                               -> seq
-    inbox        session, wait (seconds, for something), limit, take (keep it from other takers until ack or the end of the connection)
+    inbox        session, wait (seconds, for something), limit, take (keep it from other takers until ack or the end of the connection),
+                 raw (true: secrets in what is quoted are not masked)
                                                               -> notifications: [NOTIFICATION_FIELDS], waited, clamped_to (or null)
     notices      session, take (until the end of this), window (so many that are not acknowledged at most)
                                                               -> data… (lines of JSON, a notification each; none: nothing is left now), for ever
@@ -73,6 +75,7 @@ objects (PROCESS_FIELDS).
     sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at, pending}]
     http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
                                                               -> url (null: shut), token_file, socket
+    redact       texts                                        -> texts (each with its secrets masked, as for a model)
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

@@ -28,7 +28,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     found = (await _pending(room, session, taker, granted))[:limit]
     if taker is not None:
         room.inbox.take(found, taker)
-    shown = await notifications.told(room, found)
+    shown = await notifications.told(room, found, values.flag(ask, "raw"))
     room.inbox.told(found, "inbox")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
