@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
     from holdfast.client.found import Found, Match
+    from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.sync import Client, connect
@@ -44,7 +45,7 @@ __all__ = [
     # talk to the daemon
     "connect", "Client", "aconnect", "AsyncClient",
     # what it tells
-    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "TextView",
+    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "Notification", "TextView",
     # what can go wrong
     "HoldfastError",
     "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
@@ -60,6 +61,7 @@ _ELSEWHERE = {
     "Process": "client.process",
     "KillResult": "client.process",
     "Waited": "client.process",
+    "Notification": "client.notification",
     "LogPage": "client.page",
     "Found": "client.found",
     "Match": "client.found",

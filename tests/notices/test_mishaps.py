@@ -300,7 +300,7 @@ def test_what_a_session_that_is_over_had_not_heard_its_heir_hears(
     stage.end()
     stage.daemon.settle()
     stage.ledger.heirs[P].append(stage.sessions["b"])
-    stage.loop.create_task(stage.daemon.sessions.bequeath("a", "b"))
+    stage.loop.create_task(stage.daemon.sessions.close("a", "b", [P]))
     stage.daemon.settle()
     mishap(stage)
     assert stage.pending("a") == []

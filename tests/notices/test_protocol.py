@@ -246,8 +246,8 @@ class Delivery(RuleBasedStateMachine):
         waits = [question for peer in self.peers for question in peer.asked.values() if question["op"] == "wait"]
         awaited = {id_ for question in waits for id_ in question["processes"]}
         inbox = self.daemon.inbox
-        for id_, notice in inbox._pending.items():
-            assert notice.process in awaited or not inbox._is_held(id_), f"{id_} is kept back"
+        for notice in inbox._pending:
+            assert notice.process in awaited or not inbox._is_held(notice.id), f"{notice.id} is kept back"
 
     def _check_woken(self, peer: Peer) -> None:
         assert peer.wire is not None

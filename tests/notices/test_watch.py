@@ -237,3 +237,12 @@ def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
         told = gather(a)
         assert [one.kind for one in told] == ["watch_match", "completion"]
         assert told[0].data["output"] == "LATE"
+
+
+def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
+        (match,) = a.inbox(wait=5)
+        assert match.data["output"] == "ERROR: no such file"
+        assert bytes_at(a, match) == b"ERROR: no such file"
+        a.kill(str(match.process))

@@ -93,6 +93,10 @@ class Daemon:
             await asyncio.sleep(0)
             return [show(process) for process in processes]
 
+        async def mask(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            await asyncio.sleep(0)
+            return data
+
         def show(process: Process) -> dict[str, Any]:
             return process_object(process, time.time(), 60.0)
 
@@ -106,6 +110,7 @@ class Daemon:
             settings=SimpleNamespace(wait_limit=0.0),
             paths=SimpleNamespace(place="nowhere"),
             read=read,
+            secrecy=SimpleNamespace(mask=mask),
             show=show,
             show_fresh=show_fresh,
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from holdfast.cli.options import Option
+    from holdfast.wire.frames import Message
 
     Found: TypeAlias = list[tuple[str, str]] | str
 
@@ -27,7 +28,7 @@ _LIMIT = 1.5
 def of_slot(slot: str, verb: str, current: str = "") -> Found:
     """Candidates with a description each; or `files` or `directories`, for the shell to find."""
     if slot == "ID":
-        return _names(verb, current)
+        return _notifications() if verb == "ack" else _names(verb, current)
     if slot in _SESSIONS:
         return _groups("session")
     if slot in ("FILE", "PATH"):
@@ -37,7 +38,7 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
 
 def of_option(option: Option, verb: str) -> Found:
     key, slot = option.key, option.metavar or ""
-    if key in ("session", "parent_session"):
+    if key in ("session", "parent_session", "to"):
         return _groups("session")
     if key == "task":
         return _groups("task")
@@ -74,14 +75,23 @@ def _groups(field: str) -> Found:
     return [(name, f"{count} process{'es' if count > 1 else ''}") for name, count in counts.items()]
 
 
+def _notifications() -> Found:
+    found = _ask("inbox", {}).get("notifications", [])
+    return [(one["id"], f"{one['kind']} of {one['process']}") for one in found]
+
+
 def _processes() -> list[Process]:
     """Newest first; none when no daemon runs."""
+    return [Process(fields) for fields in reversed(_ask("list", {"all": True}).get("processes", []))]
+
+
+def _ask(op: str, arguments: Message) -> Message:
+    """What a daemon that runs answers; nothing when none does."""
     sock = launch.find(find_paths())
     if sock is None:
-        return []
+        return {}
     link = greet(sock, caller.session_of(None))
     try:
-        value, _ = link.call("list", {"all": True}, _LIMIT)
+        return link.call(op, arguments, _LIMIT)[0]
     finally:
         link.close()
-    return [Process(fields) for fields in reversed(value["processes"])]

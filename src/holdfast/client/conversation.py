@@ -76,7 +76,7 @@ class Conversation:
         try:
             question = encode({"rid": rid, "op": op, **arguments})
         except (TypeError, ValueError, RecursionError, FrameError) as unsayable:
-            raise BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments") from None
+            raise refusal(arguments, unsayable) from None
         self._last_rid = rid
         return rid, question
 
@@ -117,3 +117,11 @@ class Conversation:
             return Output(head["rid"], head["stream"], head["offset"], data)
         except KeyError as missing:
             raise FrameError(f"output announced without {missing}") from None
+
+
+def refusal(arguments: Message, unsayable: Exception) -> BadValue:
+    """Of arguments that cannot be sent."""
+    for key, value in arguments.items():
+        if isinstance(value, float) and value - value != 0:  # nan, inf
+            return BadValue(f"{key} must be a finite number, not {value}", next="choose a number, or leave it out")
+    return BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments")

@@ -40,7 +40,7 @@ def answer_value(op: str, value: Message) -> Message:
 
 
 def accepted(op: str) -> str:
-    return EVENTS if op in ("logs", "events") else "application/json"
+    return EVENTS if op in ("logs", "events", "notices") else "application/json"
 
 
 def _process(ask: Message, rest: str = "") -> str:
@@ -63,8 +63,12 @@ def _logs(ask: Message) -> Words:
     return "GET", _with_query(_process(ask, "/log"), {**ask, "view": "raw", "until": "closed"}), None
 
 
-def _end_session(ask: Message) -> Words:
-    return "POST", f"{_API}/sessions/{quote(str(ask['session']), safe='', errors='replace')}/end", None
+def _session(ask: Message, rest: str, key: str = "session") -> str:
+    return f"{_API}/sessions/{quote(str(ask.pop(key, '')), safe='', errors='replace')}{rest}"
+
+
+def _inbox(ask: Message) -> Words:
+    return "GET", _with_query(_session(ask, "/inbox"), ask), None
 
 
 def _post(rest: str) -> Callable[[Message], Words]:
@@ -88,8 +92,19 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),
     "events": lambda ask: ("GET", _with_query(f"{_API}/events", {"follow": False, **ask}), None),
     "publish": lambda ask: ("POST", f"{_API}/events", ask),
+    "redact": lambda ask: ("POST", f"{_API}/redact", ask),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
-    "end_session": _end_session,
+    "sinks": lambda ask: ("GET", f"{_API}/sinks", None),
+    "sink_test": lambda ask: ("POST", f"{_API}/sinks/test", ask),
+    "sink_dead": lambda ask: ("GET", _with_query(f"{_API}/sinks/dead", ask), None),
+    "sink_retry": lambda ask: ("POST", f"{_API}/sinks/retry", ask),
+    "end_session": lambda ask: ("POST", _session(ask, "/end"), ask),
+    "rename_session": lambda ask: ("POST", _session(ask, "/rename", "from"), ask),
+    "digest": lambda ask: ("GET", _session(ask, "/digest"), None),
+    "inbox": _inbox,
+    "notices": _inbox,
+    "ack": lambda ask: ("POST", f"{_API}/ack", ask),
+    "transfer": _post("/transfer"),
     "status": lambda ask: ("GET", f"{_API}/daemon", None),
     "doctor": lambda ask: ("GET", f"{_API}/daemon/doctor", None),
     "stop": lambda ask: ("POST", f"{_API}/daemon/stop", None),

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import count
-from operator import itemgetter
+from itertools import islice
 from typing import NamedTuple
 
-from holdfast.daemon.holding import Bells, Hands, Holder, Waits, drop
+from holdfast.daemon.holding import Bells, Hands, Holder, Waits
+from holdfast.daemon.pending import Pending
 from holdfast.errors import DiskFull
 from holdfast.model.happenings import Numbered, of_notice
 from holdfast.model.ids import ProcessId
@@ -27,6 +27,7 @@ from holdfast_keeper import points
 _CLAIM = "wait"
 #: Holds what was claimed when an earlier daemon died: whoever was being told may still say so, or ask again.
 _EARLIER = "earlier"
+_AT_ONCE = 1000
 
 
 class Acked(NamedTuple):
@@ -37,10 +38,6 @@ class Acked(NamedTuple):
     unknown: list[str]
 
 
-def _nobody(_: ProcessId) -> str | None:
-    return None
-
-
 class Inbox:
     """`resolve` gives the name that a session has now, `owner` the session that owns a process now."""
 
@@ -49,16 +46,12 @@ class Inbox:
         store: Store,
         pending: Iterable[Notice],
         resolve: Callable[[str], str],
-        owner: Callable[[ProcessId], str | None] = _nobody,
+        owner: Callable[[ProcessId], str | None],
     ) -> None:
         self._store = store
         self._resolve = resolve
         self._owner = owner
-        self._pending: dict[str, Notice] = {}
-        #: With the numbers in which they came.
-        self._by_session: dict[str, dict[str, int]] = {}
-        self._numbers = count()
-        self._by_process: dict[ProcessId | None, dict[str, None]] = {}
+        self._pending = Pending()
         #: Those who are about to tell the news of a notice otherwise.
         self._tellers = Hands()
         self._takers = Hands()
@@ -90,16 +83,14 @@ class Inbox:
         return replace(notice, session=session)
 
     def _offer(self, notice: Notice) -> None:
-        self._pending[notice.id] = notice
-        self._by_session.setdefault(notice.session, {})[notice.id] = next(self._numbers)
-        self._by_process.setdefault(notice.process, {})[notice.id] = None
+        self._pending.add(notice)
         self._bells.ring(notice.session)
 
     # Looking and waiting.
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:
         """What is pending, oldest first; what somebody else took is left out for one who takes."""
-        return [self._pending[id_] for id_ in self._by_session.get(session, ()) if self._is_for(id_, taker)]
+        return [self._pending[id_] for id_ in self._pending.of_session(session) if self._is_for(id_, taker)]
 
     def still(self, notices: Iterable[Notice], session: str) -> list[Notice]:
         """Those of them that are still to be told to that session."""
@@ -109,6 +100,14 @@ class Inbox:
     def _is_for(self, id_: str, taker: Holder | None) -> bool:
         takers = self._takers.of(id_) if taker is not None else ()
         return (not takers or taker in takers) and not self._is_held(id_)
+
+    def next_of(self, session: str, taker: Holder | None, beyond: Collection[str], most: int) -> list[Notice]:
+        """As `of_session`, but for those `beyond`, and so many at most."""
+        ids = (id_ for id_ in self._pending.of_session(session) if id_ not in beyond and self._is_for(id_, taker))
+        return [self._pending[id_] for id_ in islice(ids, most)]
+
+    def is_pending(self, id_: str) -> bool:
+        return id_ in self._pending
 
     def take(self, notices: Iterable[Notice], taker: Holder) -> None:
         """Keep them from other takers until they are acked or given back."""
@@ -131,6 +130,12 @@ class Inbox:
                 await changed.wait()
         return found
 
+    async def until_changed(self, session: str) -> None:
+        """Until something came, went, or was given back, or the session got another name."""
+        changed = asyncio.Event()
+        with self._bells.listening(self._resolve(session), changed):
+            await changed.wait()
+
     def told(self, notices: Iterable[Notice], to: str) -> None:
         """Note, once for each, that it was handed out."""
         new = [notice for notice in notices if notice.id in self._pending and notice.id not in self._told]
@@ -141,28 +146,27 @@ class Inbox:
 
     def all_of(self, session: str) -> list[Notice]:
         """What is pending, whoever holds it."""
-        return [self._pending[id_] for id_ in self._by_session.get(session, ())]
+        return [self._pending[id_] for id_ in self._pending.of_session(session)]
 
     def pending_of(self, process_id: ProcessId) -> list[Notice]:
-        return [self._pending[id_] for id_ in self._by_process.get(process_id, ())]
-
-    @property
-    def count(self) -> int:
-        return len(self._pending)
+        return [self._pending[id_] for id_ in self._pending.of_process(process_id)]
 
     def counts(self) -> dict[str, int]:
         """How many are pending for each session."""
-        return {session: len(ids) for session, ids in self._by_session.items()}
+        return self._pending.counts()
 
     # Acknowledging.
 
     async def ack(self, ids: Collection[str], by: str, session: str | None = None) -> Acked:
         """On disk when it returns: never told again. With a session, only its own. Raises DiskFull."""
-        mine = {id_: None for id_ in ids if self._is_of(id_, session)}
-        others = [id_ for id_ in dict.fromkeys(ids) if id_ not in mine]
-        await self._remove(list(mine), by)
+        asked, acked = list(dict.fromkeys(ids)), dict[str, None]()
+        for at in range(0, len(asked), _AT_ONCE):  # so that nobody has to wait for one who asks for thousands
+            mine = [id_ for id_ in asked[at : at + _AT_ONCE] if self._is_of(id_, session)]
+            await self._remove(mine, by)
+            acked |= dict.fromkeys(mine)
+        others = [id_ for id_ in asked if id_ not in acked]
         known = await self._store.acked_notices(others, session) if others else set()
-        return Acked(list(mine), [id_ for id_ in others if id_ in known], [id_ for id_ in others if id_ not in known])
+        return Acked(list(acked), [id_ for id_ in others if id_ in known], [id_ for id_ in others if id_ not in known])
 
     def _is_of(self, id_: str, session: str | None) -> bool:
         notice = self._pending.get(id_)
@@ -178,17 +182,16 @@ class Inbox:
 
     def _drop(self, id_: str) -> Notice:
         """It is not pending any more, and in nobody's hands."""
-        notice = self._pending.pop(id_)
-        drop(self._by_session, notice.session, id_)
-        drop(self._by_process, notice.process, id_)
+        notice = self._pending.drop(id_)
         self._tellers.forget(id_)
         self._takers.forget(id_)
         self._told.discard(id_)
+        self._bells.ring(notice.session)
         return notice
 
     def forget(self, acked_before: float, pending_before: float) -> None:
         """Give up what was acknowledged, or nobody asked for, since these times."""
-        for id_ in [id_ for id_, notice in self._pending.items() if notice.at < pending_before]:
+        for id_ in [notice.id for notice in self._pending if notice.at < pending_before]:
             self._drop(id_)
         self._store.forget_notices(acked_before, pending_before)
 
@@ -205,7 +208,7 @@ class Inbox:
                 yield
         finally:
             for process_id in ids:
-                self.let_go(self._by_process.get(process_id, ()))
+                self.let_go(self._pending.of_process(process_id))
 
     def claimed(self, notice: Notice) -> Notice:
         """The notice as it is to be written: claimed where its owner is about to be told the same as an answer."""
@@ -229,7 +232,7 @@ class Inbox:
             self._tellers.let_go(id_, _EARLIER)
         new = [id_ for id_ in held if self._pending[id_].claim is None]
         for id_ in new:
-            self._pending[id_] = replace(self._pending[id_], claim=_CLAIM)
+            self._pending.change(id_, claim=_CLAIM)
         if new:
             # On a full disk it is tried again; whoever asked for the news need not go without it.
             with suppress(DiskFull):
@@ -256,7 +259,7 @@ class Inbox:
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
         claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
         for id_ in claimed:
-            self._pending[id_] = replace(self._pending[id_], claim=None)
+            self._pending.change(id_, claim=None)
         if claimed:
             self._store.change_soon(lambda connection: rows.claim(connection, claimed, None))
         for session in {self._pending[id_].session for id_ in free}:
@@ -275,23 +278,17 @@ class Inbox:
 
         `is_renamed`: it is the same one under another name, so that whoever took one has it still.
         """
-        moving = [self._pending[id_] for id_ in ids if id_ in self._pending]
-        numbers = {notice.id: self._by_session[notice.session][notice.id] for notice in moving}
-        for notice in moving:
-            drop(self._by_session, notice.session, notice.id)
-            if not is_renamed:
-                self._takers.forget(notice.id)
-            self._pending[notice.id] = replace(notice, session=to)
-        if numbers:
-            together = {**self._by_session.get(to, {}), **numbers}
-            self._by_session[to] = dict(sorted(together.items(), key=itemgetter(1)))
-            self.let_go(numbers)
+        moving = [id_ for id_ in ids if id_ in self._pending]
+        self._pending.move(moving, to)
+        for id_ in moving if not is_renamed else ():
+            self._takers.forget(id_)
+        self.let_go(moving)
 
     def reworded(self, notices: Iterable[Notice]) -> None:
         """These say something else on disk now."""
         for notice in notices:
-            if (before := self._pending.get(notice.id)) is not None:
-                self._pending[notice.id] = replace(before, data=notice.data)
+            if notice.id in self._pending:
+                self._pending.change(notice.id, data=notice.data)
 
     def stir(self, session: str) -> None:
         """Have those who wait look again."""

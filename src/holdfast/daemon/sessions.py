@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.registry import Registry
@@ -30,6 +32,15 @@ class Names:
     def renamed(self, old: str, new: str) -> None:
         self._aliases = {name: new if now == old else now for name, now in self._aliases.items() if name != new}
         self._aliases[old] = new
+
+
+class Closed(NamedTuple):
+    """What became of a session that is over."""
+
+    passed: list[ProcessId]
+    left: list[ProcessId]
+    notices: list[str]
+    """That another session is told."""
 
 
 class Sessions:
@@ -80,10 +91,21 @@ class Sessions:
     def _told_of(self, processes: list[Process]) -> list[Notice]:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
-    async def bequeath(self, session: str, to: str) -> list[str]:
-        """What a session that is over has not heard is told to another."""
-        async with self._one_by_one:
-            return await self._move([], lambda: self._inbox.all_of(session), self.resolve(to), [])
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> Closed:
+        """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
+        running = [process.id for process in self._registry.running() if process.meta.session == session]
+        async with self._turns(running) as found:
+            living = [process for process in found if process.is_running and process.meta.session == session]
+            heir = self.resolve(to) if to is not None else session
+            passing = living if to is not None else []
+            passed = [process.id for process in passing]
+            left = [process.id for process in living if to is None]
+            fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
+            happened = [_transferred(process, heir) for process in passing]
+            happened.append(Event("session.end", time.time(), fields))
+            unheard = partial(self._inbox.all_of, session) if to is not None else list[Notice]
+            notices = await self._move(passing, unheard, heir, happened)
+        return Closed(passed, left, notices)
 
     @asynccontextmanager
     async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:

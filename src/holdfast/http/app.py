@@ -34,14 +34,15 @@ class App:
 
     async def _serve(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         request = Request(self._room, scope, receive, self.stopping)
+        is_sent = False
         try:
             answer = await self._answer(request)
             await answer.send(send)
-            await request.was_sent()
+            is_sent = answer.status < 400
         except HoldfastError:
             return  # whoever asked is gone, or a stream is cut in the middle: it can be taken up again
         finally:
-            request.is_over()
+            request.settle(is_sent)
 
     async def _answer(self, request: Request) -> Answer:
         try:

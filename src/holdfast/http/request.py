@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -117,36 +118,34 @@ class Request:
             if not message.get("more_body"):
                 return b"".join(pieces)
 
-    async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
+    async def ask(
+        self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
+    ) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
         session = self._session()
         resolved = self.room.sessions.resolve(session) if session is not None else None
-        call = Call(resolved, send_data or _nothing_to_send)
+        call = Call(resolved, send_data or _nothing_to_send, taker)
         work = HANDLERS[op](self.room, call, arguments)
         if op not in GOING_ON:
             try:
-                answer = await work
-            except BaseException:
-                self.room.inbox.release(call.consumed, call)
-                raise
-            if call.consumed:
-                self._telling.append(call)
-            return answer
+                return await work
+            finally:
+                if call.consumed:
+                    self._telling.append(call)
         result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         if isinstance(result, HoldfastError):
             raise result
         settled: Message = result
         return settled
 
-    async def was_sent(self) -> None:
-        """The answer is on its way, and with it the news that it tells."""
-        for call in self._telling:
-            await self.room.inbox.settle(call.consumed, "wait")
-
-    def is_over(self) -> None:
-        """What was not told by now is not told here."""
-        for call in self._telling:
-            self.room.inbox.release(call.consumed, call)
+    def settle(self, is_sent: bool) -> None:
+        """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
+        telling, self._telling = self._telling, []
+        for call in telling:
+            if is_sent:
+                self.room.chores.start(self.room.inbox.settle(call.consumed, "wait"), "consumed")
+            else:
+                self.room.inbox.release(call.consumed, call)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""
@@ -170,7 +169,11 @@ class Request:
             pass
 
     def _session(self) -> str | None:
-        return values.session({"session": self.header("holdfast-session")})
+        named = self.header("holdfast-session")
+        if named is not None:
+            with suppress(UnicodeDecodeError):  # else it was meant as Latin-1, as headers once were
+                named = named.encode("latin-1").decode()
+        return values.session({"session": named})
 
 
 def read_query(query: bytes, known: Sequence[Parameter]) -> Message:

@@ -67,6 +67,8 @@ def completion(process: Process, now: float) -> Notice | None:
     stop = stop_of(state)
     if stop is not None and stop.by is not None and stop.by == meta.session:
         return None
+    if stop is not None and stop.reason == "session_end":
+        return None  # its owner is over, and whoever ended that has the answer
     code = exit_code(state)
     if meta.notify in ("failure", "success") and (meta.notify == "success") != succeeded(process):
         return None

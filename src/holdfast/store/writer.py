@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.model.sink import Sink
 from holdfast.store import db, events, processes
 from holdfast_keeper import points
 
@@ -76,6 +77,8 @@ class Writer:
         self._on_trouble = on_trouble
         self._on_events = on_events
         self._chores: list[Chore] = []
+        #: Where notices go beside the inbox.
+        self.sinks: Sequence[Sink] = ()
         self._wake = threading.Condition()
         self._wanted: dict[ProcessId, _Wanted] = {}
         self._waiters: list[_Waiter] = []
@@ -186,10 +189,10 @@ class Writer:
                         processes.apply(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)
-                    numbered += events.append(self._connection, change.events)
+                    numbered += events.append(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
-                return DiskFull("no room to record the process")
+                return DiskFull("the disk has no room to record it")
             return HoldfastError(f"the store cannot be written: {failed}")
         if any(one.notice is not None for one in numbered):
             points.reach("notice-written")

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import environment, values, wanted, wanted_news
+from holdfast.daemon import environment, secrecy, values, wanted, wanted_news
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
@@ -37,11 +37,13 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         want = await _complete(room, want)
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
-            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
+            kept = wanted_news.not_taken(want.meta, twins[0].meta)
+            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
         process = await _start(room, want, values.flag(ask, "attached"))
         notes = [duplicates.note(twins)] if twins else []
-        if wanted_news.drops_watch(ask):
-            notes.append(wanted_news.WATCH_DROPPED)
+        notes += wanted_news.notes(ask)
+        if want.removed:
+            notes.append(secrecy.left_out(want.removed))
         return {"process": room.show(process), "notes": notes}
 
 
@@ -60,10 +62,16 @@ async def _complete(room: Room, want: Wanted) -> Wanted:
     """With the environment that the command gets, and the shell found in it."""
     meta = want.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": room.paths.home}
-    env = environment.merge(await room.login.get(), want.env, want.grant, own, meta.pty)
+    login, caller = await room.login.get(with_secrets=not want.is_clean), want.env
+    removed: tuple[str, ...] = ()
+    room.secrecy.note({**login, **caller, **want.grant})
+    if want.is_clean:
+        removed = await asyncio.to_thread(room.secrecy.to_remove, {**login, **caller}, want.grant)
+        login, caller = environment.without(login, removed), environment.without(caller, removed)
+    env = environment.merge(login, caller, want.grant, own, meta.pty)
     if want.text is not None:
         meta = replace(meta, argv=wanted.through_shell(want.text, want.shell, room.settings, env))
-    return want._replace(meta=meta, env=env)
+    return want._replace(meta=meta, env=env, removed=removed)
 
 
 async def _twins(room: Room, want: Wanted) -> list[Process]:

@@ -7,6 +7,7 @@ import time
 from typing import Literal
 
 from holdfast.daemon import matching, output, values
+from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
@@ -30,9 +31,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     after = values.integer(ask, "after", 0) if until != "match" else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
     looked: matching.Looked = {}
-    awaited = ids if until == "exit" else []
+    consumes = values.flag(ask, "consume", True)
+    awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
     began = time.monotonic()
-    with room.inbox.awaiting(awaited, _who(call), need == 1):
+    with room.inbox.awaiting(awaited, asker(call), need == 1):
         try:
             async with asyncio.timeout(timeout):
                 if wanted is not None:
@@ -50,7 +52,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             else:
                 done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
         shown = await _shown(room, ids)
-        await _consume(room, call, awaited)
+        await consume(room, call, ids if consumes else [])
     return {
         "processes": shown,
         "done": done,
@@ -60,18 +62,6 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         **({} if wanted is None else {"matches": matching.matches(looked)}),
         **({"consumes": call.consumed} if call.consumed else {}),
     }
-
-
-def _who(call: Call) -> str:
-    return call.session or "default"
-
-
-async def _consume(room: Room, call: Call, ids: list[ProcessId]) -> None:
-    """An owner who is told of an end here is not told of it again."""
-    processes = [process for process_id in ids if (process := room.registry.get(process_id)) is not None]
-    ended = [(process.id, process.run) for process in processes if process.has_ended]
-    call.consumed += room.inbox.completion_ids(ended, _who(call))  # first, so that they are given back in any case
-    await room.inbox.hold(call.consumed, call)
 
 
 def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | None]:

@@ -1,6 +1,6 @@
 """What there is, a module for each kind of thing. A route whose operation the daemon does not have is left out.
 
-The inbox and MCP get a module here, and a line below, when they come.
+MCP gets a module here, and a line below, when it comes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from holdfast.http.routes import (
     daemon,
     events,
     health,
+    inbox,
     log,
     many,
     processes,
     pub,
+    redact,
     search,
     sessions,
+    sinks,
     steering,
     top,
 )
@@ -24,7 +27,23 @@ from holdfast.http.table import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (processes, log, search, steering, attach, many, sessions, events, pub, top, daemon, health)
+    for module in (
+        processes,
+        log,
+        search,
+        steering,
+        attach,
+        many,
+        sessions,
+        inbox,
+        sinks,
+        events,
+        pub,
+        redact,
+        top,
+        daemon,
+        health,
+    )
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS
 ]
