@@ -31,6 +31,8 @@ class Ledger:
     #: When the owner had the news for good, by notice.
     over: dict[str, int] = field(default_factory=dict)
     acked: set[str] = field(default_factory=set)
+    #: Those that somebody who had seen them meant to acknowledge, whether or not the answer came.
+    meant: set[str] = field(default_factory=set)
     #: Those of which nobody can know whether they were told: daemon and client died at the same time.
     undecided: set[str] = field(default_factory=set)
     takers: dict[str, Peer] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class Peer:
         assert self.wire is not None
         self._last_rid += 1
         self.asked[self._last_rid] = question
+        self.ledger.meant |= self.seen.keys() & question.get("ids", ())
         self.wire.say({"rid": self._last_rid, **question})
         return self._last_rid
 
