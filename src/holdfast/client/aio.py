@@ -77,6 +77,8 @@ class AsyncClient:
         self._opening = asyncio.Lock()
         self._is_open = True
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
 
     async def __aenter__(self) -> Self:
         await self._connected()
@@ -468,7 +470,7 @@ class AsyncClient:
 
     async def _open(self) -> Connection:
         if self._place is None:
-            return await open_connection(self.paths, self.session)
+            return await open_connection(self.paths, self.session, self._had)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = "Done | Failed | Output"
 
+#: The newest notices that a client remembers to have had.
+MOST_HAD = 1000
+
 
 class Done:
     """A question was answered; nothing more comes for it."""
@@ -55,9 +58,14 @@ class Output:
 
 
 class Conversation:
-    """Numbers the questions and puts the answers together. Several questions may be under way."""
+    """Numbers the questions and puts the answers together. Several questions may be under way.
 
-    def __init__(self) -> None:
+    `had` collects the notices whose news came as answers, for whoever speaks to the daemon next: this daemon may die
+    before it has noted that they were told.
+    """
+
+    def __init__(self, had: list[str] | None = None) -> None:
+        self._had = had if had is not None else []
         self._decoder = Decoder()
         self._last_rid = 0
         self._announced: Message | None = None
@@ -76,9 +84,12 @@ class Conversation:
         """The bytes that give a question up. Answers to it may still come."""
         return encode({"op": "cancel", "rid": rid})
 
-    def got(self, rid: int) -> bytes:
-        """The bytes that say that an answer has come, of which others need not be told any more."""
-        return encode({"op": "got", "rid": rid})
+    def got(self, answer: Answer) -> bytes:
+        """The bytes that say that an answer has come of which others need not be told any more; mostly none."""
+        if not isinstance(answer, Done) or not (ids := answer.value.get("consumes")):
+            return b""
+        self._had[:] = [*self._had, *ids][-MOST_HAD:]
+        return encode({"op": "got", "rid": answer.rid})
 
     def feed(self, data: bytes) -> list[Answer]:
         """The answers that are complete now. Raises FrameError when the peer talks nonsense."""

@@ -72,6 +72,8 @@ class Client:
         self._is_open = True
         #: How far the input of a process reached when we last wrote to it.
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
         self._give_back(self.open_link())
 
     def __enter__(self) -> Self:
@@ -453,7 +455,7 @@ class Client:
         if not self._is_open:
             raise verbs.closed()
         if self._place is None:
-            return open_link(self.paths, self.session)
+            return open_link(self.paths, self.session, self._had)
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
         from holdfast.client.http_link import open_http_link
 

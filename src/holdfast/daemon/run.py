@@ -60,6 +60,8 @@ _READERS = 4
 #: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
 _KEEPER_BUDGET = 15.0
 _LEAVE_BUDGET = 2.0
+#: In which those who were being told something when we died come back, or say that they have it.
+_RETURN_BUDGET = 10.0
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
@@ -93,6 +95,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(room.sampler.run(), "sampler")
         room.sinks.start(job_maker(room))
         await server.open()
+        room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
@@ -131,7 +134,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
-    inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
+    inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
     room = Room(

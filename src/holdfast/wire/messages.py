@@ -9,7 +9,8 @@ The first message of a connection is `hello`.
 PROCESS stands for an id, a unique prefix of it (4 hex digits or more) or a name. `process` answers are process
 objects (PROCESS_FIELDS).
 
-    hello        version, client, session                     -> version, daemon (its release), pid
+    hello        version, client, session, had: [id] (notices whose news it was told as answers before)
+                                                              -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,

@@ -28,8 +28,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     """
     want = wanted.read(ask, room.settings, call.session)
     await _check_patterns(room, want)
-    if (session := room.sessions.resolve(want.meta.session)) != want.meta.session:
-        want = want._replace(meta=replace(want.meta, session=session))
+    want = _owned(room, want)
     async with room.supervisor.turn(want.meta.id):
         known = room.registry.get(want.meta.id)
         if known is not None:
@@ -45,6 +44,11 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         if want.removed:
             notes.append(secrecy.left_out(want.removed))
         return {"process": room.show(process), "notes": notes}
+
+
+def _owned(room: Room, want: Wanted) -> Wanted:
+    """By the name that its session has now."""
+    return want._replace(meta=replace(want.meta, session=room.sessions.resolve(want.meta.session)))
 
 
 async def _check_patterns(room: Room, want: Wanted) -> None:
@@ -98,6 +102,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
 
 async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
+    want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
     _check_limits(room, meta)
     check_room(room.registry.living.keys(), room.settings.max_processes)
