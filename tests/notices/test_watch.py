@@ -246,3 +246,15 @@ def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
         assert match.data["output"] == "ERROR: no such file"
         assert bytes_at(a, match) == b"ERROR: no such file"
         a.kill(str(match.process))
+
+
+def test_of_a_long_line_what_is_shown_is_where_it_says(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run(
+            "head -c 9000 /dev/zero | tr '\\0' a; printf ERROR; head -c 9000 /dev/zero | tr '\\0' b; echo",
+            watch=["ERROR"],
+        )
+        match = gather(a)[0]
+        assert match.data["output_cut"]
+        assert "aERRORb" in match.data["output"]
+        assert bytes_at(a, match).decode() == match.data["output"]

@@ -15,7 +15,6 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
 from holdfast.errors import NotNow, Unsupported
-from holdfast.logs.pattern import compile_pattern
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -54,8 +53,10 @@ def _owned(room: Room, want: Wanted) -> Wanted:
 
 async def _check_patterns(room: Room, want: Wanted) -> None:
     """Raises BadValue for a pattern to watch for that cannot be one."""
-    for pattern in want.meta.watch_regex:
-        await room.read(compile_pattern, pattern)
+    if want.meta.watch or want.meta.watch_regex:
+        from holdfast.watch.patterns import Patterns
+
+        await room.read(lambda: Patterns(want.meta.watch, want.meta.watch_regex, may_prefilter=False))
 
 
 async def _complete(room: Room, want: Wanted) -> Wanted:
