@@ -20,6 +20,7 @@ from bench.measures import (
     screen,
     search,
     start,
+    watch,
     watching,
 )
 from bench.run import Run
@@ -39,5 +40,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "http": http.measure,
     "search": search.measure,
     "watching": watching.measure,
+    "watch": watch.measure,
     "chaos": chaos.measure,
 }

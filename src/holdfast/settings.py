@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
+from holdfast.model.sink import Sink
+from holdfast.model.sink_tables import read_sinks
 from holdfast.model.units import parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 
@@ -55,8 +57,14 @@ class Settings(NamedTuple):
     """In this time."""
     breaker_silence: float = 30.0
     """For so long matches are held back then."""
+    redact: bool = True
+    """Whether secrets are masked in what notices quote."""
+    pass_env: tuple[str, ...] = ()
+    """Variables that are handed on to commands also where secrets are left out."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
+    sinks: tuple[Sink, ...] = ()
+    """Where notices go beside the inbox: `[[sinks]]` tables (docs/sinks.md)."""
 
 
 #: Finished processes are kept for half an hour whatever the configuration says.
@@ -79,7 +87,7 @@ def read_settings(path: str) -> Settings:
         default = Settings._field_defaults.get(key)
         if default is None:
             raise BadValue(f"unknown setting {key!r} in {path}", next=f"known: {', '.join(Settings._fields)}")
-        values[key] = _checked(key, value, default, path)
+        values[key] = read_sinks(value, path) if key == "sinks" else _checked(key, value, default, path)
     if listen := values.get("http_listen"):
         parse_address(str(listen))
     return Settings(**values)  # type: ignore[arg-type]
@@ -89,6 +97,12 @@ def _checked(key: str, value: object, default: object, path: str) -> object:
     if isinstance(default, str):
         if isinstance(value, str):
             return value
+    elif isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+    elif isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(one, str) and one and "=" not in one for one in value):
+            return tuple(value)
     elif isinstance(value, str) and isinstance(default, int):
         return parse_size(value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):

@@ -82,6 +82,8 @@ def test_ids_and_names_that_fit_the_verb(busy: dict[str, str]) -> None:
     assert completed("kill", "web", "") == [busy["plain"]]
     assert completed("logs", "web", "") == []
     assert completed("session", "end", "chat") == ["chat-1"]
+    assert completed("sessions", "") == []
+    assert completed("sess") == ["sessions", "session"]
     assert completed("session", "") == ["end", "rename"]
     assert completed("session", "rename", "chat") == completed("transfer", "web", "chat") == ["chat-1"]
     assert completed("session", "end", "x", "--to", "chat") == ["chat-1"]

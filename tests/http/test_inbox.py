@@ -71,20 +71,20 @@ def test_a_page_waits_and_is_acknowledged(api: Api, name: str) -> None:
 
 def test_events_come_once_on_a_stream_and_again_on_the_next(api: Api, name: str) -> None:
     first = ended(api, name)
-    with api.asking("GET", path(name), headers=SSE) as response:
+    with api.asking(path(name), headers=SSE) as response:
         told = events(response)
         id_, kind, notice = next(told)
         assert (id_, kind, notice["process"]) == (notice["id"], "notification", first)
         second = ended(api, name)
         assert next(told)[2]["process"] == second
-    with api.asking("GET", path(name), headers=SSE) as response:
+    with api.asking(path(name), headers=SSE) as response:
         told = events(response)
         assert [next(told)[2]["process"] for _ in range(2)] == [first, second]
 
 
 def test_a_window_goes_on_when_what_is_out_is_acknowledged(api: Api, name: str) -> None:
     first, second = ended(api, name), ended(api, name)
-    with api.asking("GET", f"{path(name)}?window=1&take=true", headers=SSE) as response:
+    with api.asking(f"{path(name)}?window=1&take=true", headers=SSE) as response:
         told = events(response)
         notice = next(told)[2]
         assert notice["process"] == first

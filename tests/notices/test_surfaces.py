@@ -64,7 +64,7 @@ def by_page(api: Api) -> tuple[str, Any]:
 
 
 def by_server_sent_events(api: Api) -> tuple[str, Any]:
-    with api.asking("GET", INBOX, headers={"Accept": "text/event-stream"}) as response:
+    with api.asking(INBOX, headers={"Accept": "text/event-stream"}) as response:
         started = api.start(COMMAND, session=SESSION)
         notice = next(value for _, kind, value in events(response) if kind == "notification")
     api.ask("POST", f"{INBOX}/ack", {"ids": [notice["id"]]})

@@ -237,3 +237,24 @@ def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
         told = gather(a)
         assert [one.kind for one in told] == ["watch_match", "completion"]
         assert told[0].data["output"] == "LATE"
+
+
+def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
+        (match,) = a.inbox(wait=5)
+        assert match.data["output"] == "ERROR: no such file"
+        assert bytes_at(a, match) == b"ERROR: no such file"
+        a.kill(str(match.process))
+
+
+def test_of_a_long_line_what_is_shown_is_where_it_says(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run(
+            "head -c 9000 /dev/zero | tr '\\0' a; printf ERROR; head -c 9000 /dev/zero | tr '\\0' b; echo",
+            watch=["ERROR"],
+        )
+        match = gather(a)[0]
+        assert match.data["output_cut"]
+        assert "aERRORb" in match.data["output"]
+        assert bytes_at(a, match).decode() == match.data["output"]

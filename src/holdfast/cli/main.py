@@ -35,6 +35,7 @@ VERBS = {
     "rm": "Forget ended processes and their output",
     "up": "Start the processes of a project from its file, each when what it needs is there",
     "down": "End the processes of a project",
+    "notify": "Try and look after the ways in which people are told: chats, mail, webhooks, desktop",
     "sessions": "List sessions",
     "session": "End a session, or give it another name",
     "transfer": "Hand a process to another session",

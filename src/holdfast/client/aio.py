@@ -77,6 +77,8 @@ class AsyncClient:
         self._opening = asyncio.Lock()
         self._is_open = True
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
 
     async def __aenter__(self) -> Self:
         await self._connected()
@@ -101,7 +103,8 @@ class AsyncClient:
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
-        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids.
+        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean
+        (secrets are left out of its environment, but for those in `env`).
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -357,14 +360,21 @@ class AsyncClient:
         return await self._do(verbs.sessions())
 
     async def inbox(
-        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+        self,
+        *,
+        wait: float = 0.0,
+        session: str | None = None,
+        limit: int | None = None,
+        take: bool = False,
+        raw: bool = False,
     ) -> list[Notification]:
         """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
 
         Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
-        from others that take, until it is acknowledged or the connection is closed.
+        from others that take, until it is acknowledged or the connection is closed. Secrets in what is quoted are
+        masked, unless it is to be `raw`.
         """
-        return await self._do(verbs.inbox(session or self.session, wait, limit, take))
+        return await self._do(verbs.inbox(session or self.session, wait, limit, take, raw))
 
     def notices(self, *, timeout: float | None = None, session: str | None = None) -> AsyncNotices:
         """What the session is told, as it comes: `async for notice in hf.notices()`. As in the blocking client."""
@@ -374,6 +384,10 @@ class AsyncClient:
             raise verbs.closed()
         reading = AsyncReading(self._open, NoticesFollowed(session or self.session))
         return AsyncNotices(reading, self.ack, verbs.patience(timeout))
+
+    async def redact(self, *texts: str) -> list[str]:
+        """The texts with secrets masked: what looks like one, and what was one in the environment of any start."""
+        return await self._do(verbs.redact(texts))
 
     async def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""
@@ -392,6 +406,22 @@ class AsyncClient:
     async def rename_session(self, old: str, new: str) -> Message:
         """Give a session another name. What comes under the old one from now on belongs to the new one."""
         return await self._do(verbs.rename_session(old, new))
+
+    async def sinks(self) -> list[Message]:
+        """The ways to the outside, each with how it stands and what it did. BadValue for a broken configuration."""
+        return await self._do(verbs.sinks())
+
+    async def sink_test(self, name: str | None = None) -> list[Message]:
+        """Send a test message to a sink (None: to each); for each `sink`, `sent`, `error` and `took`."""
+        return await self._do(verbs.sink_test(name))
+
+    async def sink_dead(self, limit: int | None = None) -> list[Message]:
+        """What sinks gave up to send, newest first."""
+        return await self._do(verbs.sink_dead(limit))
+
+    async def sink_retry(self, *ids: int, all: bool = False) -> Message:
+        """Have it sent again now, from the beginning: `retried`, `unknown`."""
+        return await self._do(verbs.sink_retry(ids, all))
 
     async def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
@@ -440,7 +470,7 @@ class AsyncClient:
 
     async def _open(self) -> Connection:
         if self._place is None:
-            return await open_connection(self.paths, self.session)
+            return await open_connection(self.paths, self.session, self._had)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from base64 import b64decode
 
-from holdfast.client.conversation import Done, Failed, Output
+from holdfast.client.conversation import Done, Failed, Output, refusal
 from holdfast.client.http_parser import EventParser, NoHttp, ResponseParser
 from holdfast.client.http_words import EVENTS, accepted, answer_value, request_words
 from holdfast.client.link import LinkCut
@@ -142,7 +142,7 @@ def _request(op: str, arguments: Message, place: Place, session: str | None) -> 
         try:
             body = light_json.dumps(fields).encode()
         except (TypeError, ValueError, RecursionError) as unsayable:
-            raise BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments") from None
+            raise refusal(fields, unsayable) from None
         head.append("Content-Type: application/json")
     if method == "POST":
         head.append(f"Content-Length: {len(body)}")

@@ -72,6 +72,8 @@ class Client:
         self._is_open = True
         #: How far the input of a process reached when we last wrote to it.
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
         self._give_back(self.open_link())
 
     def __enter__(self) -> Self:
@@ -97,8 +99,9 @@ class Client:
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
-        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; attached (somebody's
-        terminal is about to show what it writes, and answers what it asks).
+        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean (secrets are left
+        out of its environment, but for those in `env`); attached (somebody's terminal is about to show what it writes,
+        and answers what it asks).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -366,14 +369,21 @@ class Client:
         return self._do(verbs.sessions())
 
     def inbox(
-        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+        self,
+        *,
+        wait: float = 0.0,
+        session: str | None = None,
+        limit: int | None = None,
+        take: bool = False,
+        raw: bool = False,
     ) -> list[Notification]:
         """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
 
         Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
-        from others that take, until it is acknowledged or the connection is closed.
+        from others that take, until it is acknowledged or the connection is closed. Secrets in what is quoted are
+        masked, unless it is to be `raw`.
         """
-        return self._do(verbs.inbox(session or self.session, wait, limit, take))
+        return self._do(verbs.inbox(session or self.session, wait, limit, take, raw))
 
     def notices(self, *, timeout: float | None = None, session: str | None = None) -> Notices:
         """What the session is told, as it comes: `for notice in hf.notices()`.
@@ -386,6 +396,10 @@ class Client:
 
         reading = Reading(self.open_link, NoticesFollowed(session or self.session))
         return Notices(reading, self.ack, verbs.patience(timeout))
+
+    def redact(self, *texts: str) -> list[str]:
+        """The texts with secrets masked: what looks like one, and what was one in the environment of any start."""
+        return self._do(verbs.redact(texts))
 
     def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""
@@ -404,6 +418,22 @@ class Client:
     def rename_session(self, old: str, new: str) -> Message:
         """Give a session another name. What comes under the old one from now on belongs to the new one."""
         return self._do(verbs.rename_session(old, new))
+
+    def sinks(self) -> list[Message]:
+        """The ways to the outside, each with how it stands and what it did. BadValue for a broken configuration."""
+        return self._do(verbs.sinks())
+
+    def sink_test(self, name: str | None = None) -> list[Message]:
+        """Send a test message to a sink (None: to each); for each `sink`, `sent`, `error` and `took`."""
+        return self._do(verbs.sink_test(name))
+
+    def sink_dead(self, limit: int | None = None) -> list[Message]:
+        """What sinks gave up to send, newest first."""
+        return self._do(verbs.sink_dead(limit))
+
+    def sink_retry(self, *ids: int, all: bool = False) -> Message:
+        """Have it sent again now, from the beginning: `retried`, `unknown`."""
+        return self._do(verbs.sink_retry(ids, all))
 
     def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
@@ -425,7 +455,7 @@ class Client:
         if not self._is_open:
             raise verbs.closed()
         if self._place is None:
-            return open_link(self.paths, self.session)
+            return open_link(self.paths, self.session, self._had)
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
         from holdfast.client.http_link import open_http_link
 

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         watch_regex: Sequence[str] | None
         check_interval: float | None
         origin: Mapping[str, object] | None
+        clean: bool
 
 
 _RUN_OPTIONS = (
@@ -78,12 +79,14 @@ _RUN_OPTIONS = (
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
-    *("notify", "watch", "watch_regex", "check_interval", "origin"),
+    *("notify", "watch", "watch_regex", "check_interval", "origin", "clean"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
 _START = 300.0
+#: A sender may wait for another message, and for a receiver that hangs.
+_SINK_TEST = 120.0
 #: As much of a log as one page holds unless more is asked for.
 PAGE_BYTES = 1 << 20
 #: The largest page that a number of lines can ask for without saying how many bytes.
@@ -359,14 +362,14 @@ def sessions() -> Verb[list[Message]]:
     return list(value["sessions"])
 
 
-def inbox(session: str | None, wait: float, limit: int | None, take: bool) -> Verb[list[Notification]]:
+def inbox(session: str | None, wait: float, limit: int | None, take: bool, raw: bool) -> Verb[list[Notification]]:
     """What a session is yet to be told, after waiting for something. What is cut or clamped on the way goes on."""
     from holdfast.client.notification import Notification
 
     until = time.monotonic() + wait
     left, cuts = wait, 0
     while True:
-        asked = {"session": session, "wait": left, "limit": limit, "take": take}
+        asked = {"session": session, "wait": left, "limit": limit, "take": take, "raw": raw}
         asked_at = time.monotonic()
         try:
             value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False)
@@ -393,6 +396,11 @@ def digest(session: str | None) -> Verb[Message]:
     return value
 
 
+def redact(texts: Sequence[str]) -> Verb[list[str]]:
+    value, _ = yield Ask("redact", {"texts": list(texts)}, limit=QUICK)
+    return list(value["texts"])
+
+
 def transfer(process: Ref, to: str) -> Verb[Process]:
     value, _ = yield Ask("transfer", {"process": ref(process), "to": to}, limit=QUICK)
     return Process(value["process"])
@@ -400,6 +408,30 @@ def transfer(process: Ref, to: str) -> Verb[Process]:
 
 def rename_session(old: str, new: str) -> Verb[Message]:
     value, _ = yield Ask("rename_session", {"from": old, "to": new}, limit=QUICK)
+    return value
+
+
+def sinks() -> Verb[list[Message]]:
+    value, _ = yield Ask("sinks", {}, limit=QUICK)
+    if value.get("trouble"):
+        raise BadValue(value["trouble"], next=f"mend {value.get('config')}; until then the sinks stay as they were")
+    return list(value["sinks"])
+
+
+def sink_test(name: str | None) -> Verb[list[Message]]:
+    """Not asked twice: a test that comes twice would tell of a fault that is none."""
+    value, _ = yield Ask("sink_test", {"name": name}, limit=_SINK_TEST, may_repeat=False)
+    return list(value["results"])
+
+
+def sink_dead(limit: int | None) -> Verb[list[Message]]:
+    value, _ = yield Ask("sink_dead", {"limit": limit}, limit=QUICK)
+    return list(value["dead"])
+
+
+def sink_retry(ids: Sequence[int], all: bool) -> Verb[Message]:
+    asked: Message = {"all": True} if all else {"ids": list(ids)}
+    value, _ = yield Ask("sink_retry", asked, limit=QUICK)
     return value
 
 

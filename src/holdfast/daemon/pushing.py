@@ -30,9 +30,10 @@ async def pushed(
                 given.update(notice.id for notice in found)
                 if taker is not None:
                     room.inbox.take(found, taker)
-                shown = await notifications.told(room, found)
-                room.inbox.told(found, how)
-                yield shown
+                shown = await notifications.handed_out(room, found, session, taker, how)
+                given -= {notice.id for notice in found} - {one["id"] for one in shown}
+                if shown:
+                    yield shown
             elif not given and not is_told_empty:
                 yield []
             else:

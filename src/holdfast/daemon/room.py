@@ -21,7 +21,9 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.sessions import Sessions
+from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -49,6 +51,7 @@ class Room:
     stream: Stream
     inbox: Inbox
     sessions: Sessions
+    sinks: Sinks
     relays: Relays
     keeper: KeeperLink
     depot: Depot
@@ -60,6 +63,7 @@ class Room:
     screens: Screens
     sampler: Sampler
     login: LoginEnvironment
+    secrecy: Secrecy
     tcp: TcpDoor
     chores: Chores
     readers: ThreadPoolExecutor

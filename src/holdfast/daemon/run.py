@@ -36,8 +36,11 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
+from holdfast.daemon.sink_jobs import job_maker
+from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -57,6 +60,8 @@ _READERS = 4
 #: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
 _KEEPER_BUDGET = 15.0
 _LEAVE_BUDGET = 2.0
+#: In which those who were being told something when we died come back, or say that they have it.
+_RETURN_BUDGET = 10.0
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
@@ -72,6 +77,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
 
     try:
         room.chores.start(room.login.refresh(), "login environment")
+        room.chores.start(room.secrecy.relearn(paths.place), "secrets")
         vital = [
             room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
             room.chores.start(room.depot.run(), "depot"),
@@ -87,7 +93,9 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         watches.begin()
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(room.sampler.run(), "sampler")
+        room.sinks.start(job_maker(room))
         await server.open()
+        room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
@@ -123,9 +131,10 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
+    tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
-    inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
+    inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
     room = Room(
@@ -136,6 +145,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         stream=stream,
         inbox=inbox,
         sessions=Sessions(names, registry, inbox, opened.store, supervisor.turn),
+        sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
         keeper=keeper,
         depot=Depot(backend),
@@ -147,7 +157,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
         sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
-        tcp=TcpDoor(paths, settings.http_listen),
+        secrecy=Secrecy(settings, lambda: (tcp.token,)),
+        tcp=tcp,
         chores=chores,
         readers=readers,
     )
@@ -203,6 +214,8 @@ async def _stop(room: Room, server: Server) -> None:
     # Then the keeper is told if we go on purpose. If not, it starts us again.
     if room.stop_asked.is_set():
         await _leave(room)
+    # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
+    await room.sinks.close()
     # Then whatever is still under way, and with it the lines to the keeper.
     await room.chores.close()
     # The store last: all of the others write to it.

@@ -27,6 +27,8 @@ from holdfast.store import inbox as rows
 
 #: Scans of one stream are not closer than this, so that a chatty process does not cost a scan for each line.
 _PACE = 0.005
+#: Programs write a line in pieces; what is told is the line and not its first words.
+_LINE = 0.05
 #: So much may have to be scanned again after a crash.
 _STRIDE = 64 << 20
 #: The end of a process does not wait for longer to be searched.
@@ -97,7 +99,7 @@ class Watches:
         if process is None or process.has_ended:
             return
         try:
-            scan = await self._scan(process, stream, at, upto, is_final=False)
+            scan = await self._whole_lines(process, stream, at, upto)
         except WatchBroken as broken:
             await self._break(process_id, broken)
             return
@@ -108,7 +110,20 @@ class Watches:
 
     async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> Scan:
         meta = process.meta
-        return await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        scan = await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
+
+    async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> Scan:
+        """What is found; a line that matches before it is complete gets a moment to be completed."""
+        scan = await self._scan(process, stream, at, upto, is_final=False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINE):
+                while scan.matches and scan.matches[-1].end >= scan.upto:
+                    reach = await self._room.outputs.beyond(process.id, stream, scan.upto)
+                    if reach.end <= scan.upto:
+                        break
+                    scan = await self._scan(process, stream, at, reach.end, is_final=False)
+        return scan
 
     async def _found(self, process: Process, stream: str, scan: Scan) -> None:
         """In the turn of the process: what was found counts, and is on disk when this returns."""

@@ -44,8 +44,8 @@ class Request:
         self._receive = receive
         self.stopping = stopping
         self._body: bytes | None = None
-        #: Notices whose news is in the answer: they count as told when it was sent.
-        self._consumed: list[str] = []
+        #: Those whose answers tell the news of notices.
+        self._telling: list[Call] = []
 
     @property
     def id(self) -> str:
@@ -130,7 +130,8 @@ class Request:
             try:
                 return await work
             finally:
-                self._consumed += call.consumed
+                if call.consumed:
+                    self._telling.append(call)
         result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         if isinstance(result, HoldfastError):
             raise result
@@ -139,10 +140,12 @@ class Request:
 
     def settle(self, is_sent: bool) -> None:
         """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
-        if self._consumed:
-            ids, self._consumed = self._consumed, []
-            inbox = self.room.inbox
-            self.room.chores.start(inbox.settle(ids, "wait") if is_sent else inbox.release(ids), "consumed")
+        telling, self._telling = self._telling, []
+        for call in telling:
+            if is_sent:
+                self.room.chores.start(self.room.inbox.settle(call.consumed, "wait"), "consumed")
+            else:
+                self.room.inbox.release(call.consumed, call)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""

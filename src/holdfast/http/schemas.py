@@ -187,6 +187,7 @@ START_FIELDS: dict[str, Schema] = {
         "additionalProperties": text(),
         "description": "The environment of the caller, over that of a login shell.",
     },
+    "clean": {**flag(), "description": "Secrets are left out of the environment, but for those in `env`."},
     "umask": integer(0, 0o777),
     "session": SESSION,
     "task": SESSION,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.store import db, events, inbox, processes
+from holdfast.model.sink import Sink
+from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
-from holdfast.store.writer import NOBODY, Change, Edit, Writer
+from holdfast.store.writer import Change, Edit, Writer, nobody
+
+T = TypeVar("T")
 
 #: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
 _LINGER = 0.25
@@ -39,7 +41,7 @@ async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
 
 def _open(path: str) -> tuple[sqlite3.Connection, list[Process], Kept, str | None]:
     connection, set_aside = db.open_db(path)
-    return connection, processes.load(connection), inbox.load(connection, time.time()), set_aside
+    return connection, processes.load(connection), inbox.load(connection), set_aside
 
 
 class Store:
@@ -69,7 +71,7 @@ class Store:
 
     def begin_record(self, happened: Sequence[Event]) -> asyncio.Future[None]:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
-        return self._commit([Change(NOBODY, None, tuple(happened))], again=True)
+        return self._commit([Change(nobody(), None, tuple(happened))], again=True)
 
     async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[Process] = ()) -> None:
         """Have something done to the store, with the rows of these processes; it is when this returns.
@@ -77,10 +79,14 @@ class Store:
         Raises DiskFull when it can only be done later.
         """
         rows = [Change(process.id, process) for process in processes]
-        await self._commit([*rows, Change(NOBODY, None, tuple(happened), (edit,))], again=True)
+        await self._commit([*rows, Change(nobody(), None, tuple(happened), (edit,))], again=True)
 
     def record_soon(self, happened: Sequence[Event]) -> None:
-        self._put_later([Change(NOBODY, None, tuple(happened))])
+        self._put_later([Change(nobody(), None, tuple(happened))])
+
+    def change_soon(self, edit: Edit) -> None:
+        """As change, with the next commit or a moment later."""
+        self._put_later([Change(nobody(), None, (), (edit,))])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
@@ -98,13 +104,32 @@ class Store:
         """Events that follow a number, oldest first."""
         return await asyncio.to_thread(_read_events, self._path, after, limit)
 
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """Where notices go beside the inbox: rows for them are written in the transaction of the notice."""
+        return self._writer.sinks
+
+    @sinks.setter
+    def sinks(self, sinks: Sequence[Sink]) -> None:
+        self._writer.sinks = sinks
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What is found in the store as it is on disk now. Raises sqlite3.Error."""
+        return await asyncio.to_thread(_read, self._path, work)
+
+    def forget_outgoing(self, before: float) -> None:
+        """Drop what was given up before that time, soon."""
+        self._writer.run(lambda connection: outbox.forget(connection, before))
+
     async def oldest_event(self) -> int:
         """The number from which on nothing is missing."""
         return await asyncio.to_thread(_oldest_event, self._path)
 
-    async def known_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
-        """Those of the ids that belong to remembered notices, of that session where one is named."""
-        return await asyncio.to_thread(_known_notices, self._path, ids, session)
+    async def acked_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
+        """Those of the ids whose acknowledgement is on disk, of that session where one is named. Raises DiskFull."""
+        found: set[str] = set()
+        await self.change(lambda connection: found.update(inbox.acked(connection, ids, session)))
+        return found
 
     def forget_notices(self, acked_before: float, pending_before: float) -> None:
         """Drop old notices, soon."""
@@ -159,14 +184,14 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
+def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    with _reading(path) as connection:
+        return work(connection)
+
+
 def _read_events(path: str, after: int, limit: int) -> list[Numbered]:
     with _reading(path) as connection:
         return events.read(connection, after, limit)
-
-
-def _known_notices(path: str, ids: Sequence[str], session: str | None) -> set[str]:
-    with _reading(path) as connection:
-        return inbox.known(connection, ids, session)
 
 
 def _oldest_event(path: str) -> int:

@@ -95,6 +95,11 @@ VERB = Verb(
             repeat=True,
             help="Set variable K to V; K alone hands on the value it has here.",
         ),
+        Option(
+            "--clean-env",
+            help="Leave secrets out of its environment, by name and by look; what is named with --env, or as pass_env "
+            "in config.toml, stays. The names of what was left out are said.",
+        ),
         Option("-t", "--pty", help="Give it a terminal of its own."),
         Option(
             "--size",
@@ -317,7 +322,7 @@ def _options(given: Given, attaches: bool) -> RunOptions:
     options = {name: getattr(given, name) for name in (*names, *again, *more, *limits, *news)}
     options |= {name: getattr(given, name) or None for name in ("watch", "watch_regex")}
     size = given.size or (_terminal_size() if given.pty else None)
-    return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
+    return {**options, "env": dict(given.env), "size": size, "attached": attaches, "clean": given.clean_env}  # type: ignore[typeddict-item]
 
 
 def _attaches(given: Given) -> bool:

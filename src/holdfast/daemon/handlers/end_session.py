@@ -26,7 +26,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         "results": results,
         "passed": [{"id": process_id, "to": to} for process_id in closed.passed],
         "left": closed.left,
-        "notifications": [notice.id for notice in closed.notices],
+        "notifications": closed.notices,
     }
 
 

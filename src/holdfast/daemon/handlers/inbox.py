@@ -11,6 +11,7 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
 from holdfast.wire import light_json
+from holdfast_keeper import points
 
 _MOST = 1000
 _MOST_IDS = 100_000
@@ -28,8 +29,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     found = (await _pending(room, session, taker, granted))[:limit]
     if taker is not None:
         room.inbox.take(found, taker)
-    shown = await notifications.told(room, found)
-    room.inbox.told(found, "inbox")
+    shown = await notifications.handed_out(room, found, session, taker, "inbox", values.flag(ask, "raw"))
+    if shown:
+        points.reach("notice-shown")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 

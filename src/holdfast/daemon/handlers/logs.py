@@ -7,7 +7,7 @@ import contextlib
 from typing import NamedTuple
 
 from holdfast.daemon import output, values
-from holdfast.daemon.consuming import consume, is_owner
+from holdfast.daemon.consuming import consume
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import lines
@@ -38,9 +38,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     try:
         clamped = None if wanted.wait is None else await _news(room, log, process, wanted, wanted.wait)
         answer = await _stream(room, call, log, process, wanted)
-        if wanted.consume and _is_the_end(answer) and is_owner(room, call, process.id):
+        if wanted.consume and _is_the_end(answer):
             await consume(room, call, [process.id])
-            answer |= {"consumes": call.consumed} if call.consumed else {}
+        if call.consumed:
+            answer["consumes"] = call.consumed
         elif wanted.wait is not None and answer["end"] == answer["start"]:
             answer = _unchanged(answer)
         if wanted.wait is not None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 from holdfast.daemon import matching, output, values
-from holdfast.daemon.consuming import consume, is_owner
+from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
@@ -34,9 +32,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     wanted = await matching.read(room, ask, ids) if until == "match" else None
     looked: matching.Looked = {}
     consumes = values.flag(ask, "consume", True)
-    owned = [process_id for process_id in ids if is_owner(room, call, process_id)] if consumes else []
+    awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
     began = time.monotonic()
-    with _awaiting(room, owned if until == "exit" or len(ids) == 1 else [], need == 1):
+    with room.inbox.awaiting(awaited, asker(call), need == 1):
         try:
             async with asyncio.timeout(timeout):
                 if wanted is not None:
@@ -54,7 +52,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             else:
                 done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
         shown = await _shown(room, ids)
-        await consume(room, call, owned)
+        await consume(room, call, ids if consumes else [])
     return {
         "processes": shown,
         "done": done,
@@ -64,17 +62,6 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         **({} if wanted is None else {"matches": matching.matches(looked)}),
         **({"consumes": call.consumed} if call.consumed else {}),
     }
-
-
-@contextmanager
-def _awaiting(room: Room, owned: list[ProcessId], is_all: bool) -> Iterator[None]:
-    """Keep the news of these ends from others; what is not told here after all, they are told."""
-    try:
-        with room.inbox.awaiting(owned, is_all):
-            yield
-    finally:
-        if lost := room.inbox.abandoned():
-            room.chores.start(room.inbox.release(lost), "not told")
 
 
 def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | None]:

@@ -16,8 +16,10 @@ from holdfast.http.routes import (
     many,
     processes,
     pub,
+    redact,
     search,
     sessions,
+    sinks,
     steering,
     top,
 )
@@ -25,7 +27,23 @@ from holdfast.http.table import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (processes, log, search, steering, attach, many, sessions, inbox, events, pub, top, daemon, health)
+    for module in (
+        processes,
+        log,
+        search,
+        steering,
+        attach,
+        many,
+        sessions,
+        inbox,
+        sinks,
+        events,
+        pub,
+        redact,
+        top,
+        daemon,
+        health,
+    )
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS
 ]

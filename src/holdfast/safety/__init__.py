@@ -1,0 +1,1 @@
+"""What commands may do, and what may be seen of secrets."""
