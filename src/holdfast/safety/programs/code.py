@@ -67,7 +67,7 @@ _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _DELETES = re.compile(
     r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
     r"|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|Path|File\.delete)\b[\s(]*(?:glob[\s(]*)?"
-    r"(?:[rbf]?[\"'](?P<path>[^\"'\n]{1,500})[\"'])?(?![^\n;]{0,200}\bprint\b)",
+    r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])?(?![^\n;]{0,200}\bprint\b)",
 )
 #: Code that hands strings to a shell or starts programs.
 _STARTS = re.compile(
@@ -164,12 +164,14 @@ def read_commands(run: Run, code: str) -> None:
         :64
     ]
     for text in strings:
-        if " " in text.strip() or "/" in text:
-            _quietly(run, text.replace("\\", ""))
+        _quietly(run, text.replace("\\", ""))
     words = [Word(text, text) for text in strings if re.fullmatch(r"[\w./~{}*-]+", text)]
     for place, word in enumerate(words[:16]):
         if place + 1 < len(words) and re.fullmatch(r"[a-z][\w.-]*|/\S*/[a-z][\w.-]*", word.text):
-            run.perform([Word(other.marked.replace("~", "/root"), "") for other in words[place:]], Feed(""))
+            line = [Word(other.marked.replace("~", "/root"), "") for other in words[place:]]
+            if all(other.text.startswith("-") for other in line[1:]):
+                line.append(Word(UNKNOWN, code[:200]))
+            run.perform(line, Feed(""))
 
 
 def _quietly(run: Run, text: str) -> None:
