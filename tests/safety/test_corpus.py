@@ -24,7 +24,12 @@ def verdict(command: str) -> Verdict:
 
 
 def test_no_dangerous_spelling_is_allowed() -> None:
-    cases = [(least, text) for group in groups("dangerous.toml") for least in ("ask", "deny") for text in group.get(least, [])]
+    cases = [
+        (least, text)
+        for group in groups("dangerous.toml")
+        for least in ("ask", "deny")
+        for text in group.get(least, [])
+    ]
     too_mild = [(least, text, found) for least, text in cases if RANK[(found := verdict(text)).action] < RANK[least]]
     for least, text, found in too_mild:
         print(f"{found.action} instead of {least}: {text!r}")

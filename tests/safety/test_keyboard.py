@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +66,7 @@ def test_a_line_split_over_writes_is_judged_when_enter_comes(bash: ShellState) -
 def test_no_cut_hides_a_line(cuts: set[int]) -> None:
     shell, text = shell_state("bash", WHERE), "rm -rf /\n"
     edges = [0, *sorted(cuts), len(text)]
-    actions = write(shell, *(text[left:right] for left, right in zip(edges, edges[1:], strict=False)))
+    actions = write(shell, *(text[left:right] for left, right in pairwise(edges)))
     assert actions[-1] == "deny" and set(actions[:-1]) <= {"allow"}
 
 
@@ -80,12 +82,17 @@ def test_what_a_person_let_through_is_remembered(bash: ShellState) -> None:
 
 def test_variables_functions_and_directories_are_remembered(bash: ShellState) -> None:
     assert write(bash, "X=rm\n", "$X -rf /\n") == ["allow", "deny"]
-    assert write(bash, "wipe() { rm -rf \"$1\"; }\n") == ["ask"]
+    assert write(bash, 'wipe() { rm -rf "$1"; }\n') == ["ask"]
     assert write(bash, "cd build\n", "rm -rf *\n", "cd /\n", "rm -rf *\n") == ["allow", "allow", "allow", "deny"]
 
 
-@pytest.mark.parametrize("answer", ["y", "n", "Y", "yes", "42", "3.14", "", "my-app", "hunter2", "a@b.example", "p@ss(w)ord", "it's", "x)y", "C:\\x",
-                                    "correct horse battery staple", "/tmp/x", "1,2,3", "q", "?", "\"quoted", "hunter2!"])  # fmt: skip
+ANSWERS = [
+    "y", "n", "Y", "yes", "42", "3.14", "", "my-app", "hunter2", "a@b.example", "p@ss(w)ord", "it's", "x)y", "C:\\x",
+    "correct horse battery staple", "/tmp/x", "1,2,3", "q", "?", '"quoted', "hunter2!",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
 def test_ordinary_answers_pass(bash: ShellState, answer: str) -> None:
     assert write(bash, answer + "\n") == ["allow"]
     assert write(shell_state("npm init"), answer + "\n") == ["allow"]
@@ -143,7 +150,11 @@ def test_old_commands_by_their_first_letters(bash: ShellState) -> None:
 def test_an_interpreter_is_gated_as_such() -> None:
     python = shell_state("python3", WHERE)
     assert write(python, "import os, shutil\n", "os.getcwd()\n", "x = [1, 2]\n") == ["allow"] * 3
-    assert write(python, "os.system('rm -rf /')\n", "shutil.rmtree('/')\n", "shutil.rmtree(x)\n") == ["deny", "deny", "ask"]
+    assert write(python, "os.system('rm -rf /')\n", "shutil.rmtree('/')\n", "shutil.rmtree(x)\n") == [
+        "deny",
+        "deny",
+        "ask",
+    ]
     node = shell_state("node", WHERE)
     assert write(node, "1 + 1\n", "require('child_process').execSync('rm -rf /')\n") == ["allow", "deny"]
 
@@ -157,11 +168,14 @@ def test_a_database_client_is_gated_as_such() -> None:
 
 
 def test_who_reads_changes_with_what_is_started(bash: ShellState) -> None:
-    assert write(bash, "python3\n") == ["allow"] and bash.kind == "code"
+    def reader() -> str:
+        return bash.kind
+
+    assert write(bash, "python3\n") == ["allow"] and reader() == "code"
     assert write(bash, "import shutil\n", "shutil.rmtree('/')\n") == ["allow", "deny"]
     assert write(bash, "rm -rf /\n") == ["deny"]
-    assert write(bash, "exit()\n") == ["allow"] and bash.kind == "shell"
-    assert write(bash, "psql shop\n", "drop table x;\n", "\x04") == ["allow", "ask", "allow"] and bash.kind == "shell"
+    assert write(bash, "exit()\n") == ["allow"] and reader() == "shell"
+    assert write(bash, "psql shop\n", "drop table x;\n", "\x04") == ["allow", "ask", "allow"] and reader() == "shell"
     assert write(bash, "ssh host\n", "rm -rf /\n") == ["allow", "deny"]
 
 
@@ -187,12 +201,32 @@ def test_keys_make_the_same_lines_however_they_are_cut(first: str, second: str) 
     assert (one.lines + two.lines, two.pending) == (whole.lines, whole.pending)
 
 
-@pytest.mark.parametrize("text", ["if x; then", "echo 'a", 'echo "a', "cat <<E", "f() {", "for x in a; do", "x |", "x &&", "(ls", "a \\", "case x in"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if x; then",
+        "echo 'a",
+        'echo "a',
+        "cat <<E",
+        "f() {",
+        "for x in a; do",
+        "x |",
+        "x &&",
+        "(ls",
+        "a \\",
+        "case x in",
+    ],
+)
 def test_a_shell_waits_for_more(text: str) -> None:
     assert waits_for_more(text + "\n")
 
 
-@pytest.mark.parametrize("text", ["ls", "echo 'a'", "cat <<E\nx\nE", "f() { ls; }", "for x in a; do ls; done", "x | y", "(ls)", "echo if", "case x in a) ls;; esac",
-                                  "if x; then y; fi", "echo {a,b}", "# don't"])  # fmt: skip
+WHOLE = [
+    "ls", "echo 'a'", "cat <<E\nx\nE", "f() { ls; }", "for x in a; do ls; done", "x | y", "(ls)", "echo if",
+    "case x in a) ls;; esac", "if x; then y; fi", "echo {a,b}", "# don't",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WHOLE)
 def test_a_shell_does_not_wait(text: str) -> None:
     assert not waits_for_more(text + "\n")

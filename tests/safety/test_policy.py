@@ -86,9 +86,20 @@ def test_an_allowed_wrapper_allows_nothing_inside_it(files: Files) -> None:
 
 def test_a_deny_of_the_operator_sees_through_every_spelling(files: Files) -> None:
     policy = files.load(operator=rule("deny", name="no-tracing", why="not on this machine", program="strace"))
-    for command in ("strace ls", "sudo strace ls", "s=stra; ${s}ce ls", "sh -c 'strace ls'", "docker exec box strace -p 1"):
+    for command in (
+        "strace ls",
+        "sudo strace ls",
+        "s=stra; ${s}ce ls",
+        "sh -c 'strace ls'",
+        "docker exec box strace -p 1",
+    ):
         found = judge(command, policy, WHERE)
-        assert (found.action, found.rule, found.why, found.level) == ("deny", "no-tracing", "not on this machine", "operator")
+        assert (found.action, found.rule, found.why, found.level) == (
+            "deny",
+            "no-tracing",
+            "not on this machine",
+            "operator",
+        )
 
 
 def test_what_a_user_allowed_for_good_is_allowed_letter_for_letter(files: Files) -> None:
@@ -100,7 +111,9 @@ def test_what_a_user_allowed_for_good_is_allowed_letter_for_letter(files: Files)
 
 def test_what_a_user_allowed_for_good_does_not_lift_the_operators_word(files: Files) -> None:
     for word in ("deny", "ask"):
-        policy = files.load(operator=rule(word, program="git", subcommand="push")).with_allowed(["git push --force; rm -rf /"])
+        policy = files.load(operator=rule(word, program="git", subcommand="push")).with_allowed(
+            ["git push --force; rm -rf /"]
+        )
         assert action(policy, "git push --force; rm -rf /") == word
 
 
