@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdfast.safety.judge import judge, judge_argv
+    from holdfast.safety.judging import judge, judge_argv
     from holdfast.safety.keyboard import ShellState, judge_input, shell_state
     from holdfast.safety.policy import Policy, default_policy, load_policy, read_rules
     from holdfast.safety.rules import Rule
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "judge": ("judge", "judge_argv"),
+    "judging": ("judge", "judge_argv"),
     "keyboard": ("ShellState", "judge_input", "shell_state"),
     "policy": ("Policy", "default_policy", "load_policy", "read_rules"),
     "rules": ("Rule",),

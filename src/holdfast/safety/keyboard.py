@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from holdfast.safety.judge import first_state, judge_in, judge_with
+from holdfast.safety.judging import first_state, judge_in, judge_with
 from holdfast.safety.lines import Line, typed, waits_for_more
 from holdfast.safety.marks import cleaned
 from holdfast.safety.programs.base import Run
