@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -23,6 +24,20 @@ def eventually(condition: Callable[[], T | None], timeout: float = 10.0, pause: 
         if time.monotonic() > until:
             raise AssertionError(f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}")
         time.sleep(pause)
+
+
+def files_below(directory: Path) -> Iterator[Path]:
+    """All there are, while others come and go: for that, pathlib's own walk is too easily startled."""
+    for place, _, names in os.walk(directory):
+        yield from (Path(place) / name for name in names)
+
+
+def content_of(path: Path) -> bytes:
+    """Nothing where it is gone by now, or is no file to be read."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except FileNotFoundError:
+        return b""
 
 
 def run_cli(

@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from tests.safety.canaries import canaries, needles
-from tests.support import eventually, processes_of, run_cli
+from tests.support import content_of, eventually, files_below, processes_of, run_cli
 
 #: Of the caller's own address and token, a client makes use itself.
 ENV = canaries("environment")
@@ -54,9 +54,9 @@ def leaks_of(home: Path) -> dict[str, list[str]]:
 
 def files_with_secrets(home: Path, without_output: bool = False) -> dict[str, list[str]]:
     found = {}
-    for path in home.rglob("*"):
+    for path in files_below(home):
         is_output = path.name.startswith(("out.", "err."))
-        if path.is_file() and not (without_output and is_output) and (names := seen_in(path.read_bytes())):
+        if not (without_output and is_output) and (names := seen_in(content_of(path))):
             found[str(path.relative_to(home))] = names
     return found
 

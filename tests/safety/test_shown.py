@@ -13,7 +13,7 @@ import holdfast
 from holdfast.errors import BadValue
 from holdfast.safety.redact import MASK
 from tests.safety.canaries import canaries, needles
-from tests.support import eventually, run_cli
+from tests.support import content_of, eventually, files_below, run_cli
 
 ENV = {name: value for name, value in canaries("shown").items() if name != "HOLDFAST_URL"}
 #: Prints all of them: as a listing, alone, and broken by escape sequences and carriage returns.
@@ -42,9 +42,9 @@ def seen_in(data: bytes) -> list[str]:
 def files_with_secrets(home: Path) -> dict[str, list[str]]:
     """All but what commands wrote themselves, and what has to be known to run a command again."""
     found = {}
-    for path in home.rglob("*"):
+    for path in files_below(home):
         is_theirs = path.name.startswith(("out.", "err.")) or path.name == "spec.json"
-        if path.is_file() and not is_theirs and (names := seen_in(path.read_bytes())):
+        if not is_theirs and (names := seen_in(content_of(path))):
             found[str(path.relative_to(home))] = names
     return found
 
@@ -189,7 +189,7 @@ def test_so_is_what_is_in_the_runtime_directory(tmp_path: Path, monkeypatch: pyt
 def open_to_others(directory: Path) -> dict[str, str]:
     """Whatever there is that its owner shares with somebody, and a directory or socket that is not quite closed."""
     found = {}
-    for path in [directory, *directory.rglob("*")]:
+    for path in [directory, *(Path(place) for place, _, _ in os.walk(directory)), *files_below(directory)]:
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:  # gone meanwhile
