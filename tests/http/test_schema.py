@@ -63,7 +63,7 @@ def test_what_comes_back_is_described(case: Any, described: Api, tmp_path_factor
             case.path_parameters["id"] = target
         _tame(case, tmp_path_factory.getbasetemp())
         headers = {"Authorization": f"Bearer {described.token}"}
-        response = case.call(base_url=described.url, headers=headers, timeout=30)
+        response = case.call(base_url=described.url, headers=headers, timeout=90)
         case.validate_response(response, checks=_CHECKS)
 
 
