@@ -11,8 +11,6 @@ from holdfast.watch import patterns
 from holdfast.watch.patterns import Patterns
 from holdfast.watch.prefilter import Prefilter
 
-pytest.importorskip("hyperscan")
-
 ATOMS = [
     "abk",
     "kSb",
