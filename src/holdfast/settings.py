@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
+from holdfast.model.sink import Sink
+from holdfast.model.sink_tables import read_sinks
 from holdfast.model.units import parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 
@@ -57,6 +59,8 @@ class Settings(NamedTuple):
     """For so long matches are held back then."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
+    sinks: tuple[Sink, ...] = ()
+    """Where notices go beside the inbox: `[[sinks]]` tables (docs/sinks.md)."""
 
 
 #: Finished processes are kept for half an hour whatever the configuration says.
@@ -79,7 +83,7 @@ def read_settings(path: str) -> Settings:
         default = Settings._field_defaults.get(key)
         if default is None:
             raise BadValue(f"unknown setting {key!r} in {path}", next=f"known: {', '.join(Settings._fields)}")
-        values[key] = _checked(key, value, default, path)
+        values[key] = read_sinks(value, path) if key == "sinks" else _checked(key, value, default, path)
     if listen := values.get("http_listen"):
         parse_address(str(listen))
     return Settings(**values)  # type: ignore[arg-type]

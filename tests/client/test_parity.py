@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Client
+from tests.sinks.receiver import receiving
 
 COUNT = "for n in 1 2 3 4 5; do echo line $n; done; exec sleep 1000"
 
@@ -150,3 +151,24 @@ def test_the_async_client_as_well(instance: Path) -> None:
             await hf.kill(session="parity", grace=0.2)
 
     asyncio.run(work())
+
+
+def test_sinks(hf: Client, instance: Path) -> None:
+    with receiving() as receiver:
+        config = instance / "config.toml"
+        config.write_text(f'[[sinks]]\nname = "hook"\nwebhook = "{receiver.url}"\nsessions = ["nobody"]\n')
+        try:
+            assert [sink["name"] for sink in hf.sinks()] == ["hook"]
+            assert [result["sent"] for result in hf.sink_test("hook")] == [True]
+            assert hf.sink_test()[0]["sink"] == "hook"
+            assert hf.sink_dead(limit=3) == []
+            assert hf.sink_retry(12345) == {"retried": [], "unknown": [12345]}
+            assert hf.sink_retry(all=True) == {"retried": [], "unknown": []}
+            with pytest.raises(holdfast.BadValue):
+                hf.sink_retry()
+            with pytest.raises(holdfast.BadValue):
+                hf.sink_retry("x")  # type: ignore[arg-type]
+            with pytest.raises(holdfast.NotFound):
+                hf.sink_test("nobody")
+        finally:
+            config.unlink()

@@ -34,7 +34,7 @@ def test_every_topic_that_the_source_names_is_documented() -> None:
     named: set[str] = set()
     for path in (source / "daemon").rglob("*.py"):
         named |= set(
-            re.findall(r'"((?:process|session|notification|daemon|backend|events)\.[a-z_]+)"', path.read_text())
+            re.findall(r'"((?:process|session|notification|daemon|backend|events|sink)\.[a-z_]+)"', path.read_text())
         )
     named |= set(re.findall(r'Event\("([a-z_.]+)"', (source / "model" / "happenings.py").read_text()))
     assert named - documented().keys() == set()

@@ -32,6 +32,7 @@ VERBS = {
     "rm": "Forget ended processes and their output",
     "up": "Start the processes of a project from its file, each when what it needs is there",
     "down": "End the processes of a project",
+    "notify": "Try and look after the ways in which people are told: chats, mail, webhooks, desktop",
     "session": "End a session",
     "daemon": "Start, stop and look after the daemon by hand",
     "completion": "Print the script that completes holdfast's words in your shell",

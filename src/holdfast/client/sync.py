@@ -367,6 +367,22 @@ class Client:
         """Give a session another name. What comes under the old one from now on belongs to the new one."""
         return self._do(verbs.rename_session(old, new))
 
+    def sinks(self) -> list[Message]:
+        """The ways to the outside, each with how it stands and what it did. BadValue for a broken configuration."""
+        return self._do(verbs.sinks())
+
+    def sink_test(self, name: str | None = None) -> list[Message]:
+        """Send a test message to a sink (None: to each); for each `sink`, `sent`, `error` and `took`."""
+        return self._do(verbs.sink_test(name))
+
+    def sink_dead(self, limit: int | None = None) -> list[Message]:
+        """What sinks gave up to send, newest first."""
+        return self._do(verbs.sink_dead(limit))
+
+    def sink_retry(self, *ids: int, all: bool = False) -> Message:
+        """Have it sent again now, from the beginning: `retried`, `unknown`."""
+        return self._do(verbs.sink_retry(ids, all))
+
     def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
         return self._do(verbs.http(what, listen))

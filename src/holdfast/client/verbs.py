@@ -84,6 +84,8 @@ _RUN_OPTIONS = (
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
 _START = 300.0
+#: A sender may wait for another message, and for a receiver that hangs.
+_SINK_TEST = 120.0
 #: As much of a log as one page holds unless more is asked for.
 PAGE_BYTES = 1 << 20
 #: The largest page that a number of lines can ask for without saying how many bytes.
@@ -378,6 +380,30 @@ def transfer(process: Ref, to: str) -> Verb[Process]:
 
 def rename_session(old: str, new: str) -> Verb[Message]:
     value, _ = yield Ask("rename_session", {"from": old, "to": new}, limit=QUICK)
+    return value
+
+
+def sinks() -> Verb[list[Message]]:
+    value, _ = yield Ask("sinks", {}, limit=QUICK)
+    if value.get("trouble"):
+        raise BadValue(value["trouble"], next=f"mend {value.get('config')}; until then the sinks stay as they were")
+    return list(value["sinks"])
+
+
+def sink_test(name: str | None) -> Verb[list[Message]]:
+    """Not asked twice: a test that comes twice would tell of a fault that is none."""
+    value, _ = yield Ask("sink_test", {"name": name}, limit=_SINK_TEST, may_repeat=False)
+    return list(value["results"])
+
+
+def sink_dead(limit: int | None) -> Verb[list[Message]]:
+    value, _ = yield Ask("sink_dead", {"limit": limit}, limit=QUICK)
+    return list(value["dead"])
+
+
+def sink_retry(ids: Sequence[int], all: bool) -> Verb[Message]:
+    asked: Message = {"all": True} if all else {"ids": list(ids)}
+    value, _ = yield Ask("sink_retry", asked, limit=QUICK)
     return value
 
 

@@ -22,6 +22,7 @@ from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.sessions import Sessions
+from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -49,6 +50,7 @@ class Room:
     stream: Stream
     inbox: Inbox
     sessions: Sessions
+    sinks: Sinks
     relays: Relays
     keeper: KeeperLink
     depot: Depot

@@ -36,6 +36,8 @@ from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
+from holdfast.daemon.sink_jobs import job_maker
+from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -82,6 +84,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         begin_probes(room)
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(room.sampler.run(), "sampler")
+        room.sinks.start(job_maker(room))
         await server.open()
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
@@ -130,6 +133,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         stream=stream,
         inbox=inbox,
         sessions=Sessions(names, registry, inbox, opened.store, supervisor.turn),
+        sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
         keeper=keeper,
         depot=Depot(backend),
@@ -195,6 +199,8 @@ async def _stop(room: Room, server: Server) -> None:
     # Then the keeper is told if we go on purpose. If not, it starts us again.
     if room.stop_asked.is_set():
         await _leave(room)
+    # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
+    await room.sinks.close()
     # Then whatever is still under way, and with it the lines to the keeper.
     await room.chores.close()
     # The store last: all of the others write to it.

@@ -82,5 +82,6 @@ async def forget_old(room: Room) -> None:
             except HoldfastError as failed:
                 note("not-forgotten", process=process_id, why=failed.message)
         room.inbox.forget(time.time() - room.settings.keep_events, time.time() - room.settings.keep_notices)
+        room.store.forget_outgoing(time.time() - room.settings.keep_notices)
         room.store.forget_events(time.time() - room.settings.keep_events, room.settings.max_events)
         await asyncio.sleep(_RETENTION_PAUSE)

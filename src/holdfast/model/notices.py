@@ -81,6 +81,7 @@ def completion(process: Process, now: float) -> Notice | None:
         "killed_by": stop.by if stop is not None else None,
         "gave_up": process.gave_up,
         "leftover_pids": [leftover.pid for leftover in process.leftovers],
+        "success": succeeded(process),
         "suppressed": 0,
     }
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)

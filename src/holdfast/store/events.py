@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from holdfast.model.happenings import Event, Numbered, Origin
-from holdfast.store import inbox
+from holdfast.model.sink import Sink
+from holdfast.store import inbox, outbox
 
 #: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
 _MOST_BRIDGES = 10_000
 
 
-def append(connection: sqlite3.Connection, events: Iterable[Event]) -> list[Numbered]:
+def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Sequence[Sink] = ()) -> list[Numbered]:
     """Write them within the caller's transaction; each with the number that it got.
 
-    What came over a bridge and is here already is left out, and so are notices that were written before.
+    What came over a bridge and is here already is left out, and so are notices that were written before. A new notice
+    is put on its way to those of the sinks that want it.
     """
     numbered = []
     for event in events:
@@ -24,6 +26,8 @@ def append(connection: sqlite3.Connection, events: Iterable[Event]) -> list[Numb
             continue
         if event.notice is not None and not inbox.put(connection, event.notice):
             continue
+        if event.notice is not None and sinks:
+            outbox.append(connection, outbox.rows_for(event.notice, sinks, event.notice.at))
         envelope = event.envelope()
         row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)

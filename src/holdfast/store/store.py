@@ -7,15 +7,18 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.store import db, events, inbox, processes
+from holdfast.model.sink import Sink
+from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
 from holdfast.store.writer import NOBODY, Change, Edit, Writer
+
+T = TypeVar("T")
 
 #: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
 _LINGER = 0.25
@@ -98,6 +101,23 @@ class Store:
         """Events that follow a number, oldest first."""
         return await asyncio.to_thread(_read_events, self._path, after, limit)
 
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """Where notices go beside the inbox: rows for them are written in the transaction of the notice."""
+        return self._writer.sinks
+
+    @sinks.setter
+    def sinks(self, sinks: Sequence[Sink]) -> None:
+        self._writer.sinks = sinks
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What is found in the store as it is on disk now. Raises sqlite3.Error."""
+        return await asyncio.to_thread(_read, self._path, work)
+
+    def forget_outgoing(self, before: float) -> None:
+        """Drop what was given up before that time, soon."""
+        self._writer.run(lambda connection: outbox.forget(connection, before))
+
     async def oldest_event(self) -> int:
         """The number from which on nothing is missing."""
         return await asyncio.to_thread(_oldest_event, self._path)
@@ -157,6 +177,11 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    with _reading(path) as connection:
+        return work(connection)
 
 
 def _read_events(path: str, after: int, limit: int) -> list[Numbered]:

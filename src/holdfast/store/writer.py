@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.happenings import Event, Numbered
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.model.sink import Sink
 from holdfast.store import db, events, processes
 
 #: Between two attempts at what could not be written.
@@ -70,6 +71,8 @@ class Writer:
         self._on_trouble = on_trouble
         self._on_events = on_events
         self._chores: list[Chore] = []
+        #: Where notices go beside the inbox.
+        self.sinks: Sequence[Sink] = ()
         self._wake = threading.Condition()
         self._wanted: dict[ProcessId, _Wanted] = {}
         self._waiters: list[_Waiter] = []
@@ -180,7 +183,7 @@ class Writer:
                         processes.apply(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)
-                    numbered += events.append(self._connection, change.events)
+                    numbered += events.append(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
                 return DiskFull("no room to record the process")

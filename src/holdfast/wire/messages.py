@@ -59,6 +59,12 @@ objects (PROCESS_FIELDS).
     transfer     process, to (a session)                      -> process, notifications: [id] (that are told to the new owner now)
     rename_session  from, to                                  -> processes: [id], notifications: [id]
     sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at}]
+    sinks        -                                            -> sinks: [{name, way, to, state ("ok", "quiet", "failing", "off", "gone"), enabled, kinds,
+                                                                 sessions, outcomes, quiet, tries, pending, dead, next_at, sent, failed, last_sent_at,
+                                                                 last_error, last_error_at}], config (the file), trouble (why it is not followed, or null)
+    sink_test    name (null: all)                             -> results: [{sink, sent, error, took}]
+    sink_dead    limit                                        -> dead: [{id, sink, notification, kind, process, session, at, attempts, error, dead_at}]
+    sink_retry   ids (numbers) or all                         -> retried: [id], unknown: [id]
     http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
                                                               -> url (null: shut), token_file, socket
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …

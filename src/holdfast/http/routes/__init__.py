@@ -17,6 +17,7 @@ from holdfast.http.routes import (
     pub,
     search,
     sessions,
+    sinks,
     steering,
     top,
 )
@@ -24,7 +25,7 @@ from holdfast.http.table import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (processes, log, search, steering, attach, many, sessions, events, pub, top, daemon, health)
+    for module in (processes, log, search, steering, attach, many, sessions, sinks, events, pub, top, daemon, health)
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS
 ]

@@ -1,0 +1,125 @@
+"""sinks, sink_test, sink_dead, sink_retry: ways to the outside, and what could not take them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from holdfast.daemon import sink_jobs, values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue, NotFound
+from holdfast.model import sinking
+from holdfast.model.outgoing import Outgoing
+from holdfast.model.secrecy import shown_address
+from holdfast.model.sink import KINDS, Secret, Sink
+from holdfast.store import outbox
+from holdfast.store.outbox import Tally
+
+_MOST = 10_000
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """Every sink with what it did; also those that are gone from the configuration while something waits for them."""
+    await room.sinks.refresh()
+    tallies = await room.store.read(outbox.tallies)
+    now = time.time()
+    shown = [_sink(sink, tallies.pop(sink.name, Tally()), now) for sink in room.sinks.all.values()]
+    gone = [_gone(name, tally) for name, tally in sorted(tallies.items()) if tally.pending or tally.dead]
+    return {"sinks": shown + gone, "config": room.paths.config, "trouble": room.sinks.trouble}
+
+
+async def test(room: Room, call: Call, ask: Message) -> Message:
+    """Send a test to one sink, or to all of them; answered when it is known what came of it."""
+    await room.sinks.refresh()
+    name = values.text(ask, "name", 256)
+    chosen = [sink for sink in room.sinks.all.values() if name is None or sink.name == name]
+    if not chosen:
+        known = ", ".join(room.sinks.all)
+        what = "no sink is configured" if name is None or not known else f"no sink is called {name[:80]!r}"
+        raise NotFound(what, next=f"known: {known}" if known else f"add [[sinks]] to {room.paths.config}")
+    return {"results": await asyncio.gather(*(_tested(room, sink) for sink in chosen))}
+
+
+async def dead(room: Room, call: Call, ask: Message) -> Message:
+    """What was given up, newest first."""
+    limit = values.integer(ask, "limit", 1, _MOST) or _MOST
+    return {"dead": [_row(row) for row in await room.store.read(lambda db: outbox.dead(db, limit))]}
+
+
+async def retry(room: Room, call: Call, ask: Message) -> Message:
+    """Try these again now, or everything that was given up."""
+    ids, everything = ask.get("ids"), values.flag(ask, "all")
+    if everything == (ids is not None):
+        raise BadValue("name what to try again, or all", next="holdfast notify dead")
+    seqs = None if everything else _numbers(ids)
+    retried: list[int] = []
+    await room.store.change(lambda db: retried.extend(outbox.retry(db, seqs, time.time())))
+    room.sinks.wake()
+    unknown = [seq for seq in seqs or () if seq not in set(retried)]
+    return {"retried": retried, "unknown": unknown}
+
+
+def _numbers(ids: object) -> list[int]:
+    if not isinstance(ids, list) or not 0 < len(ids) <= 1000:
+        raise BadValue("ids must be a list of 1 to 1000 numbers", next="holdfast notify dead")
+    return [_number(one) for one in ids]
+
+
+def _number(value: object) -> int:
+    found = values.integer({"id": value}, "id", 0)
+    if found is None:
+        raise BadValue("an id is missing", next="holdfast notify dead")
+    return found
+
+
+async def _tested(room: Room, sink: Sink) -> Message:
+    began = time.monotonic()
+    answer = await sink_jobs.test(room, sink)
+    took = time.monotonic() - began
+    return {"sink": sink.name, "sent": answer.sent, "error": answer.error or None, "took": took}
+
+
+def _sink(sink: Sink, tally: Tally, now: float) -> Message:
+    return {
+        "name": sink.name,
+        "way": sink.way,
+        "to": _to(sink),
+        "state": _state(sink, tally, now),
+        "enabled": sink.enabled,
+        "kinds": [kind for kind in KINDS if kind in sink.kinds],
+        "sessions": list(sink.sessions),
+        "outcomes": sink.outcomes,
+        "quiet": str(sink.quiet) if sink.quiet is not None else None,
+        "tries": sink.tries,
+        **tally._asdict(),
+    }
+
+
+def _gone(name: str, tally: Tally) -> Message:
+    nothing = dict.fromkeys(("way", "to", "kinds", "sessions", "outcomes", "quiet", "tries"))
+    return {"name": name, "state": "gone", "enabled": False, **nothing, **tally._asdict()}
+
+
+def _state(sink: Sink, tally: Tally, now: float) -> str:
+    if not sink.enabled:
+        return "off"
+    if tally.last_error_at is not None and tally.last_error_at > (tally.last_sent_at or 0.0):
+        return "failing"
+    return "quiet" if sinking.not_before(sink, now) > now else "ok"
+
+
+def _to(sink: Sink) -> str:
+    """Where it sends to, as far as that may be shown."""
+    return "this desktop" if sink.way == "desktop" else _shown(sink.address)
+
+
+def _shown(address: Secret) -> str:
+    if address.env is not None:
+        return f"${address.env}"
+    return address.file if address.file is not None else shown_address(address.text or "")
+
+
+def _row(row: Outgoing) -> Message:
+    told = {name: row.body.get(name) for name in ("kind", "process", "session", "at")}
+    counted = {"attempts": row.attempts, "error": row.last_error, "dead_at": row.dead_at}
+    return {"id": row.seq, "sink": row.sink, "notification": row.body.get("id"), **told, **counted}

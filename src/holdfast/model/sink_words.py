@@ -1,0 +1,146 @@
+"""What people are told: one line, and a short tail of the output when something failed. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from holdfast.model.sinking import is_failure
+
+Level = Literal["info", "success", "warning", "failure"]
+Data = dict[str, Any]
+
+_LONGEST_COMMAND = 80
+_LONGEST_LINE = 200
+_TAIL_LINES = 10
+_TAIL_CHARACTERS = 600
+
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+
+_ENDS = {
+    "killed": "was ended",
+    "deadline": "ran past its deadline and was ended",
+    "oom": "ran out of memory and was ended",
+    "lost": "is lost: nobody saw its end",
+    "failed_start": "could not be started",
+}
+_LEVELS: dict[str, Level] = {
+    "ready": "success",
+    "stalled": "warning",
+    "deadline": "warning",
+    "watch_disabled": "warning",
+    "watch_overflow_tripped": "warning",
+}
+
+
+class Words(NamedTuple):
+    line: str
+    tail: str
+    level: Level
+
+    @property
+    def text(self) -> str:
+        return f"{self.line}\n{self.tail}" if self.tail else self.line
+
+
+def words_of(notification: dict[str, Any]) -> Words:
+    """For any notification object. A field that is missing or odd makes the line shorter, never an error."""
+    kind, data = str(notification.get("kind")), notification.get("data")
+    data = data if isinstance(data, dict) else {}
+    told = _LINES[kind](data) if kind in _LINES else one_line(kind)
+    line = f"{_who(notification, data)}{told} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
+    if kind != "completion":
+        return Words(line, "", _LEVELS.get(kind, "info"))
+    failed = is_failure(data)
+    return Words(line, _tail(data.get("output")) if failed else "", "failure" if failed else "success")
+
+
+def one_line(text: object, longest: int = _LONGEST_LINE) -> str:
+    """Of any text one line without control characters, cut where it is too long."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in str(text or "")).split())
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+
+
+def harmless(text: str) -> str:
+    """The same to the eye, but no chat takes it for a call to somebody: `@everyone`, `<!channel>`, `<@U123>`."""
+    return text.replace("@", "@\u200b").replace("<", "<\u200b")
+
+
+def _who(notification: dict[str, Any], data: Data) -> str:
+    command = one_line(data.get("command"), _LONGEST_COMMAND)
+    if name := data.get("name"):
+        return f"{one_line(name, _LONGEST_COMMAND)} ({command}) " if command else f"{one_line(name)} "
+    who = command or one_line(notification.get("process"))
+    return f"{who} " if who else ""
+
+
+def _completion(data: Data) -> str:
+    told = _end(data)
+    began, ended = data.get("started_at"), data.get("ended_at")
+    if isinstance(began, (int, float)) and isinstance(ended, (int, float)):
+        told += f" after {_duration(ended - began)}"
+    return f"{told}, again and again; it is not run any more" if data.get("gave_up") else told
+
+
+def _end(data: Data) -> str:
+    reason = data.get("reason")
+    if reason == "exited":
+        code = data.get("exit_code")
+        return "finished" if code == 0 else f"failed with exit code {code}"
+    if reason == "signaled":
+        return f"was ended by signal {data.get('signal')}"
+    if reason == "killed" and data.get("killed_by"):
+        return f"was ended by {one_line(data['killed_by'], _LONGEST_COMMAND)}"
+    return _ENDS.get(str(reason), "ended")
+
+
+def _match(data: Data) -> str:
+    count = data.get("count")
+    lines = str(data.get("output") or "").strip().split("\n")
+    if data.get("digest") and isinstance(count, int):
+        newest = data.get("newest")
+        output = newest.get("output") if isinstance(newest, dict) else lines[-1]
+        return f"wrote {count} more that match, the newest: {one_line(output)}"
+    more = f" (and {count - 1} more)" if isinstance(count, int) and count > 1 else ""
+    return f"wrote: {one_line(lines[0])}{more}"
+
+
+def _progress(data: Data) -> str:
+    lines = [line for line in str(data.get("output") or "").split("\n") if line.strip()]
+    since = data.get("running_for")
+    running = f"runs for {_duration(since)}" if isinstance(since, (int, float)) else "runs"
+    return f"{running}: {one_line(lines[-1])}" if lines else running
+
+
+def _ready(data: Data) -> str:
+    took = data.get("took")
+    return f"is ready after {_duration(took)}" if isinstance(took, (int, float)) else "is ready"
+
+
+_LINES: dict[str, Callable[[Data], str]] = {
+    "completion": _completion,
+    "watch_match": _match,
+    "watch_disabled": lambda data: f"matches too often: its watch is off, {data.get('suppressed') or 0} were held back",
+    "watch_overflow_tripped": lambda data: "too many matches at once: they are held back for a while",
+    "watch_overflow_released": lambda data: f"matches are told again, {data.get('suppressed') or 0} were held back",
+    "progress": _progress,
+    "ready": _ready,
+    "stalled": lambda data: "has stalled: no output, and the processor is not used",
+    "deadline": lambda data: "ran past its deadline and goes on",
+}
+
+
+def _tail(output: object) -> str:
+    """The last lines; cut at the beginning of a line where they are too long."""
+    printable = "".join(c if c.isprintable() or c in "\n\t" else " " for c in str(output or ""))
+    lines = printable.strip("\n").split("\n")[-_TAIL_LINES:]
+    while len(lines) > 1 and len("\n".join(lines)) > _TAIL_CHARACTERS:
+        lines.pop(0)
+    return "\n".join(lines)[-_TAIL_CHARACTERS:].rstrip()
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s" if seconds >= 1 else f"{max(0.0, seconds):.1f} s"
