@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
+    from holdfast.client.approving import Approval, AsyncApprovalReading
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.log_verbs import SearchOptions
@@ -32,9 +33,10 @@ def aconnect(
     home: str | os.PathLike[str] | None = None,
     url: str | None = None,
     token: str | None = None,
+    strict: bool = False,
 ) -> Connecting:
     """The async twin of `connect`: `async with aconnect() as hf`, or `hf = await aconnect()` and `await hf.close()`."""
-    return Connecting(AsyncClient(session, home=home, url=url, token=token))
+    return Connecting(AsyncClient(session, home=home, url=url, token=token, strict=strict))
 
 
 class Connecting:
@@ -67,8 +69,10 @@ class AsyncClient:
         home: str | os.PathLike[str] | None = None,
         url: str | None = None,
         token: str | None = None,
+        strict: bool = False,
     ) -> None:
         self.session = caller.session_of(session)
+        self.is_strict = strict
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
         self._place = caller.place_of(url, token, home is not None, self.paths)
         self._patience = 0.0
@@ -99,7 +103,8 @@ class AsyncClient:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall; memory (bytes or "2G"), cpus, pids.
+        stall; gate (judge it first: what is dangerous needs a person's approval), approval_wait (seconds, for that),
+        asker (the caller asks the person itself); memory (bytes or "2G"), cpus, pids.
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -374,6 +379,47 @@ class AsyncClient:
         """Have it sent again now, from the beginning: `retried`, `unknown`."""
         return await self._do(verbs.sink_retry(ids, all))
 
+    async def approvals(self, *, all: bool = False, session: str | None = None) -> list[Approval]:
+        """What a person is asked, and what was approved and still stands; with `all`, what is over, too."""
+        from holdfast.client import approving
+
+        return await self._do(approving.approvals(all, session))
+
+    def follow_approvals(self, *, session: str | None = None) -> AsyncApprovalReading:
+        """Each pending request, and then each that changes, for ever.
+
+        Whoever follows shows requests to a person, and says so (`approval_shown`) of each that can be seen.
+        """
+        from holdfast.client.approving import ApprovalsFollowed, AsyncApprovalReading
+
+        if not self._is_open:
+            raise verbs.closed()
+        return AsyncApprovalReading(AsyncReading(self._open, ApprovalsFollowed(session)))
+
+    async def approval_shown(self, approval: str | Approval) -> None:
+        """A person can see it now: whoever asked waits for the answer."""
+        from holdfast.client import approving
+
+        await self._do(approving.shown(approval))
+
+    async def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
+        """Let it be done: once, for the rest of the `session`, or `always`. `by` tells who said so."""
+        from holdfast.client import approving
+
+        return await self._do(approving.approve(approval, scope, by))
+
+    async def deny(self, approval: str | Approval, *, by: str | None = None) -> Approval:
+        """Say no; or take back what was approved, for what comes."""
+        from holdfast.client import approving
+
+        return await self._do(approving.deny(approval, by))
+
+    async def audit(self, *, after: int | None = None, limit: int | None = None, verify: bool = False) -> Message:
+        """`entries` of the audit log, the newest or those behind `after`; with `verify`, whether all of it is whole."""
+        from holdfast.client import approving
+
+        return await self._do(approving.audit(after, limit, verify))
+
     async def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
         return await self._do(verbs.http(what, listen))
@@ -421,10 +467,10 @@ class AsyncClient:
 
     async def _open(self) -> Connection:
         if self._place is None:
-            return await open_connection(self.paths, self.session)
+            return await open_connection(self.paths, self.session, self.is_strict)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
 
-        connection = await open_http_connection(self._place, self.session, self._patience)
+        connection = await open_http_connection(self._place, self.session, self._patience, self.is_strict)
         self._patience = FOR_A_KNOWN_DAEMON
         return connection

@@ -36,11 +36,14 @@ def answer_value(op: str, value: Message) -> Message:
         return {"process": value, "notes": notes}
     if op == "inspect" and not value.get("unchanged"):
         return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
+    if op in ("approve", "deny"):
+        return {"approval": value}
     return value
 
 
-def accepted(op: str) -> str:
-    return EVENTS if op in ("logs", "events") else "application/json"
+def accepted(op: str, arguments: Message) -> str:
+    is_stream = op in ("logs", "events") or (op == "approvals" and bool(arguments.get("follow")))
+    return EVENTS if is_stream else "application/json"
 
 
 def _process(ask: Message, rest: str = "") -> str:
@@ -65,6 +68,18 @@ def _logs(ask: Message) -> Words:
 
 def _end_session(ask: Message) -> Words:
     return "POST", f"{_API}/sessions/{quote(str(ask['session']), safe='', errors='replace')}/end", None
+
+
+def _approvals(ask: Message) -> Words:
+    query = {name: value for name, value in ask.items() if name != "follow"}
+    return "GET", _with_query(f"{_API}/approvals", query), None
+
+
+def _approval(rest: str) -> Callable[[Message], Words]:
+    def say(ask: Message) -> Words:
+        return "POST", f"{_API}/approvals/{quote(str(ask.pop('id', '')), safe='', errors='replace')}{rest}", ask
+
+    return say
 
 
 def _post(rest: str) -> Callable[[Message], Words]:
@@ -94,6 +109,11 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "sink_test": lambda ask: ("POST", f"{_API}/sinks/test", ask),
     "sink_dead": lambda ask: ("GET", _with_query(f"{_API}/sinks/dead", ask), None),
     "sink_retry": lambda ask: ("POST", f"{_API}/sinks/retry", ask),
+    "approvals": _approvals,
+    "approve": _approval("/approve"),
+    "deny": _approval("/deny"),
+    "approval_shown": _approval("/shown"),
+    "audit": lambda ask: ("GET", _with_query(f"{_API}/audit", ask), None),
     "status": lambda ask: ("GET", f"{_API}/daemon", None),
     "doctor": lambda ask: ("GET", f"{_API}/daemon/doctor", None),
     "stop": lambda ask: ("POST", f"{_API}/daemon/stop", None),

@@ -24,6 +24,7 @@ GREET_LIMIT = 15.0
 #: This many cuts in a row without anything in between, and it is the question that brings the daemon down.
 PATIENCE = 10
 _GREETINGS = 5
+_AGAIN = "holdfast daemon stop (detached processes go on), then try again"
 _PIECE = 1 << 18
 
 
@@ -34,14 +35,14 @@ class LinkCut(Unreachable):
 class Link:
     """A connection that has been greeted. Not for several threads at once."""
 
-    def __init__(self, sock: _socket.socket, session: str | None) -> None:
+    def __init__(self, sock: _socket.socket, session: str | None, strict: bool = False) -> None:
         self._sock = sock
         self._conversation = Conversation()
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that nobody waits for.
         self.is_usable = True
-        self.daemon = self._greet(session)
+        self.daemon = self._greet(session, strict)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -103,9 +104,9 @@ class Link:
             next="it may be stopped or overloaded: holdfast daemon status",
         )
 
-    def _greet(self, session: str | None) -> Message:
-        greeting, _ = self.call("hello", hello(session), GREET_LIMIT)
-        check_version(greeting)
+    def _greet(self, session: str | None, strict: bool) -> Message:
+        greeting, _ = self.call("hello", hello(session, strict), GREET_LIMIT)
+        check_version(greeting, strict)
         return greeting
 
     def _send(self, data: bytes) -> None:
@@ -122,31 +123,33 @@ class Link:
         return bool(self._poll.poll(timeout * 1000))
 
 
-def open_link(paths: Paths, session: str | None) -> Link:
+def open_link(paths: Paths, session: str | None, strict: bool = False) -> Link:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return greet(launch.connect(paths), session)
+            return greet(launch.connect(paths), session, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return greet(launch.connect(paths), session)
+    return greet(launch.connect(paths), session, strict)
 
 
-def greet(sock: _socket.socket, session: str | None) -> Link:
+def greet(sock: _socket.socket, session: str | None, strict: bool = False) -> Link:
     try:
-        return Link(sock, session)
+        return Link(sock, session, strict)
     except BaseException:
         sock.close()
         raise
 
 
-def hello(session: str | None) -> Message:
-    return {"version": messages.VERSION, "client": RELEASE, "session": session}
+def hello(session: str | None, strict: bool = False) -> Message:
+    return {"version": messages.VERSION, "client": RELEASE, "session": session, "strict": strict}
 
 
-def check_version(greeting: Message) -> None:
+def check_version(greeting: Message, strict: bool = False) -> None:
+    if strict and greeting.get("strict") is not True:
+        raise Unsupported("the daemon is older and cannot bind a connection to its session", next=_AGAIN)
     if greeting.get("version") != messages.VERSION:
         raise Unsupported(
             f"the daemon speaks version {greeting.get('version')}, this client speaks {messages.VERSION}",
-            next="holdfast daemon stop (detached processes go on), then try again",
+            next=_AGAIN,
         )

@@ -71,6 +71,9 @@ if TYPE_CHECKING:
         watch_regex: Sequence[str] | None
         check_interval: float | None
         origin: Mapping[str, object] | None
+        gate: bool
+        asker: bool
+        approval_wait: float | None
 
 
 _RUN_OPTIONS = (
@@ -79,11 +82,14 @@ _RUN_OPTIONS = (
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
     *("notify", "watch", "watch_regex", "check_interval", "origin"),
+    *("gate", "asker", "approval_wait"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
 _START = 300.0
+#: A person may take so long to answer.
+_LONGEST_APPROVAL = 300.0
 #: A sender may wait for another message, and for a receiver that hangs.
 _SINK_TEST = 120.0
 #: As much of a log as one page holds unless more is asked for.
@@ -126,7 +132,7 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
         "memory": _size(options.get("memory")),
     }
     given = {key: value for key, value in arguments.items() if value is not None}
-    value, _ = yield Ask("start", given, limit=_START)
+    value, _ = yield Ask("start", given, limit=_START + (_LONGEST_APPROVAL if options.get("gate") else 0.0))
     return Process(value["process"], (*notes, *value.get("notes", ())))
 
 

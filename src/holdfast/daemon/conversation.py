@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import cast
 
 from holdfast.daemon import values
-from holdfast.daemon.handlers import GOING_ON, HANDLERS
+from holdfast.daemon.dispatch import answer
+from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, HoldfastError, NotNow, Unsupported
+from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
 
@@ -31,11 +32,12 @@ class Conversation(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Those that nobody can give up.
-        self._going_on: set[int] = set()
+        self._going_on: dict[int, Call] = {}
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
+        self._is_strict = False
         #: Notices that were given as answers, until the client says that it has them.
         self._consumed: dict[int, list[str]] = {}
 
@@ -110,9 +112,10 @@ class Conversation(asyncio.Protocol):
             self._begin(rid, message)
 
     def _begin(self, rid: int, message: Message) -> None:
-        work = self._serve(rid, message)
+        call = self._call(rid)
+        work = self._serve(rid, call, message)
         if str(message.get("op")) in GOING_ON:
-            self._going_on.add(rid)
+            self._going_on[rid] = call
             task = self._room.chores.start(work, "request")
         else:
             task = asyncio.get_running_loop().create_task(work)
@@ -121,19 +124,17 @@ class Conversation(asyncio.Protocol):
 
     def _ended(self, rid: int) -> None:
         del self._tasks[rid]
-        self._going_on.discard(rid)
+        self._going_on.pop(rid, None)
 
     def _cancel(self, rid: int) -> None:
-        if rid in self._tasks and rid not in self._going_on:
+        if rid in self._going_on:
+            self._going_on[rid].given_up.set()
+        elif rid in self._tasks:
             self._tasks[rid].cancel()
 
-    async def _serve(self, rid: int, message: Message) -> None:
-        call = self._call(rid)
+    async def _serve(self, rid: int, call: Call, message: Message) -> None:
         try:
-            handler = HANDLERS.get(str(message.get("op")))
-            if handler is None:
-                raise Unsupported(f"unknown operation {str(message.get('op'))[:60]!r}")
-            answer = await handler(self._room, call, message)
+            found = await answer(self._room, call, str(message.get("op")), message)
         except asyncio.CancelledError:
             self._consumed[rid] = call.consumed
             self._not_got(rid)
@@ -147,7 +148,7 @@ class Conversation(asyncio.Protocol):
         else:
             if call.consumed:
                 self._consumed[rid] = call.consumed
-            self._send({"rid": rid, "ok": answer})
+            self._send({"rid": rid, "ok": found})
             if self._transport is None:
                 self._not_got(rid)
 
@@ -159,7 +160,7 @@ class Conversation(asyncio.Protocol):
             await self._can_write.wait()
 
         session = self._room.sessions.resolve(self._session) if self._session is not None else None
-        return Call(session, send_data, taker=self)
+        return Call(session, send_data, taker=self, is_strict=self._is_strict)
 
     def _got(self, rid: int) -> None:
         if ids := self._consumed.pop(rid, None):
@@ -174,11 +175,13 @@ class Conversation(asyncio.Protocol):
             if not isinstance(message.get("version"), int):
                 raise BadValue("hello names the version that the client speaks")
             self._session = values.session(message)
+            self._is_strict = values.flag(message, "strict")
         except HoldfastError as error:
             self._refuse(rid, error)
             return
         self._is_greeted = True
-        self._send({"rid": rid, "ok": {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid()}})
+        greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": self._is_strict}
+        self._send({"rid": rid, "ok": greeting})
 
     # Answers.
 

@@ -11,12 +11,16 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from holdfast.backends.local import LocalBackend
-from holdfast.daemon import environment, notify, timers
+from holdfast.daemon import commands, environment, notify, timers
+from holdfast.daemon.approvals import Approvals
+from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
+from holdfast.daemon.gate import Gate
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inbox import Inbox
@@ -47,6 +51,7 @@ from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings
+from holdfast.store import approvals as approval_rows
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -76,6 +81,8 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
+        room.approvals.settle(partial(commands.was_used, room))
+        vital.append(room.chores.start(room.approvals.watch_time(), "approvals"))
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
@@ -125,6 +132,10 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
+    sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
+    asked = await opened.store.read(approval_rows.load)
+    approvals = Approvals(opened.store, asked, settings.approval_keep)
+    sessions.on_rename.append(approvals.renamed)
     room = Room(
         paths=paths,
         settings=settings,
@@ -132,7 +143,10 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         store=opened.store,
         stream=stream,
         inbox=inbox,
-        sessions=Sessions(names, registry, inbox, opened.store, supervisor.turn),
+        gate=Gate(paths.home),
+        approvals=approvals,
+        audit=Audit(opened.store),
+        sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
         keeper=keeper,
@@ -194,7 +208,8 @@ def _stop_on_signals(room: Room) -> None:
 
 
 async def _stop(room: Room, server: Server) -> None:
-    # Clients first: no new work comes in.
+    # Clients first: no new work comes in. What they ask a person for is not withdrawn by that.
+    room.approvals.is_leaving = True
     await server.close()
     # Then the keeper is told if we go on purpose. If not, it starts us again.
     if room.stop_asked.is_set():

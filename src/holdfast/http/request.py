@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from holdfast.daemon import values
-from holdfast.daemon.handlers import GOING_ON, HANDLERS
+from holdfast.daemon import dispatch, strict, values
+from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.problems import Gone, Refusal
 from holdfast.http.table import JSON, Parameter, Route, Schema
+from holdfast.model.process import Process
 from holdfast.wire import light_json
 
 T = TypeVar("T")
@@ -117,20 +118,31 @@ class Request:
 
     async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
-        session = self._session()
-        resolved = self.room.sessions.resolve(session) if session is not None else None
-        call = Call(resolved, send_data or _nothing_to_send)
-        work = HANDLERS[op](self.room, call, arguments)
+        call = self.call(send_data)
+        work = dispatch.answer(self.room, call, op, arguments)
         if op not in GOING_ON:
             answer = await work
             if call.consumed:
                 await self.room.inbox.settle(call.consumed, "wait")
             return answer
-        result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
+        try:
+            result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
+        finally:
+            call.given_up.set()
         if isinstance(result, HoldfastError):
             raise result
         settled: Message = result
         return settled
+
+    def call(self, send_data: SendData | None = None) -> Call:
+        """Who asks. Raises BadValue."""
+        session = self._session()
+        resolved = self.room.sessions.resolve(session) if session is not None else None
+        return Call(resolved, send_data or _nothing_to_send, is_strict=self._is_strict())
+
+    def find(self, text: str) -> Process:
+        """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
+        return strict.find(self.room, self.call(), text)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""
@@ -152,6 +164,12 @@ class Request:
     async def _gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+    def _is_strict(self) -> bool:
+        said = self.header("holdfast-strict")
+        if said not in (None, "true", "false"):
+            raise BadValue("Holdfast-Strict must be true or false")
+        return said == "true"
 
     def _session(self) -> str | None:
         return values.session({"session": self.header("holdfast-session")})

@@ -82,6 +82,10 @@ class Store:
         rows = [Change(process.id, process) for process in processes]
         await self._commit([*rows, Change(NOBODY, None, tuple(happened), (edit,))], again=True)
 
+    def change_soon(self, edit: Edit) -> None:
+        """As change, with the next commit or a moment later."""
+        self._put_later([Change(NOBODY, None, (), (edit,))])
+
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([Change(NOBODY, None, tuple(happened))])
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from holdfast.daemon.handlers import (
+    approvals,
     attached,
+    audit,
     doctor,
     end_session,
     events,
@@ -56,6 +58,11 @@ HANDLERS: dict[str, Handler] = {
     "sink_test": sinks.test,
     "sink_dead": sinks.dead,
     "sink_retry": sinks.retry,
+    "approvals": approvals.handle,
+    "approve": approvals.approve,
+    "deny": approvals.deny,
+    "approval_shown": approvals.shown,
+    "audit": audit.handle,
     "status": status.handle,
     "doctor": doctor.handle,
     "http": http.handle,
@@ -65,4 +72,18 @@ HANDLERS: dict[str, Handler] = {
 
 #: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
 #: with the same start finds it done.
-GOING_ON = frozenset({"start", "kill", "restart", "remove", "end_session", "ack", "transfer", "rename_session", "stop"})
+GOING_ON = frozenset(
+    {
+        "start",
+        "kill",
+        "restart",
+        "remove",
+        "end_session",
+        "ack",
+        "transfer",
+        "rename_session",
+        "stop",
+        "approve",
+        "deny",
+    }
+)

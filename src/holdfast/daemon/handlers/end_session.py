@@ -14,6 +14,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     session = room.session(ask)
     if session is None:
         raise BadValue("end which session?")
+    await room.approvals.end_session(session)
     ending, left = end_with_session(room.registry.running(), session)
     results = await asyncio.gather(
         *(end(room, process, call.session, "session_end", room.settings.grace) for process in ending)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.http.routes import (
+    approvals,
     attach,
     daemon,
     events,
@@ -25,7 +26,22 @@ from holdfast.http.table import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (processes, log, search, steering, attach, many, sessions, sinks, events, pub, top, daemon, health)
+    for module in (
+        processes,
+        log,
+        search,
+        steering,
+        attach,
+        many,
+        sessions,
+        sinks,
+        events,
+        pub,
+        top,
+        daemon,
+        health,
+        approvals,
+    )
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS
 ]

@@ -31,7 +31,7 @@ _PIECE = 64 << 10
 
 async def attach(request: Request, socket: Socket) -> None:
     """Until the process has ended and its output was sent, or the client goes."""
-    process = request.room.registry.identify(request.id)
+    process = request.find(request.id)
     begin = {
         stream: await _place(request, process, stream, request.query.get("from")) for stream in process.meta.streams
     }
