@@ -222,7 +222,12 @@ def _runs(hf: Client) -> bool:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gate": "yes"}, {"gate": True, "asker": 3}, {"gate": True, "approval_wait": -1}, {"gate": True, "approval_wait": "x"}],
+    [
+        {"gate": "yes"},
+        {"gate": True, "asker": 3},
+        {"gate": True, "approval_wait": -1},
+        {"gate": True, "approval_wait": "x"},
+    ],
 )
 def test_wrong_values_are_refused(hf: Client, wrong: dict[str, Any]) -> None:
     with pytest.raises(holdfast.BadValue):

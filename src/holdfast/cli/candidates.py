@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from holdfast.cli.options import Option
+    from holdfast.wire.frames import Message
 
     Found: TypeAlias = list[tuple[str, str]] | str
 
@@ -28,6 +29,8 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
     """Candidates with a description each; or `files` or `directories`, for the shell to find."""
     if slot == "ID":
         return _names(verb, current)
+    if slot == "APPROVAL":
+        return _approvals()
     if slot in _SESSIONS:
         return _groups("session")
     if slot in ("FILE", "PATH"):
@@ -74,14 +77,24 @@ def _groups(field: str) -> Found:
     return [(name, f"{count} process{'es' if count > 1 else ''}") for name, count in counts.items()]
 
 
+def _approvals() -> Found:
+    """Those that wait for an answer, and those that can be taken back."""
+    found = _asked("approvals", {}).get("approvals", ())
+    return [(str(one["id"]), f"{one['scope'] or one['state']}: {one['command']}") for one in found]
+
+
 def _processes() -> list[Process]:
     """Newest first; none when no daemon runs."""
+    return [Process(fields) for fields in reversed(_asked("list", {"all": True}).get("processes", []))]
+
+
+def _asked(op: str, arguments: Message) -> Message:
+    """What a daemon answers; nothing where none runs."""
     sock = launch.find(find_paths())
     if sock is None:
-        return []
+        return {}
     link = greet(sock, caller.session_of(None))
     try:
-        value, _ = link.call("list", {"all": True}, _LIMIT)
+        return link.call(op, arguments, _LIMIT)[0]
     finally:
         link.close()
-    return [Process(fields) for fields in reversed(value["processes"])]
