@@ -1,0 +1,96 @@
+"""Assignments and declarations: `x=rm`, `a=(rm -rf /)`, `export D=/`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import letters
+from holdfast.safety.redirects import spans
+from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.words import MOST_OUTCOMES, Words, stored
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from holdfast.safety.reader import Reader
+    from holdfast.safety.syntax import Script
+
+_KINDS = ("variable_assignment", "variable_assignments", "declaration_command", "unset_command")
+_KEY = re.compile(r"^\[[^\]]*\]\+?=")
+_NAMED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+#: Variables whose values are run as commands by somebody.
+COMMANDS = ("PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_EXTERNAL_DIFF", "PS4")
+
+
+def handles(node: Node) -> bool:
+    return node.type in _KINDS
+
+
+def read(reader: Reader, script: Script, node: Node, state: State) -> Feed:
+    """Learn what is assigned, and note it for the rules."""
+    if node.type == "variable_assignment":
+        _assign(reader, script, node, state)
+    elif node.type == "variable_assignments":
+        for child in node.named_children:
+            read(reader, script, child, state)
+    else:
+        _declare(reader, script, node, state)
+    return NOTHING
+
+
+def _declare(reader: Reader, script: Script, node: Node, state: State) -> None:
+    words = Words(script, state, reader)
+    arguments: list[Word] = []
+    for child in node.children[1:]:
+        if child.type == "variable_assignment":
+            _assign(reader, script, child, state)
+            arguments.append(Word(script.source(child), script.source(child)))
+    others = [child for child in node.children[1:] if child.type != "variable_assignment"]
+    for start, end in spans(others):
+        for word in words.expand(start, end)[0]:
+            arguments.append(word)
+            declare_word(reader, word, state)
+    program = script.source(node.children[0])
+    reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
+
+
+def declare_word(reader: Reader, word: Word, state: State) -> None:
+    """`export "x=y"`, where the grammar sees a word."""
+    if found := _NAMED.fullmatch(word.marked):
+        _set(reader, state, found[1], (stored(found[3]),), found[0])
+
+
+def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
+    name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    name = script.source(name_node).partition("[")[0] if name_node else ""
+    words = Words(script, state, reader)
+    if value is not None and value.type == "array":
+        elements = _elements(words, value)
+        adds = any(child.type == "+=" for child in node.children)
+        state.arrays[name] = (*(state.arrays.get(name, ()) if adds else ()), *elements)[:256]
+        return
+    end = max(value.end_byte, words.word_end(value.start_byte)) if value else 0
+    values = words.values(value.start_byte, end) if value else ("",)
+    if name_node and name_node.type == "subscript":
+        state.arrays[name] = (*state.arrays.get(name, ()), *values)[:256]
+        return
+    if any(child.type == "+=" for child in node.children):
+        before = state.values.get(name, ("",))
+        values = tuple(old + new for old in before for new in values)[:MOST_OUTCOMES]
+    _set(reader, state, name, values, script.source(node))
+
+
+def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where: str) -> None:
+    state.set(name, values)
+    for value in values:
+        reader.report(Call("@assign", (Word(f"{name}={value}", where),), where, state.cwd))
+        if name in COMMANDS:
+            reader.read(letters(value), state.copy())
+
+
+def _elements(words: Words, array: Node) -> list[str]:
+    found: list[str] = []
+    for start, end in spans(array.children[1:-1]):
+        found += [_KEY.sub("", stored(word.marked)) for word in words.expand(start, end)[0]]
+    return found

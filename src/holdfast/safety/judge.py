@@ -1,0 +1,98 @@
+"""The judge: a command text, a policy, a verdict. Pure, quick, and it never raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import cleaned
+from holdfast.safety.performing import perform
+from holdfast.safety.policy import comes_before
+from holdfast.safety.places import SOMEWHERE, resolve
+from holdfast.safety.reader import Reader, TooMuch
+from holdfast.safety.state import Call, State, Word
+from holdfast.safety.syntax import MOST_TEXT
+from holdfast.safety.verdict import ALLOWED, Verdict, worse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.safety.policy import Level, Policy
+
+_MOST_SHOWN = 200
+
+
+def judge(command: str, policy: Policy, cwd: str | None = None) -> Verdict:
+    """Whether a command text may be given to a shell; the worst of all that it would do counts."""
+    state = first_state(cwd)
+    return judge_in(state, command, policy, state.cwd)
+
+
+def judge_argv(argv: Sequence[str], policy: Policy, cwd: str | None = None) -> Verdict:
+    """Whether a program may be started with these arguments, without a shell in between."""
+    state = first_state(cwd)
+    if sum(map(len, argv)) > MOST_TEXT:
+        return _verdict_of(Call("@unparsed", (Word("it is too long to be looked into"),)), policy, state.cwd)
+
+    def read(reader: Reader) -> None:
+        perform(reader, [Word(cleaned(text), text) for text in argv], state, None, " ".join(argv))
+
+    return _judged(read, state, policy, state.cwd)
+
+
+def judge_in(state: State, command: str, policy: Policy, start: str) -> Verdict:
+    """Judge a text that goes on from what earlier texts have set; `state` learns from it."""
+
+    def read(reader: Reader) -> None:
+        reader.read(command, state)
+        reader.read_uncalled(state)
+
+    whole = _whole_text(command, policy)
+    found = _judged(read, state, policy, start, whole.level if whole and whole.action == "allow" else None)
+    return worse(found, whole) if whole else found
+
+
+def first_state(cwd: str | None) -> State:
+    return State(cwd=resolve(cleaned(cwd), SOMEWHERE) if cwd else SOMEWHERE)
+
+
+def _judged(
+    read: Callable[[Reader], None], state: State, policy: Policy, start: str, allowed_by: Level | None = None
+) -> Verdict:
+    reader = Reader(perform)
+    depth = state.branches
+    try:
+        read(reader)
+    except (TooMuch, RecursionError) as stopped:
+        reader.find("@unparsed", "", str(stopped) if isinstance(stopped, TooMuch) else "it is nested too deep")
+    except Exception as surprise:  # noqa: BLE001  (a door that breaks stays shut)
+        reader.find("@unparsed", "", f"it could not be judged ({type(surprise).__name__})")
+    state.branches = depth
+    verdict = ALLOWED
+    for call in dict.fromkeys(reader.calls):
+        verdict = worse(verdict, _verdict_of(call, policy, start, allowed_by))
+        if verdict.action == "deny":
+            break
+    return verdict
+
+
+def _verdict_of(call: Call, policy: Policy, start: str, allowed_by: Level | None = None) -> Verdict:
+    for level, rule in policy.about(call.program):
+        if rule.fits(call, start):
+            if allowed_by and comes_before(allowed_by, "allow", level, rule.action):
+                return ALLOWED
+            why = rule.why
+            if call.program == "@unparsed" and call.arguments:
+                why = f"{why}: {call.arguments[0].text}"
+            return Verdict(rule.action, rule.name, why, _shortened(str(call)), level)
+    return ALLOWED
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_SHOWN else line[: _MOST_SHOWN - 1] + "…"
+
+
+def _whole_text(command: str, policy: Policy) -> Verdict | None:
+    for level, rule in policy.about_text(command):
+        return Verdict(rule.action, rule.name, rule.why, _shortened(command), level)
+    return None

@@ -1,0 +1,145 @@
+"""What `$x` and `${x…}` stand for."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import SPLIT, UNKNOWN
+
+if TYPE_CHECKING:
+    from holdfast.safety.words import Words
+
+_HEAD = re.compile(r"(?P<indirect>!?)(?P<name>[A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?")
+_SLICE = re.compile(r"\s*(-?\d+|\(-\d+\))\s*(?::\s*(-?\d+)\s*)?")
+_TRIMS = ("##", "#", "%%", "%")
+_CASES = {"^^": str.upper, ",,": str.lower, "^": str.capitalize, ",": lambda text: text[:1].lower() + text[1:]}
+
+
+class Parameters:
+    """Looks up and works on variables for the words of one script."""
+
+    def __init__(self, words: Words, quoted: bool) -> None:
+        self.words = words
+        self.state = words.state
+        self.quoted = quoted
+
+    def named(self, name: str) -> list[str]:
+        """The possible values of a variable; UNKNOWN when the script does not say."""
+        return self._set_values(name) or [UNKNOWN]
+
+    def _set_values(self, name: str) -> list[str]:
+        if name in ("@", "*"):
+            return self._all_arguments(name)
+        if name.isdecimal() and name != "0":
+            return self._argument(int(name))
+        if name == "PWD":
+            return [self.state.cwd]
+        if elements := self.state.arrays.get(name):
+            return [elements[0]]
+        return list(self.state.values.get(name, ()))
+
+    def _all_arguments(self, name: str) -> list[str]:
+        if self.state.arguments is None:
+            return []
+        return [(" " if name == "*" and self.quoted else SPLIT).join(self.state.arguments)]
+
+    def _argument(self, number: int) -> list[str]:
+        if self.state.arguments is None:
+            return []
+        return [self.state.arguments[number - 1] if number <= len(self.state.arguments) else ""]
+
+    def braced(self, start: int, end: int) -> list[str]:
+        """The possible values of what stands between `${` and `}`."""
+        text = self.words.text
+        if text.startswith("#", start) and end - start > 1:
+            return [UNKNOWN]
+        head = _HEAD.match(text, start, end)
+        if not head:
+            self.words.scan(start, end, quoted=True)
+            return [UNKNOWN]
+        values = self._head_values(head)
+        return self._operated(head["name"], values, head.end(), end)
+
+    def _head_values(self, head: re.Match[str]) -> list[str]:
+        name, index = head["name"], head["index"]
+        if head["indirect"]:
+            return [value for inner in self._set_values(name) for value in self._set_values(inner)]
+        if index is None:
+            return self._set_values(name)
+        return self._elements(name, index)
+
+    def _elements(self, name: str, index: str) -> list[str]:
+        elements = self.state.arrays.get(name)
+        if elements is None:
+            return self._set_values(name) if index in ("@", "*", "0") else []
+        if index in ("@", "*"):
+            return [(" " if index == "*" and self.quoted else SPLIT).join(elements)]
+        if index.lstrip("-").isdecimal() and len(index) < 6:
+            return [elements[int(index)]] if -len(elements) <= int(index) < len(elements) else [""]
+        return list(elements)
+
+    def _operated(self, name: str, values: list[str], start: int, end: int) -> list[str]:
+        text = self.words.text[start:end]
+        if not text or text.startswith("@"):
+            return values or [UNKNOWN]
+        if text.lstrip(":")[:1] in ("-", "=", "+", "?") and len(text) - len(text.lstrip(":")) < 2:
+            return self._defaulted(name, values, start + text.startswith(":"), end)
+        operand = self.words.scan(start, end, quoted=True)
+        known = bool(values) and UNKNOWN not in "".join(values) and UNKNOWN not in "".join(operand)
+        return [worked(value, operand[0]) for value in values] if known else [UNKNOWN]
+
+    def _defaulted(self, name: str, values: list[str], start: int, end: int) -> list[str]:
+        sign = self.words.text[start]
+        other = self.words.scan(start + 1, end, quoted=self.quoted)
+        if sign == "+":
+            return other if values else [*other, ""]
+        if sign == "?":
+            return values or [UNKNOWN]
+        if sign == "=" and not values:
+            self.state.set(name, tuple(other))
+        return [value for value in values if value] or other
+
+
+def worked(value: str, operator: str) -> str:
+    """A value after `:1:2`, `#x`, `%x`, `/x/y`, `^^` and their kin."""
+    if operator.startswith(":"):
+        return _sliced(value, operator[1:])
+    for trim in _TRIMS:
+        if operator.startswith(trim):
+            return _trimmed(value, operator[len(trim) :], trim)
+    if operator.startswith("/"):
+        return _replaced(value, operator[1:])
+    for sign, change in _CASES.items():
+        if operator.startswith(sign):
+            return change(value)
+    return UNKNOWN
+
+
+def _sliced(value: str, operand: str) -> str:
+    found = _SLICE.fullmatch(operand)
+    if not found or len(operand) > 16:
+        return UNKNOWN
+    rest = value[int(found[1].strip("()")) :]
+    return rest[: int(found[2])] if found[2] else rest
+
+
+def _trimmed(value: str, pattern: str, trim: str) -> str:
+    if len(value) > 256 or len(pattern) > 64:
+        return UNKNOWN
+    at_front = trim[0] == "#"
+    cuts = range(len(value) + 1) if (len(trim) == 1) == at_front else range(len(value), -1, -1)
+    for cut in cuts:
+        part = value[:cut] if at_front else value[cut:]
+        if fnmatch.fnmatchcase(part, pattern):
+            return value[cut:] if at_front else value[:cut]
+    return value
+
+
+def _replaced(value: str, operand: str) -> str:
+    everywhere = operand.startswith("/")
+    pattern, _, new = operand[everywhere:].partition("/")
+    if not pattern or any(sign in pattern for sign in "*?["):
+        return UNKNOWN
+    return value.replace(pattern, new) if everywhere else value.replace(pattern, new, 1)

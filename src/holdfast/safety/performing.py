@@ -1,0 +1,80 @@
+"""One command line: which program it is, and what more it does than its name says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import UNKNOWN
+from holdfast.safety.programs import HANDLERS
+from holdfast.safety.programs.base import Run
+from holdfast.safety.programs.others import send
+from holdfast.safety.programs.prefixes import loader
+from holdfast.safety.programs.shells import code_file
+from holdfast.safety.reader import MOST_DEPTH, Reader, TooMuch, is_unknown_program
+from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Perform = Callable[[Reader, list[Word], State, Feed | None, str], Feed]
+
+_VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
+_LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
+
+
+def perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None, where: str) -> Feed:
+    """Note a call and read what is inside it; what it writes, as far as that is known."""
+    reader.count()
+    if not words:
+        return NOTHING
+    reader.depth += 1
+    if reader.depth > MOST_DEPTH:
+        raise TooMuch("it is nested too deep to be looked into")
+    try:
+        return _perform(reader, words, state, stdin, where)
+    finally:
+        reader.depth -= 1
+
+
+def _perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None, where: str) -> Feed:
+    head, arguments = words[0], tuple(words[1:])
+    if is_unknown_program(head.marked):
+        reader.report(Call("@unknown-program", tuple(words), where, state.cwd))
+        return Feed(None, where, ("@unknown-program",))
+    name = program_name(head.text)
+    reader.report(Call(name, arguments, where, state.cwd))
+    run = Run(reader, name, arguments, state, stdin, where)
+    feed = _inside(run, head)
+    return run.unknown() if feed is None else feed
+
+
+def program_name(text: str) -> str:
+    """The last part of a path; versions of interpreters go by the common name."""
+    name = text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2]
+    if versioned := _VERSIONED.fullmatch(name):
+        return {"python": "python3"}.get(versioned[1], versioned[1])
+    return name
+
+
+def _inside(run: Run, head: Word) -> Feed | None:
+    if head.text in run.state.functions:
+        arguments = tuple(word.marked for word in run.arguments)
+        return run.reader.call_function(head.text, arguments, run.state, run.stdin)
+    if value := run.state.aliases.get(head.text):
+        state = run.state.copy()
+        del state.aliases[head.text]
+        line = " ".join([value, *(_quoted(word) for word in run.arguments)])
+        return Run(run.reader, run.name, run.arguments, state, run.stdin, run.where).here(line)
+    if "/" in head.text and run.held(head) is not None:
+        return code_file(run, head, tuple(word.marked for word in run.arguments))
+    if handler := HANDLERS.get(run.name):
+        return handler(run)
+    return loader(run) if _LOADER.fullmatch(run.name) else None
+
+
+def _quoted(word: Word) -> str:
+    return word.marked if re.fullmatch(r"[\w./~-]+", word.text) else "'" + word.marked.replace("'", "") + "'"
+
+
+__all__ = ["perform", "program_name", "send"]

@@ -1,0 +1,119 @@
+"""Where a path leads, and whether that is a place that a rule speaks of. Letters only: no file system is asked."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from holdfast.safety.marks import BRACKET, HOME, QUESTION, STAR, UNKNOWN, has_glob, without_braces
+
+#: The directory a text is judged in when nobody says which.
+SOMEWHERE = "/@here"
+MOST_PATH = 1024
+_HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
+_OTHER_ROOT = re.compile(r"^/proc/[^/]+/root(?=/|$)")
+_ONLY_GLOB = re.compile(f"^\\.?[{STAR}{QUESTION}]*{STAR}[{STAR}{QUESTION}]*$|^\\.?{BRACKET}.*{STAR}$|^\\.{QUESTION}+{STAR}?$")
+
+
+def resolve(marked: str, cwd: str) -> str:
+    """The whole path, without detours: it begins with `/`, with HOME, or with UNKNOWN."""
+    path = without_braces(marked)[:MOST_PATH]
+    if path.startswith(HOME):
+        _, slash, rest = path.partition("/")
+        path = HOME + slash + rest if not path.startswith(HOME + "+") else cwd + slash + rest
+    elif not path.startswith(("/", UNKNOWN)):
+        path = f"{cwd}/{path}"
+    return _straight(_HOMES.sub(HOME, _straight(_OTHER_ROOT.sub("/", path))))
+
+
+def _straight(path: str) -> str:
+    top = path[0] if path[:1] in (HOME, "/") else ""
+    parts: list[str] = []
+    for part in path[len(top) :].split("/"):
+        if part == "..":
+            if parts:
+                parts.pop()
+            elif top == HOME:
+                top, parts = "/", ["home"]
+        elif part not in ("", "."):
+            parts.append(part)
+    return top + ("/" if top == HOME and parts else "") + "/".join(parts)
+
+
+def children_of(path: str) -> str:
+    """`x/*` means everything in x: the path of x. Any other path is itself."""
+    parent, _, last = path.rpartition("/")
+    return (parent or "/") if _ONLY_GLOB.match(last) else path
+
+
+def below(path: str, top: str) -> str | None:
+    """The path as seen from a directory: `.`, `./x`, or None for one outside."""
+    if path == top:
+        return "."
+    if path.startswith(top.rstrip("/") + "/"):
+        return "." + path[len(top.rstrip("/")) :]
+    return None
+
+
+def spellings(path: str, start: str) -> list[str]:
+    """The ways in which a pattern may speak of a path."""
+    found = [path]
+    if (inside := below(path, start)) is not None:
+        found.append(inside)
+    if path.startswith(UNKNOWN + "/"):
+        found.append(HOME + path[1:])
+    return found
+
+
+def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
+    """Whether a path is in one of the places whatever its globs and unknown parts become."""
+    found = spellings(children_of(path), start)[: None if not path.startswith(UNKNOWN) else 1]
+    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+
+
+def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
+    """Whether a path is in one of the places; a glob of the command counts when it could lead there."""
+    found = spellings(path, start)
+    if has_glob(path):
+        found += spellings(children_of(path), start)
+        if any(_could_meet(spelling, pattern) for spelling in found for pattern in patterns):
+            return True
+    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+
+
+@functools.lru_cache(maxsize=2048)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    if pattern.startswith("~"):
+        pattern = HOME + pattern[1:]
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    signs = {"**/": r"(?:[^/]+/)*", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
+    return re.compile("".join(signs.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
+
+
+def _could_meet(path: str, pattern: str) -> bool:
+    """Whether a path with globs could name something that a pattern names, part by part."""
+    if pattern.startswith("~"):
+        pattern = HOME + pattern[1:]
+    parts, wanted = path.split("/"), pattern.split("/")
+    if "**" in wanted:
+        return len(parts) >= wanted.index("**") and all(map(_part_meets, parts, wanted[: wanted.index("**")]))
+    return len(parts) == len(wanted) and all(map(_part_meets, parts, wanted))
+
+
+def _part_meets(part: str, wanted: str) -> bool:
+    if not has_glob(part):
+        return bool(_pattern(wanted).fullmatch(part))
+    if "*" not in wanted and "?" not in wanted:
+        return bool(_glob(part).fullmatch(wanted))
+    fixed, other = re.split(f"[{STAR}{QUESTION}{BRACKET}]", part)[0], re.split(r"[*?]", wanted)[0]
+    return fixed.startswith(other) or other.startswith(fixed)
+
+
+@functools.lru_cache(maxsize=256)
+def _glob(part: str) -> re.Pattern[str]:
+    signs = {STAR: ".*", QUESTION: ".", BRACKET: "["}
+    text = "".join(signs.get(letter, "]" if letter == "]" and BRACKET in part else re.escape(letter)) for letter in part)
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error:
+        return re.compile(".*", re.DOTALL)

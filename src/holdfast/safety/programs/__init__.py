@@ -1,0 +1,22 @@
+"""Programs that are looked into, because they run others or make what others read. The table of contents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.safety.programs import builtins, code, finders, others, prefixes, remote, shells, sql, texts
+
+if TYPE_CHECKING:
+    from holdfast.safety.programs.base import Handler
+
+HANDLERS: dict[str, Handler] = {
+    **others.HANDLERS,
+    **builtins.HANDLERS,
+    **texts.HANDLERS,
+    **finders.HANDLERS,
+    **code.HANDLERS,
+    **sql.HANDLERS,
+    **remote.HANDLERS,
+    **prefixes.HANDLERS,
+    **shells.HANDLERS,
+}

@@ -1,0 +1,97 @@
+"""Programs with a side door: git, fetchers that write files, and those that connect a shell to the net."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import UNKNOWN
+from holdfast.safety.places import resolve
+from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.state import NOTHING, Feed, Word
+
+if TYPE_CHECKING:
+    from holdfast.safety.programs.base import Handler
+
+_GIT_VALUES = "-C -c --git-dir --work-tree --namespace --exec-path".split()
+#: What prints all of the environment.
+_ENVIRONMENT = re.compile(r"(?:\$\(|`)\s*(?:env|printenv|set|export -p|declare -x)\s*(?:[|)`]|$)")
+SENDERS = frozenset("curl wget nc ncat netcat socat ssh scp telnet http https xh mail sendmail ftp sftp rsync".split())
+
+
+def git(run: Run) -> Feed | None:
+    for place, word in enumerate(run.arguments[:-1]):
+        setting = run.arguments[place + 1].text
+        if word.text == "-c" and (found := re.match(r"(?:alias\.[^=]*|core\.\w*)=!?(.*)", setting, re.DOTALL)):
+            run.script(found[1])
+        if re.match(r"alias\.", word.text) and setting.startswith("!"):
+            run.script(setting[1:])
+        if word.text in ("--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter", "--upload-pack"):
+            run.script(setting)
+    texts = [word.text for word in run.operands(_GIT_VALUES)]
+    if texts[:2] == ["bisect", "run"]:
+        run.perform(run.operands(_GIT_VALUES)[2:])
+    elif texts[:2] == ["submodule", "foreach"]:
+        run.script(joined(run.operands(_GIT_VALUES)[2:]))
+    return None
+
+
+def fetch(run: Run) -> Feed | None:
+    """A fetcher knows which files it writes: what is in them comes from the net."""
+    feed = Feed(None, run.where, (run.name,))
+    targets = [word for word in (_target(run), *_by_name(run)) if word and word.known and word.text != "-"]
+    for word in targets:
+        run.state.files[resolve(word.marked, run.state.cwd)] = feed
+    send(run)
+    return NOTHING if targets else None
+
+
+def _target(run: Run) -> Word | None:
+    names = ("-o", "--output") if run.name == "curl" else ("-O", "--output-document", "-o", "--out")
+    for place, word in enumerate(run.arguments[:-1]):
+        last = names[0][1]
+        if re.fullmatch(rf"-[A-Za-z]*{last}", word.text):
+            return run.arguments[place + 1]
+    return run.option(*names) if run.name != "curl" or run.has("-o") else run.option("--output")
+
+
+def _by_name(run: Run) -> list[Word]:
+    """Files that are named like the last part of their address."""
+    by_name = run.name == "wget" or any(re.fullmatch(r"-[A-Za-z]*O[A-Za-z]*|--remote-name", w.text) for w in run.arguments)
+    if not by_name:
+        return []
+    return [
+        Word(word.text.rpartition("/")[2].partition("?")[0], word.source)
+        for word in run.operands()
+        if "/" in word.text and not word.text.endswith("/")
+    ]
+
+
+def send(run: Run) -> Feed | None:
+    """The environment must not leave the machine."""
+    before = run.stdin.programs if run.stdin else ()
+    upstream = {"env", "printenv", "set", "export", "declare"}.intersection(before)
+    inside = any(UNKNOWN in word.marked and _ENVIRONMENT.search(word.source) for word in run.arguments)
+    if upstream or inside:
+        run.find("@environment-sent", run.name)
+    return None
+
+
+def connect(run: Run) -> Feed | None:
+    """`nc -e sh` and `socat … EXEC:sh` hand out a shell."""
+    send(run)
+    texts = [word.text for word in run.arguments]
+    handed = any(re.match(r"(?i)(exec|system):", text) for text in texts) or any(
+        re.fullmatch(r"-[a-z]*[ec]|--exec|--sh-exec|--lua-exec", text) for text in texts
+    )
+    if handed:
+        run.find("@shell-to-net", run.name)
+    return None
+
+
+HANDLERS: dict[str, Handler] = {
+    "git": git,
+    **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
+    **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
+    **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat", "ssh"}, send),
+}

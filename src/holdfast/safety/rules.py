@@ -1,0 +1,161 @@
+"""Rules: what a table of a policy file says, and whether it speaks of a call."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import HOME, UNKNOWN, shown
+from holdfast.safety.places import may_be_in, resolve, surely_in
+
+if TYPE_CHECKING:
+    from holdfast.safety.state import Call, Word
+    from holdfast.safety.verdict import Action
+
+_BUNDLE = re.compile(r"-[A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One table of a policy file. All that it names has to be so."""
+
+    action: Action
+    name: str
+    why: str
+    program: tuple[str, ...] = ("*",)
+    """Names or globs, one of which fits; a `!` in front leaves a program out."""
+    subcommand: tuple[str, ...] = ()
+    """Words behind the options, one of which fits: `push`, `system prune`."""
+    arguments: tuple[str, ...] = ()
+    """Patterns, each of which some argument fits."""
+    without: tuple[str, ...] = ()
+    """Patterns that no argument fits."""
+    path: tuple[str, ...] = ()
+    """Places, in one of which some path of the call is."""
+    unless_path: tuple[str, ...] = ()
+    """Places: there is a path that is surely in none of them."""
+    at: str = ""
+    """Which arguments are taken for paths: all, `last`, or those that begin so (`of=`)."""
+    command: str = ""
+    """The whole text, letter for letter."""
+
+    def fits(self, call: Call, start: str) -> bool:
+        """Whether this rule speaks of a call in a text that is judged in a directory."""
+        return (
+            not self.command
+            and program_fits(call.program, self.program)
+            and (not self.subcommand or _subcommand_fits(call.arguments, self.subcommand))
+            and all(any_fits(pattern, call.arguments) for pattern in self.arguments)
+            and not any(any_fits(pattern, call.arguments) for pattern in self.without)
+            and self._paths_fit(call, start)
+        )
+
+    def _paths_fit(self, call: Call, start: str) -> bool:
+        if not self.path and not self.unless_path:
+            return True
+        paths = [resolve(path, call.cwd) for path in paths_of(call, self.at)]
+        if self.path and not any(may_be_in(path, self.path, start) for path in paths):
+            return False
+        return not self.unless_path or any(not surely_in(path, self.unless_path, start) for path in paths)
+
+
+def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    if any(pattern[1:] == program or fnmatch.fnmatchcase(program, pattern[1:]) for pattern in patterns if pattern[0] == "!"):
+        return False
+    special = program.startswith("@") or program in ("<", ">")
+    return any(
+        pattern == program or (fnmatch.fnmatchcase(program, pattern) and (not special or pattern[0] in "@*"))
+        for pattern in wanted or ["*"]
+    )
+
+
+def _subcommand_fits(arguments: tuple[Word, ...], wanted: tuple[str, ...]) -> bool:
+    """Whether the words of a subcommand stand behind the options; a word behind an option may be its value."""
+    texts = [word.text for word in arguments]
+    for place, text in enumerate(texts):
+        if text.startswith("-"):
+            continue
+        rest = [other for other in texts[place:] if not other.startswith("-")]
+        for choice in wanted:
+            words = choice.split()
+            if len(rest) >= len(words) and all(map(fnmatch.fnmatchcase, rest, words)):
+                return True
+        if place == 0 or not texts[place - 1].startswith("-"):
+            return False
+    return False
+
+
+def any_fits(pattern: str, arguments: tuple[Word, ...]) -> bool:
+    """Whether some argument fits a pattern: an option, a glob, or with `re:` a regular expression."""
+    if pattern.startswith("re:"):
+        expression = compiled(pattern[3:])
+        return any(expression.search(_searched(word)) for word in arguments)
+    options = True
+    for word in arguments:
+        if any(_fits(choice, word, options) for choice in pattern.split("|")):
+            return True
+        options = options and word.text != "--"
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled(expression: str) -> re.Pattern[str]:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    found: re.Pattern[str] = re2.compile(expression, options)
+    return found
+
+
+def _searched(word: Word) -> str:
+    text = word.text if UNKNOWN not in word.marked else f"{word.text}\n{word.source}"
+    return shown(text)[:65536]
+
+
+def _fits(choice: str, word: Word, options: bool) -> bool:
+    text = word.text
+    if choice.startswith("--"):
+        name = text.partition("=")[0]
+        return options and (name == choice or (len(name) > 4 and name.startswith("--") and choice.startswith(name)))
+    if choice.startswith("-") and len(choice) == 2:
+        return options and not text.startswith("--") and bool(_BUNDLE.fullmatch(text)) and choice[1] in text
+    if choice.startswith("-"):
+        return options and fnmatch.fnmatchcase(text, choice)
+    return text == choice or fnmatch.fnmatchcase(text, choice)
+
+
+def paths_of(call: Call, at: str) -> list[str]:
+    """What of the arguments may be a path."""
+    words = [word.marked for word in call.arguments]
+    if at == "last":
+        target = _target_option(words)
+        words = [target] if target else [word for word in words if not word.startswith("-")][-1:]
+    elif at:
+        return [word[len(at) :] for word in words if word.startswith(at)]
+    return [path for word in words for path in _paths_in(word)]
+
+
+def _target_option(words: list[str]) -> str | None:
+    for place, word in enumerate(words):
+        if word == "-t" and place + 1 < len(words):
+            return words[place + 1]
+        if word.startswith("--target-directory="):
+            return word.partition("=")[2]
+    return None
+
+
+def _paths_in(word: str) -> list[str]:
+    found = [] if word.startswith("-") else [word]
+    if "=" in word:
+        found.append(word.partition("=")[2].removeprefix("@"))
+    if word.startswith("@"):
+        found.append(word[1:])
+    if word.startswith("-"):
+        places = [place for place in (word.find("/"), word.find(HOME)) if place > 0]
+        found += [word[min(places) :]] if places else []
+    return [path for path in found if path]

@@ -1,0 +1,117 @@
+"""What a script knows while it is read: variables, functions, files it wrote, where it is; and what it was seen to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from holdfast.safety.marks import HOME, UNKNOWN, has_glob, letters, shown
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from holdfast.safety.syntax import Script
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One argument, expanded."""
+
+    marked: str
+    source: str = ""
+    """How it was written."""
+
+    @property
+    def text(self) -> str:
+        """Its letters; unknown parts are still marked."""
+        return letters(self.marked)
+
+    @property
+    def known(self) -> bool:
+        """Whether nothing of it depends on what happens at run time; a glob does."""
+        return UNKNOWN not in self.marked and not has_glob(self.marked)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One program with its arguments, or with `@` in front something that was found, or a redirection (`>`, `<`)."""
+
+    program: str
+    arguments: tuple[Word, ...] = ()
+    where: str = ""
+    cwd: str = "."
+
+    def __str__(self) -> str:
+        return self.where or " ".join([self.program, *(shown(word.marked) for word in self.arguments)])
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a command writes or reads: a known text, or what is known about an unknown one."""
+
+    text: str | None = None
+    source: str = ""
+    """The part of the script that makes it."""
+    programs: tuple[str, ...] = ()
+    """The programs that have a hand in it."""
+    paths: tuple[str, ...] = ()
+    """Names of files it lists, as far as they can be told."""
+
+    def joined(self, other: Feed) -> Feed:
+        text = None if self.text is None or other.text is None else self.text + other.text
+        return Feed(
+            text, self.source or other.source, (*self.programs, *other.programs)[:32], (*self.paths, *other.paths)[:32]
+        )
+
+
+NOTHING = Feed("")
+
+#: Variables that name a program by custom.
+CUSTOMS = {
+    "PYTHON": "python3",
+    "PYTHON3": "python3",
+    "EDITOR": "vi",
+    "VISUAL": "vi",
+    "PAGER": "less",
+    "SHELL": "sh",
+    "BASH": "bash",
+    "CC": "cc",
+    "CXX": "c++",
+    "MAKE": "make",
+    "NODE": "node",
+    "BROWSER": "browser",
+}
+
+
+def first_values() -> dict[str, tuple[str, ...]]:
+    """The variables that are known before a script begins."""
+    known = {name: (value,) for name, value in CUSTOMS.items()}
+    return known | {"HOME": (HOME,), "IFS": (" \t\n",), "TMPDIR": ("/tmp/tmp.dir",), "0": ("@self",)}
+
+
+@dataclass
+class State:
+    """Copied for each subshell; `functions`, `files` and `called` are shared by all of a script."""
+
+    cwd: str = "."
+    values: dict[str, tuple[str, ...]] = field(default_factory=first_values)
+    arrays: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    arguments: tuple[str, ...] | None = None
+    """`$1` and so on; None where they are not known."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, tuple[Script, Node]] = field(default_factory=dict)
+    files: dict[str, Feed] = field(default_factory=dict)
+    """What files hold that the script wrote itself."""
+    called: set[str] = field(default_factory=set)
+    branches: int = 0
+    """How many ifs, cases and loops are around: what is set there may not be."""
+
+    def copy(self) -> State:
+        return replace(self, values=dict(self.values), arrays=dict(self.arrays), aliases=dict(self.aliases))
+
+    def set(self, name: str, values: tuple[str, ...]) -> None:
+        """Give a variable its possible values; inside a branch it may keep those it had."""
+        if self.branches and (before := self.values.get(name)):
+            values = tuple(dict.fromkeys((*values, *before)))
+        self.values[name] = values[:16] or ("",)
+        self.arrays.pop(name, None)

@@ -1,0 +1,236 @@
+"""Words of a script, expanded as the shell would: quotes, escapes, variables, substitutions, braces.
+
+A word has more than one outcome where a variable may have more than one value; all of them are given, up to a bound. Words are
+read from the text itself; of the tree only the places of substitutions are used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.safety.braces import expand_braces
+from holdfast.safety.escapes import unescaped
+from holdfast.safety.marks import (
+    HOME,
+    QUOTED,
+    SPLIT,
+    UNKNOWN,
+    active,
+    letters,
+    split_value,
+    without_braces,
+)
+from holdfast.safety.parameters import Parameters
+from holdfast.safety.state import Feed, State, Word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from holdfast.safety.syntax import Script
+
+#: How many outcomes of one word are followed.
+MOST_OUTCOMES = 16
+_PLAIN = re.compile(r"""[^\\'"$`<>~]+""")
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]")
+
+
+class Substitutes(Protocol):
+    """Who runs `$(…)` and `<(…)`; the reader of scripts does."""
+
+    def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed: ...
+
+    def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str: ...
+
+
+class Words:
+    """Expands words of one script in one state."""
+
+    def __init__(self, script: Script, state: State, runs: Substitutes) -> None:
+        self.script = script
+        self.text = script.text
+        self.state = state
+        self.runs = runs
+
+    def expand(self, start: int, end: int) -> list[list[Word]]:
+        """The possible outcomes of a word; each is the words that it becomes."""
+        source = self.text[start:end]
+        return [_words(outcome, source) for outcome in self.scan(start, end, quoted=False)]
+
+    def values(self, start: int, end: int) -> tuple[str, ...]:
+        """The possible values of a text that is not cut into words, such as what is assigned."""
+        return tuple(dict.fromkeys(stored(outcome) for outcome in self.scan(start, end, quoted=False)))
+
+    def scan(self, start: int, end: int, *, quoted: bool) -> list[str]:
+        outcomes = [""]
+        position = start
+        while position < end:
+            choices, position = self._piece(position, end, start, quoted)
+            outcomes = [outcome + choice for outcome in outcomes for choice in choices][:MOST_OUTCOMES]
+        return outcomes
+
+    def _piece(self, position: int, end: int, start: int, quoted: bool) -> tuple[list[str], int]:
+        if run := _PLAIN.match(self.text, position, end):
+            return [run[0] if quoted else active(run[0])], run.end()
+        letter = self.text[position]
+        if letter == "\\":
+            return self._backslash(position, quoted)
+        if letter == "$":
+            return self._dollar(position, end, quoted)
+        if letter == "`":
+            return self._substitution(position, end, quoted)
+        if quoted:
+            return [letter], position + 1
+        if letter in "'\"":
+            return self._quotes(position, end)
+        if letter in "<>" and self.text.startswith("(", position + 1):
+            return self._process(position, end)
+        if letter == "~" and (position == start or self.text[position - 1] in "=:"):
+            return [HOME], position + 1
+        return [letter], position + 1
+
+    def _backslash(self, position: int, quoted: bool) -> tuple[list[str], int]:
+        letter = self.text[position + 1 : position + 2]
+        if letter == "\n":
+            return [""], position + 2
+        if quoted and letter not in '$`"\\':
+            return ["\\" + letter], position + 2
+        return [letter or "\\"], position + 2
+
+    def _quotes(self, position: int, end: int) -> tuple[list[str], int]:
+        if self.text[position] == "'":
+            close = self._find("'", position + 1, end)
+            return [QUOTED + self.text[position + 1 : close]], close + 1
+        close = self.closing_quote(position + 1, end)
+        return [QUOTED + outcome for outcome in self.scan(position + 1, close, quoted=True)], close + 1
+
+    def _find(self, letter: str, position: int, end: int) -> int:
+        found = self.text.find(letter, position, end)
+        return end if found < 0 else found
+
+    def word_end(self, position: int) -> int:
+        """Where the word ends that begins here."""
+        end = len(self.text)
+        while position < end and self.text[position] not in " \t\n;|&()<>":
+            letter = self.text[position]
+            if letter == "\\":
+                position += 2
+            elif letter == "'":
+                position = self._find("'", position + 1, end) + 1
+            elif letter == '"':
+                position = self.closing_quote(position + 1, end) + 1
+            elif self.text.startswith("$'", position):
+                position = self._ansi(position + 2, end)[1]
+            elif letter == "`" or self.text.startswith(("$(", "${"), position):
+                position = self._end_of_expansion(position, end)
+            else:
+                position += 1
+        return min(position, end)
+
+    def closing_quote(self, position: int, end: int) -> int:
+        """Where a double-quoted text ends that begins here."""
+        while position < end:
+            letter = self.text[position]
+            if letter == '"':
+                return position
+            if letter == "\\":
+                position += 2
+            elif letter == "`" or self.text.startswith(("$(", "${"), position):
+                position = self._end_of_expansion(position, end)
+            else:
+                position += 1
+        return end
+
+    def _dollar(self, position: int, end: int, quoted: bool) -> tuple[list[str], int]:
+        following = self.text[position + 1 : position + 2]
+        if following == "'" and not quoted:
+            return self._ansi(position + 2, end)
+        if following == '"' and not quoted:
+            return self._quotes(position + 1, end)
+        if following == "(":
+            return self._substitution(position, end, quoted)
+        if following == "{":
+            close = self._end_of_expansion(position, end) - 1
+            found = Parameters(self, quoted).braced(position + 2, close)
+            return [self.placed(value, quoted) for value in found][:MOST_OUTCOMES], close + 1
+        if name := _NAME.match(self.text, position + 1, end):
+            found = Parameters(self, quoted).named(name[0])
+            return [self.placed(value, quoted) for value in found][:MOST_OUTCOMES], name.end()
+        return ["$"], position + 1
+
+    def placed(self, value: str, quoted: bool) -> str:
+        """A value where it stands in a word."""
+        if quoted:
+            return value
+        separators = "".join(self.state.values.get("IFS", ("",)))
+        return split_value(value, separators)
+
+    def _ansi(self, position: int, end: int) -> tuple[list[str], int]:
+        close = position
+        while close < end and self.text[close] != "'":
+            close += 2 if self.text[close] == "\\" else 1
+        return [QUOTED + unescaped(self.text[position:close])], min(close, end) + 1
+
+    def _substitution(self, position: int, end: int, quoted: bool) -> tuple[list[str], int]:
+        close = self._end_of_expansion(position, end)
+        if self.text.startswith("$((", position):
+            self.scan(position + 3, max(close - 2, position + 3), quoted=True)
+            return [UNKNOWN], close
+        node = self.script.substitutions.get(position)
+        feed = self.runs.substitute(self.script, node, self._inner(position, close), self.state)
+        if feed.text is None:
+            return [UNKNOWN], close
+        return [self.placed(feed.text.rstrip("\n"), quoted)], close
+
+    def _inner(self, position: int, close: int) -> str:
+        if self.text[position] == "`":
+            return re.sub(r"\\([$`\\])", r"\1", self.text[position + 1 : close - 1])
+        return self.text[position + 2 : close - 1]
+
+    def _process(self, position: int, end: int) -> tuple[list[str], int]:
+        close = self._end_of_expansion(position, end)
+        node = self.script.substitutions.get(position)
+        return [self.runs.process_file(self.script, node, self._inner(position, close), self.state)], close
+
+    def _end_of_expansion(self, position: int, end: int) -> int:
+        """Behind a `$(…)`, `${…}`, `<(…)` or backticks: where the grammar says, else where the brackets close."""
+        if (node := self.script.substitutions.get(position)) and node.end_byte <= end:
+            return node.end_byte
+        if self.text[position] == "`":
+            position += 1
+            while position < end and self.text[position] != "`":
+                position += 2 if self.text[position] == "\\" else 1
+            return min(position + 1, end)
+        return self._closing_bracket(position + 2, end)
+
+    def _closing_bracket(self, position: int, end: int) -> int:
+        opening, closing = ("{", "}") if self.text[position - 1] == "{" else ("(", ")")
+        depth = 1
+        while position < end and depth:
+            letter = self.text[position]
+            if letter == "\\":
+                position += 1
+            elif letter == "'":
+                position = self._find("'", position + 1, end)
+            elif letter == '"':
+                position = self.closing_quote(position + 1, end)
+            elif self.text.startswith(("$(", "${"), position) or letter == "`":
+                position = self._end_of_expansion(position, end) - 1
+            else:
+                depth += (letter == opening) - (letter == closing)
+            position += 1
+        return min(position, end)
+
+
+def stored(marked: str) -> str:
+    """A value as a variable keeps it: letters, the unknown, and the home directory."""
+    return letters(marked.replace(HOME, "\ue00f")).replace("\ue00f", HOME).replace(SPLIT, " ")
+
+
+def _words(outcome: str, source: str) -> list[Word]:
+    return [
+        Word(without_braces(piece), source)
+        for spelled in expand_braces(outcome)
+        for piece in spelled.split(SPLIT)
+        if piece
+    ]
