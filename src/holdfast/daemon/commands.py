@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from holdfast.daemon import gating, values
 from holdfast.daemon.gate import ALLOWED, Judged, worst
+from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
 from holdfast.errors import HoldfastError, Unreachable
@@ -39,7 +40,7 @@ async def starting(room: Room, call: Call, ask: Message, want: Wanted) -> AsyncI
         yield Use(None)
         return
     judged = await _judge(room, want)
-    async with _using(room, await gating.pass_gate(room, call, _asked(room, ask, want), judged)) as use:
+    async with using(room, await gating.pass_gate(room, call, _asked(room, ask, want), judged)) as use:
         yield use
 
 
@@ -74,20 +75,20 @@ async def restarting(room: Room, call: Call, ask: Message, process: Process, run
     meta = process.meta
     what = {"process": meta.id, "command": meta.command, "argv": list(meta.argv), "cwd": meta.cwd}
     asked = gating.asked(room, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
-    async with _using(room, await gating.pass_gate(room, call, asked, await _judge_again(room, meta))) as use:
+    async with using(room, await gating.pass_gate(room, call, asked, await _judge_again(room, meta))) as use:
         yield
         use.is_done = True
 
 
 @asynccontextmanager
-async def _using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
+async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
     """What was not done gives the approval back. Where nobody knows whether it was, it stays with the claimant."""
     use = Use(approval)
     is_known = True
     try:
         yield use
     except BaseException as failed:
-        is_known = isinstance(failed, HoldfastError) and not isinstance(failed, Unreachable)
+        is_known = isinstance(failed, (HoldfastError, Refused)) and not isinstance(failed, Unreachable)
         raise
     finally:
         if approval is not None and use.is_done:

@@ -60,6 +60,23 @@ class Gate:
         judged = await _judged(judge, unreadable="deny")
         return judged if judged.action == "deny" else ALLOWED
 
+    async def reader(self, command: str | Sequence[str], cwd: str) -> Any:
+        """Who will read what is typed into a process that was started like this; None when nobody can tell."""
+        try:
+            return await asyncio.to_thread(lambda: _safety().shell_state(command, cwd))
+        except Exception as failed:  # noqa: BLE001 - what is typed into it cannot be judged then, and asks
+            note("not-judged", why=repr(failed))
+            return None
+
+    async def typed(self, data: bytes, reader: Any) -> Judged:
+        """Something typed into a process, by who reads it; the reader learns from what is allowed."""
+        return await _judged(lambda safety: safety.judge_input(data, reader, self._policy(safety)))
+
+    async def accept(self, data: bytes, reader: Any) -> None:
+        """A person said yes to something that was typed: the reader learns from it, too."""
+        if reader is not None:
+            await asyncio.to_thread(lambda: reader.accept(data, self._policy(_safety())))
+
     def _policy(self, safety: Any) -> Any:
         marks = tuple(map(_mark, self._files))
         if self._read[0] != marks:

@@ -20,6 +20,7 @@ from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
@@ -56,6 +57,7 @@ class Room:
     gate: Gate
     approvals: Approvals
     audit: Audit
+    readers_of_input: Readers
     sinks: Sinks
     relays: Relays
     keeper: KeeperLink

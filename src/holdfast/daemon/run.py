@@ -31,6 +31,7 @@ from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
+from holdfast.daemon.readers import Readers
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
@@ -146,6 +147,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         gate=Gate(paths.home),
         approvals=approvals,
         audit=Audit(opened.store),
+        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),

@@ -12,7 +12,7 @@ from base64 import b64encode
 
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
-from holdfast.errors import BadValue, NotNow, StdinFull, Unreachable
+from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.following import follow
 from holdfast.http.problems import Gone
 from holdfast.http.request import Request
@@ -104,7 +104,7 @@ async def _input(request: Request, socket: Socket, process: Process) -> None:
                 raise BadValue(f"channel {channel} does not lead to a process", next="0 is input, 3 is control")
         except Gone:
             raise
-        except (BadValue, NotNow) as error:
+        except (BadValue, NotNow, NotApproved) as error:
             await socket.control({"type": "error", **error.to_wire()})
 
 
