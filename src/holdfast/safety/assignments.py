@@ -20,7 +20,15 @@ _KINDS = ("variable_assignment", "variable_assignments", "declaration_command", 
 _KEY = re.compile(r"^\[[^\]]*\]\+?=")
 _NAMED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 #: Variables whose values are run as commands by somebody.
-COMMANDS = ("PROMPT_COMMAND", "GIT_SSH_COMMAND", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_EXTERNAL_DIFF", "PS4")
+COMMANDS = (
+    "PROMPT_COMMAND",
+    "GIT_SSH_COMMAND",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "PS4",
+)
 
 
 def handles(node: Node) -> bool:
@@ -35,11 +43,11 @@ def read(reader: Reader, script: Script, node: Node, state: State) -> Feed:
         for child in node.named_children:
             read(reader, script, child, state)
     else:
-        _declare(reader, script, node, state)
+        return _declare(reader, script, node, state)
     return NOTHING
 
 
-def _declare(reader: Reader, script: Script, node: Node, state: State) -> None:
+def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
     words = Words(script, state, reader)
     arguments: list[Word] = []
     for child in node.children[1:]:
@@ -47,12 +55,14 @@ def _declare(reader: Reader, script: Script, node: Node, state: State) -> None:
             _assign(reader, script, child, state)
             arguments.append(Word(script.source(child), script.source(child)))
     others = [child for child in node.children[1:] if child.type != "variable_assignment"]
-    for start, end in spans(others):
+    for start, end in spans(script, others):
         for word in words.expand(start, end)[0]:
             arguments.append(word)
             declare_word(reader, word, state)
     program = script.source(node.children[0])
     reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
+    prints = not arguments or any(word.text == "-p" for word in arguments)
+    return Feed(None, script.source(node), (program,)) if prints else NOTHING
 
 
 def declare_word(reader: Reader, word: Word, state: State) -> None:
@@ -91,6 +101,6 @@ def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where
 
 def _elements(words: Words, array: Node) -> list[str]:
     found: list[str] = []
-    for start, end in spans(array.children[1:-1]):
+    for start, end in spans(words.script, array.children[1:-1]):
         found += [_KEY.sub("", stored(word.marked)) for word in words.expand(start, end)[0]]
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from holdfast.safety.marks import CLOSE, COMMA, OPEN
 
@@ -55,7 +56,7 @@ def _group(word: str, start: int) -> tuple[list[int], int]:
 def _choices(inner: str, commas: list[int]) -> list[str]:
     if commas:
         edges = [-1, *commas, len(inner)]
-        return [inner[left + 1 : right] for left, right in zip(edges, edges[1:], strict=False)]
+        return [inner[left + 1 : right] for left, right in pairwise(edges)]
     if span := _RANGE.fullmatch(inner):
         return _between(span[1], span[2])
     return []

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import cleaned
 from holdfast.safety.performing import perform
-from holdfast.safety.policy import comes_before
 from holdfast.safety.places import SOMEWHERE, resolve
+from holdfast.safety.policy import comes_before
 from holdfast.safety.reader import Reader, TooMuch
 from holdfast.safety.state import Call, State, Word
 from holdfast.safety.syntax import MOST_TEXT
@@ -16,7 +16,8 @@ from holdfast.safety.verdict import ALLOWED, Verdict, worse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.safety.policy import Level, Policy
+    from holdfast.safety.policy import Policy
+    from holdfast.safety.verdict import Level
 
 _MOST_SHOWN = 200
 
@@ -33,21 +34,30 @@ def judge_argv(argv: Sequence[str], policy: Policy, cwd: str | None = None) -> V
     if sum(map(len, argv)) > MOST_TEXT:
         return _verdict_of(Call("@unparsed", (Word("it is too long to be looked into"),)), policy, state.cwd)
 
-    def read(reader: Reader) -> None:
-        perform(reader, [Word(cleaned(text), text) for text in argv], state, None, " ".join(argv))
-
-    return _judged(read, state, policy, state.cwd)
+    return judge_with(lambda reader: reader.start(argv, state), state, policy, state.cwd)
 
 
-def judge_in(state: State, command: str, policy: Policy, start: str) -> Verdict:
-    """Judge a text that goes on from what earlier texts have set; `state` learns from it."""
+def judge_in(
+    state: State,
+    command: str,
+    policy: Policy,
+    start: str,
+    *,
+    passes: tuple[str, ...] = (),
+    calls: list[Call] | None = None,
+) -> Verdict:
+    """Judge a text that goes on from what earlier texts have set; `state` learns from it.
+
+    Findings in `passes` do not count; `calls` is filled with what the text would do.
+    """
 
     def read(reader: Reader) -> None:
         reader.read(command, state)
         reader.read_uncalled(state)
 
     whole = _whole_text(command, policy)
-    found = _judged(read, state, policy, start, whole.level if whole and whole.action == "allow" else None)
+    allowed_by = whole.level if whole and whole.action == "allow" else None
+    found = judge_with(read, state, policy, start, allowed_by=allowed_by, passes=passes, calls=calls)
     return worse(found, whole) if whole else found
 
 
@@ -55,9 +65,17 @@ def first_state(cwd: str | None) -> State:
     return State(cwd=resolve(cleaned(cwd), SOMEWHERE) if cwd else SOMEWHERE)
 
 
-def _judged(
-    read: Callable[[Reader], None], state: State, policy: Policy, start: str, allowed_by: Level | None = None
+def judge_with(
+    read: Callable[[Reader], object],
+    state: State,
+    policy: Policy,
+    start: str,
+    *,
+    allowed_by: Level | None = None,
+    passes: tuple[str, ...] = (),
+    calls: list[Call] | None = None,
 ) -> Verdict:
+    """Judge what `read` makes a reader see."""
     reader = Reader(perform)
     depth = state.branches
     try:
@@ -67,8 +85,11 @@ def _judged(
     except Exception as surprise:  # noqa: BLE001  (a door that breaks stays shut)
         reader.find("@unparsed", "", f"it could not be judged ({type(surprise).__name__})")
     state.branches = depth
+    seen = [call for call in dict.fromkeys(reader.calls) if call.program not in passes]
+    if calls is not None:
+        calls += seen
     verdict = ALLOWED
-    for call in dict.fromkeys(reader.calls):
+    for call in seen:
         verdict = worse(verdict, _verdict_of(call, policy, start, allowed_by))
         if verdict.action == "deny":
             break

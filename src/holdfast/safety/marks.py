@@ -1,8 +1,9 @@
 """Marked text: what a shell would make of a word, with signs where the outcome is not a matter of letters.
 
-A word of a script is expanded before it is judged. What cannot be known before it runs becomes UNKNOWN; characters that the
-shell would still act upon (globs, braces, a tilde, the places where an unquoted value is cut) become marks of their own, so that
-`*` and `'*'` are two things. The marks are private characters; text that comes from outside is freed of them first.
+A word of a script is expanded before it is judged. What cannot be known before it runs becomes UNKNOWN; characters
+that the shell would still act upon (globs, braces, a tilde, the places where an unquoted value is cut) become marks
+of their own, so that `*` and `'*'` are two things. The marks are private characters; text that comes from outside is
+freed of them first.
 """
 
 from __future__ import annotations

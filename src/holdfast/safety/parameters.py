@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import SPLIT, UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.safety.words import Words
 
 _HEAD = re.compile(r"(?P<indirect>!?)(?P<name>[A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?")
 _SLICE = re.compile(r"\s*(-?\d+|\(-\d+\))\s*(?::\s*(-?\d+)\s*)?")
 _TRIMS = ("##", "#", "%%", "%")
-_CASES = {"^^": str.upper, ",,": str.lower, "^": str.capitalize, ",": lambda text: text[:1].lower() + text[1:]}
+_CASES: dict[str, Callable[[str], str]] = {
+    "^^": str.upper,
+    ",,": str.lower,
+    "^": lambda text: text[:1].upper() + text[1:],
+    ",": lambda text: text[:1].lower() + text[1:],
+}
 
 
 class Parameters:

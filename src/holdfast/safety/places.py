@@ -12,7 +12,9 @@ SOMEWHERE = "/@here"
 MOST_PATH = 1024
 _HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
 _OTHER_ROOT = re.compile(r"^/proc/[^/]+/root(?=/|$)")
-_ONLY_GLOB = re.compile(f"^\\.?[{STAR}{QUESTION}]*{STAR}[{STAR}{QUESTION}]*$|^\\.?{BRACKET}.*{STAR}$|^\\.{QUESTION}+{STAR}?$")
+_ONLY_GLOB = re.compile(
+    f"^\\.?[{STAR}{QUESTION}]*{STAR}[{STAR}{QUESTION}]*$|^\\.?{BRACKET}.*{STAR}$|^\\.{QUESTION}+{STAR}?$"
+)
 
 
 def resolve(marked: str, cwd: str) -> str:
@@ -96,13 +98,18 @@ def _could_meet(path: str, pattern: str) -> bool:
         pattern = HOME + pattern[1:]
     parts, wanted = path.split("/"), pattern.split("/")
     if "**" in wanted:
-        return len(parts) >= wanted.index("**") and all(map(_part_meets, parts, wanted[: wanted.index("**")]))
+        head, tail = wanted[: wanted.index("**")], [part for part in wanted[wanted.index("**") :] if part != "**"]
+        if len(parts) < len(head) + len(tail):
+            return False
+        return all(map(_part_meets, parts, head)) and all(map(_part_meets, parts[len(parts) - len(tail) :], tail))
     return len(parts) == len(wanted) and all(map(_part_meets, parts, wanted))
 
 
 def _part_meets(part: str, wanted: str) -> bool:
     if not has_glob(part):
         return bool(_pattern(wanted).fullmatch(part))
+    if wanted.startswith(".") and part[0] in (STAR, QUESTION):
+        return False
     if "*" not in wanted and "?" not in wanted:
         return bool(_glob(part).fullmatch(wanted))
     fixed, other = re.split(f"[{STAR}{QUESTION}{BRACKET}]", part)[0], re.split(r"[*?]", wanted)[0]
@@ -112,7 +119,9 @@ def _part_meets(part: str, wanted: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _glob(part: str) -> re.Pattern[str]:
     signs = {STAR: ".*", QUESTION: ".", BRACKET: "["}
-    text = "".join(signs.get(letter, "]" if letter == "]" and BRACKET in part else re.escape(letter)) for letter in part)
+    text = "".join(
+        signs.get(letter, "]" if letter == "]" and BRACKET in part else re.escape(letter)) for letter in part
+    )
     try:
         return re.compile(text, re.DOTALL)
     except re.error:

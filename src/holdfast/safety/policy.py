@@ -1,8 +1,8 @@
 """Policies: files of rules, and whose word counts.
 
-Three files are read: the operator's, the user's, and the one that comes with holdfast. A deny of the operator or the user holds
-against everything. Else the operator's allow and ask come first, then the user's, then the defaults; on one level deny comes
-before allow and allow before ask.
+Three files are read: the operator's, the user's, and the one that comes with holdfast. A deny of the operator or the
+user holds against everything. Else the operator's allow and ask come first, then the user's, then the defaults; on
+one level deny comes before allow and allow before ask.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Policy:
         """The rules that may fit a program, in order."""
         found = self._by_program.get(program)
         if found is None:
-            found = tuple(pair for pair in self.ordered if not pair[1].command and program_fits(program, pair[1].program))
+            found = tuple(
+                pair for pair in self.ordered if not pair[1].command and program_fits(program, pair[1].program)
+            )
             if len(self._by_program) < 4096:
                 self._by_program[program] = found
         return found

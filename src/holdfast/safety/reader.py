@@ -1,7 +1,7 @@
 """Reads a script from top to bottom as a shell would run it, and notes every call it would make.
 
-Nothing runs. Both sides of a choice are read, loops are read once, functions are read where they are called, and what one part
-makes (a variable, a file, the text in a pipe) is known to the parts behind it.
+Nothing runs. Both sides of a choice are read, loops are read once, functions are read where they are called, and what
+one part makes (a variable, a file, the text in a pipe) is known to the parts behind it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.safety import assignments, bombs
-from holdfast.safety.marks import UNKNOWN, has_glob
+from holdfast.safety.marks import UNKNOWN, cleaned, has_glob
 from holdfast.safety.places import resolve
 from holdfast.safety.redirects import Redirects, read_redirects, spans
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
@@ -17,7 +17,7 @@ from holdfast.safety.syntax import Script, parse
 from holdfast.safety.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tree_sitter import Node
 
@@ -44,6 +44,7 @@ class Reader:
         self.perform = perform
         self.depth = 0
         self.commands = 0
+        self.inside: list[str] = []
 
     def report(self, call: Call) -> None:
         self.calls.append(call)
@@ -51,6 +52,10 @@ class Reader:
     def find(self, finding: str, where: str, *words: str, cwd: str = ".") -> None:
         """Note something that is no call, but worth a rule."""
         self.report(Call(finding, tuple(Word(word, word) for word in words), where, cwd))
+
+    def start(self, argv: Sequence[str], state: State) -> Feed:
+        """Look at a program that is started with arguments, without a shell."""
+        return self.perform(self, [Word(cleaned(text), text) for text in argv], state, None, " ".join(argv))
 
     def read(self, text: str, state: State, stdin: Feed | None = None) -> Feed:
         """Read a text as a script of its own; what it writes, as far as it is known."""
@@ -82,7 +87,12 @@ class Reader:
     def call_function(self, name: str, arguments: tuple[str, ...], state: State, stdin: Feed | None) -> Feed:
         script, node = state.functions[name]
         state.called.add(name)
-        return self._body(script, node, state, arguments, stdin)
+        if self.inside.count(name) > 1:
+            return Feed(None, name, (name,))
+        self.inside.append(name)
+        feed = self._body(script, node, state, arguments, stdin)
+        self.inside.pop()
+        return feed
 
     def _body(
         self, script: Script, node: Node, state: State, arguments: tuple[str, ...] | None, stdin: Feed | None
@@ -105,9 +115,7 @@ class Reader:
         finally:
             self.depth -= 1
 
-    def _run(
-        self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None
-    ) -> Feed:
+    def _run(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
         if node.type == "redirected_statement":
             return self._redirected(script, node, state, stdin, redirects)
         if node.type == "pipeline":
@@ -150,14 +158,12 @@ class Reader:
             if inner:
                 words.scan(inner.start_byte, inner.end_byte, quoted=False)
             return
-        values = [word.marked for start, end in spans(node.children_by_field_name("value"))
+        values = [word.marked for start, end in spans(script, node.children_by_field_name("value"))
                   for outcome in words.expand(start, end) for word in outcome]  # fmt: skip
         if variable := node.child_by_field_name("variable"):
             state.set(script.source(variable), tuple(dict.fromkeys(values)) or (UNKNOWN,))
 
-    def _list(
-        self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None
-    ) -> Feed:
+    def _list(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
         *first, last = [child for child in node.named_children if _is_statement(child)]
         feed = self._statements(script, first, state, stdin)
         return feed.joined(self.run(script, last, state, stdin, redirects))
@@ -175,8 +181,8 @@ class Reader:
         self, script: Script, node: Node, state: State, stdin: Feed | None, outer: Redirects | None
     ) -> Feed:
         body = node.child_by_field_name("body")
-        redirects = self.redirects(script, node.children_by_field_name("redirect"), state)
-        redirects = redirects.with_outer(outer)
+        inner = [child for child in node.children if child.type.endswith("_redirect")]
+        redirects = self.redirects(script, inner, state).with_outer(outer)
         feed = self.run(script, body, state, stdin, redirects) if body else redirects.wrote(NOTHING, state)
         for follower in redirects.followers:
             feed = self.run(script, follower, state, feed)
@@ -193,7 +199,7 @@ class Reader:
         stdin = redirects.stdin or stdin
         words = Words(script, state, self)
         # Assigned for the program alone; its words are expanded without.
-        outcomes = [words.expand(start, end) for start, end in spans(_words_of(node))]
+        outcomes = [words.expand(start, end) for start, end in spans(script, _words_of(node))]
         outcomes += [[extra] for extra in redirects.arguments]
         prefix = [child for child in node.children if child.type == "variable_assignment"]
         inside = state.copy() if prefix else state
@@ -236,8 +242,8 @@ _WORDS = {
     "word", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "number", "variable_name",
     "simple_expansion", "expansion", "command_substitution", "process_substitution", "brace_expression", "command_name",
     "extglob_pattern", "regex", "test_operator", "special_variable_name", "array", "heredoc_start", "heredoc_content",
-    "unary_expression", "binary_expression", "file_descriptor", "arithmetic_expansion", "subscript", "postfix_expression",
-    "string_content", "parenthesized_expression", "ternary_expression",
+    "unary_expression", "binary_expression", "file_descriptor", "arithmetic_expansion", "subscript",
+    "string_content", "postfix_expression", "parenthesized_expression", "ternary_expression",
 }  # fmt: skip
 
 
@@ -259,9 +265,7 @@ def combinations(outcomes: list[list[list[Word]]]) -> Iterator[list[Word]]:
 def _one_at_a_time(outcomes: list[list[list[Word]]]) -> Iterator[list[Word]]:
     for varied, choices in enumerate(outcomes):
         for choice in choices:
-            yield [
-                word for place, other in enumerate(outcomes) for word in (choice if place == varied else other[0])
-            ]
+            yield [word for place, other in enumerate(outcomes) for word in (choice if place == varied else other[0])]
 
 
 def is_unknown_program(marked: str) -> bool:

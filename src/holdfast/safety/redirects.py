@@ -57,11 +57,12 @@ class Redirects:
         return NOTHING if self.targets else feed
 
 
-def spans(nodes: Iterable[Node]) -> list[tuple[int, int]]:
+def spans(script: Script, nodes: Iterable[Node]) -> list[tuple[int, int]]:
     """From where to where the words are: what stands without a gap is one word, whatever the grammar says."""
     found: list[tuple[int, int]] = []
     for node in nodes:
-        if found and found[-1][1] == node.start_byte:
+        gap = script.text[found[-1][1] : node.start_byte] if found else " "
+        if not gap.replace("\\\n", ""):
             found[-1] = (found[-1][0], node.end_byte)
         else:
             found.append((node.start_byte, node.end_byte))
@@ -109,7 +110,7 @@ class _Reads:
             elif child.type in _FOLLOWERS:
                 self.found.followers.append(child)
         arguments = node.children_by_field_name("argument")
-        self.found.arguments += [self.words.expand(*span)[0] for span in spans(arguments)]
+        self.found.arguments += [self.words.expand(*span)[0] for span in spans(self.script, arguments)]
 
     def _body(self, body: Node | None, quoted: bool, tabs: bool) -> str | None:
         if body is None:
@@ -122,7 +123,7 @@ class _Reads:
         return _TABS.sub("", text) if tabs else text
 
     def file(self, node: Node) -> None:
-        places = spans(node.children_by_field_name("destination"))
+        places = spans(self.script, node.children_by_field_name("destination"))
         if not places:
             return
         outcomes = self.words.expand(*places[0])
@@ -146,8 +147,10 @@ class _Reads:
 
 
 _SIGNS = (">", ">>", "<", ">|", "&>", "&>>", ">&", "<&", "<>", ">&-", "<&-")
-_FOLLOWERS = ("pipeline", "command", "list", "redirected_statement", "subshell", "compound_statement", "negated_command",
-              "if_statement", "while_statement", "for_statement", "variable_assignment", "declaration_command")  # fmt: skip
+_FOLLOWERS = (
+    "pipeline", "command", "list", "redirected_statement", "subshell", "compound_statement", "negated_command",
+    "if_statement", "while_statement", "for_statement", "variable_assignment", "declaration_command",
+)  # fmt: skip
 
 
 def _fetchers(source: str) -> tuple[str, ...]:

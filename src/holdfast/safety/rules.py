@@ -64,7 +64,9 @@ class Rule:
 
 def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
     wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
-    if any(pattern[1:] == program or fnmatch.fnmatchcase(program, pattern[1:]) for pattern in patterns if pattern[0] == "!"):
+    if any(
+        pattern[1:] == program or fnmatch.fnmatchcase(program, pattern[1:]) for pattern in patterns if pattern[0] == "!"
+    ):
         return False
     special = program.startswith("@") or program in ("<", ">")
     return any(
@@ -133,7 +135,7 @@ def paths_of(call: Call, at: str) -> list[str]:
     """What of the arguments may be a path."""
     words = [word.marked for word in call.arguments]
     if at == "last":
-        target = _target_option(words)
+        target = _target_option(words) if call.program in ("cp", "mv", "ln", "install") else None
         words = [target] if target else [word for word in words if not word.startswith("-")][-1:]
     elif at:
         return [word[len(at) :] for word in words if word.startswith(at)]

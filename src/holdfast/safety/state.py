@@ -1,4 +1,6 @@
-"""What a script knows while it is read: variables, functions, files it wrote, where it is; and what it was seen to do."""
+"""What a script knows while it is read: variables, functions, files it wrote, where it is; and what it was seen to
+do.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ CUSTOMS = {
 
 def first_values() -> dict[str, tuple[str, ...]]:
     """The variables that are known before a script begins."""
-    known = {name: (value,) for name, value in CUSTOMS.items()}
+    known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in CUSTOMS.items()}
     return known | {"HOME": (HOME,), "IFS": (" \t\n",), "TMPDIR": ("/tmp/tmp.dir",), "0": ("@self",)}
 
 

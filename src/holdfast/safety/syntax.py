@@ -1,7 +1,7 @@
 """The grammar: a text becomes a tree of commands, by tree-sitter's grammar of bash.
 
-The grammar is trusted with the structure alone (lists, pipelines, blocks, here-documents). It cuts words wrongly at times, so
-words are put together again from the text, see `words`.
+The grammar is trusted with the structure alone (lists, pipelines, blocks, here-documents). It cuts words wrongly at
+times, so words are put together again from the text, see `words`.
 """
 
 from __future__ import annotations

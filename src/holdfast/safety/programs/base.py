@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
     Handler = Callable[["Run"], "Feed | None"]
 
+
+def names(text: str) -> tuple[str, ...]:
+    """A list of names, written as one text."""
+    return tuple(text.split())
+
+
 #: Programs that bring bytes from elsewhere.
 FETCHERS = frozenset(
-    "curl wget nc ncat netcat socat ssh scp sftp rsync ftp tftp aria2c http https xh fetch lynx w3m links telnet "
-    "openssl aws gsutil gcloud az rclone git svn".split()
+    names(
+        "curl wget nc ncat netcat socat ssh scp sftp rsync ftp tftp aria2c http https xh fetch lynx w3m links telnet "
+        "openssl aws gsutil gcloud az rclone git svn"
+    )
 )
 #: How a part of a text that is not known is written when the text is read as a script.
 _UNKNOWN_TEXT = "${_holdfast_unknown_}"

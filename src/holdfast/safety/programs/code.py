@@ -1,7 +1,7 @@
 """Programs that run code of another language: what it is given in so many words is looked at, its files are not.
 
-Code is not understood, only looked through: its text is noted as `@code` for the rules, and where it hands strings to a shell,
-those strings are read as commands.
+Code is not understood, only looked through: its text is noted as `@code` for the rules, and where it hands strings to
+a shell, those strings are read as commands.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ LANGUAGES = {
     "gdb": Language(("-ex", "--ex", "-eval-command", "--eval-command"), reads=False),
 }
 _STRINGS = re.compile(r'"((?:[^"\\]|\\.){1,2000})"|\'((?:[^\'\\]|\\.){1,2000})\'|`([^`]{1,2000})`', re.DOTALL)
+#: Commands that stand bare in a line, in gdb and expect.
+_BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _DELETES = re.compile(
     r"\b(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
@@ -136,6 +138,8 @@ def look_at_code(run: Run, marked: str, source: str) -> None:
     note_files(run, code)
     if _STARTS.search(code):
         read_commands(run, code)
+    for found in _BARE.finditer(code):
+        _quietly(run, found[1])
 
 
 def note_files(run: Run, code: str) -> None:
@@ -153,7 +157,9 @@ def note_files(run: Run, code: str) -> None:
 
 def read_commands(run: Run, code: str) -> None:
     """Read the strings in code as commands: each by itself, and lists of strings as one command line."""
-    strings = [next(part for part in found.groups() if part is not None) for found in _STRINGS.finditer(code[:20000])][:64]
+    strings = [next(part for part in found.groups() if part is not None) for found in _STRINGS.finditer(code[:20000])][
+        :64
+    ]
     for text in strings:
         if " " in text.strip() or "/" in text:
             _quietly(run, text.replace("\\", ""))
@@ -182,7 +188,9 @@ def awk(run: Run) -> Feed | None:
 
 
 def sed(run: Run) -> Feed | None:
-    scripts = [word for word in (run.option("-e", "--expression"), *run.operands(["-e", "-f", "--expression"])[:1]) if word]
+    scripts = [
+        word for word in (run.option("-e", "--expression"), *run.operands(["-e", "-f", "--expression"])[:1]) if word
+    ]
     for script in scripts:
         if found := re.search(r"(?:^|[\d$/;{])e\s+(\S.*)", script.text):
             run.script(found[1])
@@ -208,7 +216,9 @@ def editor(run: Run) -> Feed | None:
 def archive(run: Run) -> Feed | None:
     """`tar` runs what its checkpoint actions and filters say."""
     for word in run.arguments:
-        if found := re.match(r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.*)", word.text):
+        if found := re.match(
+            r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.*)", word.text
+        ):
             run.script(found[1])
     return None
 

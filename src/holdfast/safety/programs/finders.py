@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN, split_value
-from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.state import Call, Feed, Word
 
 if TYPE_CHECKING:
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 _GLOBAL = ("-H", "-L", "-P", "-D", "-O")
 _NARROWING = ("-name", "-iname")
-_XARGS_VALUES = ("-I -n -P -d -E -L -s -a --max-args --max-procs --delimiter --replace --arg-file --max-lines "
-                 "--max-chars --eof").split()  # fmt: skip
-_PARALLEL_VALUES = "-j --jobs -S --sshlogin -a --arg-file -I -N -n --colsep -C --joblog --timeout --delay --tmpdir".split()
+_XARGS_VALUES = names(
+    "-I -n -P -d -E -L -s -a --max-args --max-procs --delimiter --replace --arg-file --max-lines --max-chars --eof"
+)
+_PARALLEL_VALUES = names(
+    "-j --jobs -S --sshlogin -a --arg-file -I -N -n --colsep -C --joblog --timeout --delay --tmpdir"
+)
 
 
 def find(run: Run) -> Feed | None:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.places import resolve
-from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.state import NOTHING, Feed, Word
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
-_GIT_VALUES = "-C -c --git-dir --work-tree --namespace --exec-path".split()
+_GIT_VALUES = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"]
 #: What prints all of the environment.
 _ENVIRONMENT = re.compile(r"(?:\$\(|`)\s*(?:env|printenv|set|export -p|declare -x)\s*(?:[|)`]|$)")
-SENDERS = frozenset("curl wget nc ncat netcat socat ssh scp telnet http https xh mail sendmail ftp sftp rsync".split())
+SENDERS = frozenset(names("curl wget nc ncat netcat socat ssh scp telnet http https xh mail sendmail ftp sftp rsync"))
 
 
 def git(run: Run) -> Feed | None:
@@ -28,11 +28,12 @@ def git(run: Run) -> Feed | None:
             run.script(setting[1:])
         if word.text in ("--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter", "--upload-pack"):
             run.script(setting)
-    texts = [word.text for word in run.operands(_GIT_VALUES)]
-    if texts[:2] == ["bisect", "run"]:
-        run.perform(run.operands(_GIT_VALUES)[2:])
-    elif texts[:2] == ["submodule", "foreach"]:
-        run.script(joined(run.operands(_GIT_VALUES)[2:]))
+    texts = [word.text for word in run.arguments]
+    words = [word.text for word in run.operands(_GIT_VALUES)]
+    if words[:2] == ["bisect", "run"]:
+        run.perform(run.arguments[texts.index("run") + 1 :])
+    elif words[:2] == ["submodule", "foreach"]:
+        run.script(joined(word for word in run.arguments[texts.index("foreach") + 1 :] if word.text != "--recursive"))
     return None
 
 
@@ -47,18 +48,19 @@ def fetch(run: Run) -> Feed | None:
 
 
 def _target(run: Run) -> Word | None:
-    names = ("-o", "--output") if run.name == "curl" else ("-O", "--output-document", "-o", "--out")
-    for place, word in enumerate(run.arguments[:-1]):
-        last = names[0][1]
-        if re.fullmatch(rf"-[A-Za-z]*{last}", word.text):
-            return run.arguments[place + 1]
-    return run.option(*names) if run.name != "curl" or run.has("-o") else run.option("--output")
+    letter = "O" if run.name == "wget" else "o"
+    for place, word in enumerate(run.arguments):
+        if found := re.fullmatch(rf"-[A-Za-z]*?{letter}([^A-Za-z].*)?", word.text):
+            return Word(found[1], word.source) if found[1] else next(iter(run.arguments[place + 1 :]), None)
+    return run.option("--output", "--output-document", "--out")
 
 
 def _by_name(run: Run) -> list[Word]:
     """Files that are named like the last part of their address."""
-    by_name = run.name == "wget" or any(re.fullmatch(r"-[A-Za-z]*O[A-Za-z]*|--remote-name", w.text) for w in run.arguments)
-    if not by_name:
+    remote = run.name == "wget" or any(
+        re.fullmatch(r"-[A-Za-z]*O[A-Za-z]*|--remote-name", w.text) for w in run.arguments
+    )
+    if not remote or (run.name == "wget" and _target(run)):
         return []
     return [
         Word(word.text.rpartition("/")[2].partition("?")[0], word.source)
@@ -93,5 +95,5 @@ HANDLERS: dict[str, Handler] = {
     "git": git,
     **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
-    **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat", "ssh"}, send),
+    **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat"}, send),
 }

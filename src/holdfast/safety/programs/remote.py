@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.base import Run, joined, names
+from holdfast.safety.programs.others import send
 from holdfast.safety.state import Call, Feed, Word
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
-_SSH_VALUES = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B".split()
-_BOX_VALUES = (
+_SSH_VALUES = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")
+_BOX_VALUES = names(
     "-e --env --env-file -u --user -w --workdir -v --volume -p --publish --name --network --net --mount -h --hostname "
     "--entrypoint -l --label -m --memory --cpus --platform --add-host --link --device --tmpfs --cap-add --cap-drop "
     "--security-opt --restart --log-driver --gpus --shm-size --ulimit --dns --index --detach-keys --pull --runtime "
     "--volumes-from --userns --ipc --pid --cgroupns --project-name --file -f"
-).split()
-_POD_VALUES = "-n --namespace -c --container --context --kubeconfig -f --filename --cluster --user".split()
+)
+_POD_VALUES = names("-n --namespace -c --container --context --kubeconfig -f --filename --cluster --user")
 
 
 def ssh(run: Run) -> Feed | None:
+    send(run)
     rest = run.command_line(_SSH_VALUES)
     # Options may stand behind the host, too.
     line = Run(run.reader, run.name, tuple(rest[1:]), run.state, run.stdin, run.where).command_line(_SSH_VALUES)
@@ -66,9 +68,7 @@ def _mounts(run: Run, count: int, matters: bool) -> None:
             source = fields.get("source") or fields.get("src") or ""
         else:
             continue
-        run.reader.report(
-            Call("@mount", (Word(source.partition(":")[0], word.source),), run.where, run.state.cwd)
-        )
+        run.reader.report(Call("@mount", (Word(source.partition(":")[0], word.source),), run.where, run.state.cwd))
 
 
 def kubectl(run: Run) -> Feed | None:
@@ -77,21 +77,29 @@ def kubectl(run: Run) -> Feed | None:
     if operands and operands[0].text == "exec" and "--" in texts:
         state = run.state.copy()
         state.cwd = "/@container"
-        run.reader.perform(
-            run.reader, list(run.arguments[texts.index("--") + 1 :]), state, run.stdin, run.where
-        )
+        run.reader.perform(run.reader, list(run.arguments[texts.index("--") + 1 :]), state, run.stdin, run.where)
     return None
 
 
 def tmux(run: Run) -> Feed | None:
     """Text that is typed elsewhere or run in a new window."""
-    operands = run.operands("-t -s -n -c -x -y -e -F -L -S -f -l -p".split())
+    operands = run.operands(["-t", "-s", "-n", "-c", "-x", "-y", "-e", "-F", "-L", "-S", "-f", "-l", "-p"])
     if not operands:
         return None
     verb, rest = operands[0].text, operands[1:]
     if verb in ("send-keys", "send"):
         run.script(joined(word for word in rest if word.text not in ("Enter", "C-m", "KPEnter")))
-    elif verb in ("new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "run-shell", "run"):
+    elif verb in (
+        "new-session",
+        "new",
+        "new-window",
+        "neww",
+        "split-window",
+        "splitw",
+        "respawn-pane",
+        "run-shell",
+        "run",
+    ):
         run.script(joined(rest))
     return None
 
@@ -101,7 +109,7 @@ def screen(run: Run) -> Feed | None:
     if "stuff" in texts:
         run.script(joined(run.arguments[texts.index("stuff") + 1 :]))
         return None
-    rest = run.command_line("-S -c -t -h -L -Logfile -p -r -x -e".split())
+    rest = run.command_line(["-S", "-c", "-t", "-h", "-L", "-Logfile", "-p", "-r", "-x", "-e"])
     return run.perform(rest) if rest and "-X" not in texts else None
 
 

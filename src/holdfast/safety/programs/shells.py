@@ -12,7 +12,23 @@ from holdfast.safety.state import NOTHING, Feed, Word
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
-SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "yash", "csh", "tcsh", "bash5", "hush", "oksh")
+SHELLS = (
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "ash",
+    "fish",
+    "rbash",
+    "yash",
+    "csh",
+    "tcsh",
+    "bash5",
+    "hush",
+    "oksh",
+)
 _VALUES = ("--rcfile", "--init-file", "-o", "+o", "-O", "+O")
 #: Programs whose output is made for eval.
 _FOR_EVAL = re.compile(

@@ -50,11 +50,16 @@ def client(run: Run) -> Feed | None:
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in texts:
-        statements = as_text(text)
-        for found in _SHELL.finditer(statements):
-            run.script(found[1])
-        run.find("@sql", *split_statements(statements))
+        look_at_statements(run, as_text(text))
     return None
+
+
+def look_at_statements(run: Run, text: str) -> None:
+    """Note statements, and read the commands that the client itself would run."""
+    for found in _SHELL.finditer(text):
+        run.script(found[1])
+    for statement in split_statements(text):
+        run.find("@sql", statement)
 
 
 def _given(run: Run, kind: Client) -> list[Word]:

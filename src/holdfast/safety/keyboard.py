@@ -1,0 +1,227 @@
+"""Text typed into a running process: judged as a command when a shell reads it, as code when an interpreter does.
+
+Text comes in pieces. A line is judged as a whole when Enter comes, however many writes it took; a piece without Enter
+passes.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from holdfast.safety.judge import first_state, judge_in, judge_with
+from holdfast.safety.lines import Line, typed, waits_for_more
+from holdfast.safety.marks import cleaned
+from holdfast.safety.programs.base import Run
+from holdfast.safety.programs.code import LANGUAGES, look_at_code
+from holdfast.safety.programs.shells import SHELLS
+from holdfast.safety.programs.sql import CLIENTS, look_at_statements
+from holdfast.safety.state import Call, State
+from holdfast.safety.syntax import MOST_TEXT
+from holdfast.safety.verdict import ALLOWED, Verdict, worse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.safety.policy import Policy
+    from holdfast.safety.reader import Reader
+
+Kind = Literal["shell", "code", "sql", "plain"]
+_LEAVES = re.compile(r"\s*(exit|logout|quit|exit\(\)|quit\(\)|\\q|\.exit|\.quit|:q)(\s+\d+)?\s*;?\s*")
+_ANSWER = re.compile(r"\S{0,128}")
+_HISTORY = re.compile(r"\s*!(?:[A-Za-z?!-]|\d)")
+_INTERACTIVE_FLAGS = (
+    "-i",
+    "-l",
+    "--login",
+    "-s",
+    "--norc",
+    "--noprofile",
+    "-il",
+    "-li",
+    "--posix",
+    "-x",
+    "-e",
+    "-u",
+    "-q",
+    "-v",
+)
+
+
+@dataclass
+class ShellState:
+    """What is known about who reads what is typed. Kept by the caller, one for each process."""
+
+    kind: Kind
+    program: str = ""
+    start: str = ""
+    script: State = field(default_factory=State)
+    """Variables, functions and directory, as far as what was typed tells."""
+    pending: str = ""
+    """Typed, but not ended by Enter."""
+    edited: bool = False
+    block: str = ""
+    """Lines that wait for more, such as an open quote or here-document."""
+    below: list[tuple[Kind, str]] = field(default_factory=list)
+    """Who reads again when the one who reads now is left."""
+
+    def accept(self, text: str | bytes, policy: Policy) -> None:
+        """Note text that was written although it was not allowed at once, because a person said yes."""
+        _advance(self, _text(text), policy)
+
+
+def shell_state(command: str | Sequence[str], cwd: str | None = None) -> ShellState:
+    """Who will read what is typed into a process that was started with this command text or argument list."""
+    from holdfast.safety.policy import Policy
+
+    state = first_state(cwd)
+    calls: list[Call] = []
+    if isinstance(command, str):
+        judge_in(state, command, Policy({}), state.cwd, calls=calls)
+    else:
+        judge_with(lambda reader: reader.start(command, state), state, Policy({}), state.cwd, calls=calls)
+    kind, program = _reader_of(calls)
+    return ShellState(kind, program, state.cwd, first_state(cwd))
+
+
+def _reader_of(calls: list[Call]) -> tuple[Kind, str]:
+    found: tuple[Kind, str] = ("plain", "")
+    for call in calls:
+        kind = _kind(call)
+        found = (kind, call.program) if kind != "plain" else found
+    return found
+
+
+def _kind(call: Call) -> Kind:
+    """What a program reads when it is started like this."""
+    operands = [word.text for word in call.arguments if not word.text.startswith("-") or word.text == "-"]
+    options = [word.text for word in call.arguments if word.text.startswith("-")]
+    if call.program in SHELLS and not operands and not any(re.fullmatch(r"-\w*[cn]\w*", option) for option in options):
+        return "shell"
+    if call.program in ("ssh", "mosh") and operands:
+        return "shell"
+    if call.program in ("su", "machinectl") or (
+        call.program in ("sudo", "doas") and {"-i", "-s"}.intersection(options)
+    ):
+        return "shell"
+    if (
+        call.program in LANGUAGES
+        and (not operands or "-i" in options)
+        and not {"-c", "-e", "-m", "-V"}.intersection(options)
+    ):
+        return "code"
+    if call.program in CLIENTS and not {"-c", "-e", "-f", "--command", "--execute", "-Q", "-q"}.intersection(options):
+        return "sql"
+    return "plain"
+
+
+def judge_input(text: str | bytes, shell: ShellState, policy: Policy, *, hidden: bool = False) -> Verdict:
+    """Whether text may be written to a process; `shell` learns from it when it is allowed, and stays as it is when
+    not.
+
+    `hidden` says that the terminal reads a line without showing it (ECHO off, ICANON on): a password, which is let
+    through and not remembered.
+    """
+    written = _text(text)
+    if shell.kind == "plain" and not shell.below:
+        return ALLOWED
+    if hidden and written.rstrip("\r\n").count("\n") == 0:
+        return ALLOWED
+    after = copy.copy(shell)
+    after.script, after.below = shell.script.copy(), list(shell.below)
+    after.script.functions, after.script.files = dict(shell.script.functions), dict(shell.script.files)
+    verdict = _advance(after, written, policy)
+    if verdict.action == "allow":
+        shell.__dict__.update(after.__dict__)
+    return verdict
+
+
+def _text(text: str | bytes) -> str:
+    return cleaned(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+
+
+def _advance(shell: ShellState, text: str, policy: Policy) -> Verdict:
+    if len(shell.pending) + len(text) > MOST_TEXT:
+        return judge_in(shell.script, "x" * (MOST_TEXT + 1), policy, shell.start)
+    now = typed(shell.pending, shell.edited, text)
+    if now.interrupts:
+        shell.block = ""
+    verdict = ALLOWED
+    for line in now.lines:
+        verdict = worse(verdict, _line(shell, line, policy))
+    shell.pending, shell.edited = now.pending, now.edited
+    for _ in range(now.ends):
+        _leave(shell)
+    return verdict
+
+
+def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
+    if shell.kind == "plain":
+        return ALLOWED
+    verdict = _by_kind(shell, line.text, policy)
+    if line.edited:
+        verdict = worse(verdict, _found("@unparsed", "keys were used that change the line", shell, policy))
+    if _LEAVES.fullmatch(line.text):
+        _leave(shell)
+    return verdict
+
+
+def _by_kind(shell: ShellState, line: str, policy: Policy) -> Verdict:
+    if shell.kind == "shell":
+        return _shell_line(shell, line, policy)
+    verdict = _other_line(shell, line, policy)
+    # The interpreter may have ended without a word that would tell; then a shell reads this.
+    odd = ("@unparsed", "@unknown-program")
+    return worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=odd))
+
+
+def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
+    text = f"{shell.block}{line}\n"
+    if len(text) > MOST_TEXT:
+        shell.block, text = "", f"{line}\n"
+    open_end = waits_for_more(text)
+    answer = not shell.block and _ANSWER.fullmatch(line)
+    tolerant = ("@unparsed",) if open_end or answer else ()
+    calls: list[Call] = []
+    verdict = judge_in(
+        shell.script.copy() if open_end else shell.script, text, policy, shell.start, passes=tolerant, calls=calls
+    )
+    if shell.block:
+        verdict = worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=("@unparsed",)))
+    if _HISTORY.match(line):
+        verdict = worse(verdict, _found("@unknown-program", line, shell, policy))
+    shell.block = text if open_end else ""
+    kind, program = _reader_of(calls) if not open_end else ("plain", "")
+    if kind != "plain":
+        shell.below.append((shell.kind, shell.program))
+        shell.kind, shell.program = kind, program
+    return verdict
+
+
+def _other_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
+    kind, program = shell.kind, shell.program
+    text = f"{shell.block}{line}\n" if kind == "sql" else line
+    shell.block = text if kind == "sql" and ";" not in line and len(text) < 8192 else ""
+
+    def read(reader: Reader) -> None:
+        run = Run(reader, program, (), shell.script.copy(), None, line)
+        if kind == "sql":
+            look_at_statements(run, text)
+        elif line.lstrip().startswith(("!", "%%bash", "%sh")):
+            run.script(line.lstrip().lstrip("!%"))
+        else:
+            look_at_code(run, line, line)
+
+    return judge_with(read, shell.script, policy, shell.start)
+
+
+def _found(finding: str, what: str, shell: ShellState, policy: Policy) -> Verdict:
+    return judge_with(lambda reader: reader.find(finding, what, what), shell.script, policy, shell.start)
+
+
+def _leave(shell: ShellState) -> None:
+    shell.block = ""
+    if shell.below:
+        shell.kind, shell.program = shell.below.pop()
