@@ -9,6 +9,11 @@ from contextlib import contextmanager
 import holdfast
 from holdfast import Approval, Client
 
+#: Asks by the rules that come with holdfast. Tests let it run: it must do no harm, wherever they are started.
+RISKY = "git -C /nonexistent reset --hard"
+#: Denied by the same rules; harmless, too, should a rule fail one day.
+NEVER = "mkfs.ext4 /dev/sdzz9"
+
 Answer = Callable[[Client, Approval], object]
 
 

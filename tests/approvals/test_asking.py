@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast import ApprovalRequired, Client, CommandDenied, NoApprover
+from holdfast import Approval, ApprovalRequired, Client, CommandDenied, NoApprover
+from holdfast.client.approving import AsyncApprovalReading
 from tests.approvals import surfaces
-from tests.approvals.surfaces import surface
+from tests.approvals.surfaces import RISKY, surface
 from tests.support import eventually
-
-#: Asks by the rules that come with holdfast, and harms nobody.
-RISKY = "git -C /nonexistent reset --hard"
 
 
 @pytest.fixture
@@ -161,19 +159,24 @@ def test_a_start_that_is_cut_off_withdraws_its_request(hf: Client) -> None:
         hf.inspect("proc_00000000cafe")
 
 
+async def until(reading: AsyncApprovalReading, wanted: Callable[[Approval], bool]) -> Approval:
+    async for approval in reading:
+        if wanted(approval):
+            return approval
+    raise AssertionError("it ends only with us")
+
+
 def test_a_cancelled_start_of_the_async_client_withdraws_its_request(instance: Path, hf: Client) -> None:
     async def work() -> None:
         async with asyncio.timeout(20), holdfast.aconnect(session="agent", strict=True) as agent:
             start = asyncio.ensure_future(agent.run(RISKY, gate=True))
-            while not [one for one in await agent.approvals() if one.fields["shown_at"]]:
-                await asyncio.sleep(0.01)
-            (pending,) = await agent.approvals()
-            start.cancel()
-            began = time.monotonic()
-            while (await agent.approvals(all=True))[-1].state != "withdrawn":
+            async with agent.follow_approvals() as reading:
+                shown = await until(reading, lambda one: one.fields["shown_at"] is not None)
+                start.cancel()
+                began = time.monotonic()
+                withdrawn = await until(reading, lambda one: one.state == "withdrawn")
                 assert time.monotonic() - began < 1.0
-                await asyncio.sleep(0.01)
-            assert (await agent.approvals(all=True))[-1].id == pending.id
+            assert withdrawn.id == shown.id
 
     with surface(surfaces.say_nothing):
         asyncio.run(work())
@@ -198,14 +201,17 @@ def test_an_approver_who_leaves_is_waited_for_three_seconds(hf: Client) -> None:
 
 def test_the_async_client_answers_as_well(instance: Path, hf: Client) -> None:
     async def answer() -> None:
-        async with asyncio.timeout(20), holdfast.aconnect(session="person") as person:
-            async with person.follow_approvals() as reading:
-                async for approval in reading:
-                    if approval.state == "pending":
-                        await person.approval_shown(approval)
-                        await person.approve(approval)
-                    elif approval.state == "approved":
-                        return
+        async with (
+            asyncio.timeout(20),
+            holdfast.aconnect(session="person") as person,
+            person.follow_approvals() as reading,
+        ):
+            async for approval in reading:
+                if approval.state == "pending":
+                    await person.approval_shown(approval)
+                    await person.approve(approval)
+                elif approval.state == "approved":
+                    return
 
     thread = threading.Thread(target=lambda: asyncio.run(answer()))
     thread.start()

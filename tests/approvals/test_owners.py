@@ -13,6 +13,7 @@ from holdfast import Client, HoldfastError, Process
 from holdfast.client.reading import Reading
 from holdfast.daemon import strict
 from holdfast.daemon.handlers import HANDLERS
+from tests.approvals.surfaces import RISKY
 from tests.daemon.acting import ask
 from tests.support import eventually
 
@@ -157,7 +158,7 @@ def test_a_session_cannot_become_another(agent: Client, foreign: Process, instan
 def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> None:
     with holdfast.connect(session="owner", strict=True) as owner:
         with pytest.raises(holdfast.NoApprover) as refused:
-            owner.run("git reset --hard", gate=True)
+            owner.run(RISKY, gate=True)
         assert refused.value.data is not None
         request = refused.value.data["approval"]["id"]
         assert request not in {one.id for one in agent.approvals(all=True)}

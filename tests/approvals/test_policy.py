@@ -10,6 +10,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, CommandDenied, NoApprover
+from tests.approvals.surfaces import NEVER, RISKY
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_harmless_commands_start_and_are_noted(hf: Client) -> None:
 
 def test_what_can_never_be_meant_is_denied_by_rule(hf: Client) -> None:
     with pytest.raises(CommandDenied) as refused:
-        hf.run("rm -rf /", gate=True)
+        hf.run(NEVER, gate=True)
     data = told(refused.value)
     assert (data["reason"], data["approval"]) == ("policy", None) and data["rule"] and data["why"]
     assert hf.ps(all=True) == []
@@ -51,12 +52,12 @@ def test_what_can_never_be_meant_is_denied_by_rule(hf: Client) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        {"command": "true", "stop_cmd": "git reset --hard"},
+        {"command": "true", "stop_cmd": RISKY},
         {"command": "import os", "shell": "/usr/bin/python3"},
         {"command": "true", "env": {"LD_PRELOAD": "/tmp/x.so"}},
-        {"command": ["git", "reset", "--hard"]},
-        {"command": ["bash", "-c", "git reset --hard"]},
-        {"command": "g'i't re\\set --ha''rd"},
+        {"command": RISKY.split()},
+        {"command": ["bash", "-c", RISKY]},
+        {"command": "g'i't -C /nonexistent re\\set --ha''rd"},
         {"command": "if ("},
     ],
     ids=["stop command", "other shell", "steering variable", "argv", "argv of a shell", "quoted", "unparsable"],
@@ -75,7 +76,7 @@ def test_an_operators_no_holds_for_everyone(operator: Path, hf: Client) -> None:
     with holdfast.connect() as person:
         with pytest.raises(CommandDenied):
             person.run(["uname", "-a"])
-        assert person.wait(person.run("rm -rf nothing-here").id, timeout=10).exit_code == 0
+        assert person.wait(person.run("echo harmless").id, timeout=10).exit_code == 0
     operator.unlink()
     with holdfast.connect() as person:
         assert person.wait(person.run("uname").id, timeout=10).exit_code == 0, "read again when it changes"
@@ -83,12 +84,12 @@ def test_an_operators_no_holds_for_everyone(operator: Path, hf: Client) -> None:
 
 def test_an_operators_no_is_not_lifted_by_an_approval(operator: Path, hf: Client) -> None:
     with pytest.raises(NoApprover) as refused:
-        hf.run("git reset --hard", gate=True)
+        hf.run(RISKY, gate=True)
     with holdfast.connect() as person:
         person.approve(told(refused.value)["approval"]["id"], "always")
     operator.write_text('[[deny]]\nname = "no-reset"\nprogram = "git"\nsubcommand = "reset"\nwhy = "never"\n')
     with pytest.raises(CommandDenied):
-        hf.run("git reset --hard", gate=True)
+        hf.run(RISKY, gate=True)
 
 
 def test_a_policy_that_cannot_be_read_lets_nothing_pass(operator: Path, hf: Client, home: Path) -> None:
@@ -105,10 +106,10 @@ def test_a_policy_that_cannot_be_read_lets_nothing_pass(operator: Path, hf: Clie
 
 def test_running_again_what_was_approved_once_asks_again(hf: Client, home: Path) -> None:
     with pytest.raises(NoApprover) as refused:
-        hf.run("git reset --hard", gate=True)
+        hf.run(RISKY, gate=True)
     with holdfast.connect() as person:
         person.approve(told(refused.value)["approval"]["id"])
-        process = hf.run("git reset --hard", gate=True)
+        process = hf.run(RISKY, gate=True)
         with pytest.raises(NoApprover) as again:
             hf.restart(process)
         assert told(again.value)["approval"]["action"] == "restart"

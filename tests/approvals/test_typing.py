@@ -10,10 +10,9 @@ import pytest
 
 import holdfast
 from holdfast import Client, CommandDenied, NoApprover, Process
+from tests.approvals.surfaces import NEVER, RISKY
 from tests.daemon.acting import kill_daemon
 from tests.support import eventually
-
-RISKY = "git reset --hard"
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_a_risky_line_asks_and_a_harmless_one_passes(hf: Client) -> None:
     request = refused.value.data["approval"]
     assert (request["action"], request["process"], request["command"]) == ("send", process.id, f"{RISKY}\n")
     with pytest.raises(CommandDenied):
-        hf.send(process, "rm -rf /")
+        hf.send(process, NEVER)
     hf.send(process, "y")
     hf.send(process, "echo t''wo")
     assert says(hf, process, "two")
@@ -61,26 +60,26 @@ def test_an_approved_line_is_typed_once(hf: Client) -> None:
 
 def test_a_line_in_two_writes_is_one_line(hf: Client) -> None:
     process = shell(hf)
-    hf.send(process, "git res", enter=False)
+    hf.send(process, RISKY[:20], enter=False)
     with pytest.raises(NoApprover) as refused:
-        hf.send(process, "et --hard")
+        hf.send(process, RISKY[20:])
     assert refused.value.data is not None
     assert refused.value.data["approval"]["command"] == f"{RISKY}\n"
 
 
 def test_also_when_the_daemon_is_killed_between_them(hf: Client) -> None:
     process = shell(hf)
-    hf.send(process, "git res", enter=False)
+    hf.send(process, RISKY[:20], enter=False)
     kill_daemon(hf)
     with pytest.raises(NoApprover):
-        hf.send(process, "et --hard")
+        hf.send(process, RISKY[20:])
 
 
 @pytest.mark.parametrize("command", ["sh", "exec bash --norc", "cd / && bash", "python3 -i", "env X=1 bash"])
 def test_whoever_reads_like_a_shell(hf: Client, command: str) -> None:
     process = shell(hf, command, pty=True)
     with pytest.raises((NoApprover, CommandDenied)):
-        hf.send(process, "import os; os.system('rm -rf ~')" if "python" in command else "rm -rf ~")
+        hf.send(process, f"import os; os.system({RISKY!r})" if "python" in command else RISKY)
 
 
 def test_a_shell_that_a_script_starts_is_found(hf: Client, tmp_path: Path) -> None:
@@ -102,7 +101,7 @@ def _asks(hf: Client, process: Process) -> bool:
 
 def test_answers_to_other_programs_pass(hf: Client) -> None:
     process = shell(hf, "read -r line; echo got $line")
-    hf.send(process, "it's fine; rm -rf ~")
+    hf.send(process, f"it's fine; {RISKY}")
     assert says(hf, process, "got it's fine")
 
 
