@@ -81,7 +81,7 @@ def denied(reason: str, why: str, rule: str | None, approval: Approval | None = 
 
 
 async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> Approval:
-    """The approval, once a person has given it."""
+    """The approval, once a person has given it. After a crash of ours, whoever showed it has to come back first."""
     approvals = room.approvals
     request = approvals.open_request(want.fingerprint, want.session, want.claimant)
     if request is None:
@@ -90,7 +90,8 @@ async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> App
     if want.asker:
         what = f"this command needs a person's approval: {judged.why}"
         raise ApprovalRequired(what, data={**data, "approval": request.to_json()})
-    if not approvals.has_surface(want.session):
+    was_shown = request.shown_at is not None and request.process == want.process
+    if not was_shown and not approvals.has_surface(want.session):
         raise _no_approver(request, judged)
     approvals.awaited.add(request.id)
     try:
