@@ -12,6 +12,7 @@ from holdfast.daemon import values
 from holdfast.daemon.dispatch import answer
 from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
+from holdfast.daemon.peers import peer_pid
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.version import VERSION as RELEASE
@@ -37,7 +38,7 @@ class Conversation(asyncio.Protocol):
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
-        self._is_strict = False
+        self._is_strict = self._is_gated = False
         #: Notices that were given as answers, until the client says that it has them.
         self._consumed: dict[int, list[str]] = {}
 
@@ -160,7 +161,7 @@ class Conversation(asyncio.Protocol):
             await self._can_write.wait()
 
         session = self._room.sessions.resolve(self._session) if self._session is not None else None
-        return Call(session, send_data, taker=self, is_strict=self._is_strict)
+        return Call(session, send_data, taker=self, is_strict=self._is_strict, is_gated=self._is_gated)
 
     def _got(self, rid: int) -> None:
         if ids := self._consumed.pop(rid, None):
@@ -176,12 +177,21 @@ class Conversation(asyncio.Protocol):
                 raise BadValue("hello names the version that the client speaks")
             self._session = values.session(message)
             self._is_strict = values.flag(message, "strict")
+            self._bind()
         except HoldfastError as error:
             self._refuse(rid, error)
             return
         self._is_greeted = True
-        greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": self._is_strict}
+        is_bound = self._is_strict or self._is_gated
+        greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})
+
+    def _bind(self) -> None:
+        """A command that was judged speaks for its own session, whatever it says."""
+        kinship = self._room.kin.of(peer_pid(self._transport)) if self._transport is not None else None
+        if kinship is not None:
+            self._is_gated = True
+            self._session = kinship.session or self._session
 
     # Answers.
 

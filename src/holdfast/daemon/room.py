@@ -18,6 +18,7 @@ from holdfast.daemon.gate import Gate
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.readers import Readers
@@ -58,6 +59,7 @@ class Room:
     approvals: Approvals
     audit: Audit
     readers_of_input: Readers
+    kin: Kin
     sinks: Sinks
     relays: Relays
     keeper: KeeperLink
@@ -121,7 +123,7 @@ class Room:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "is_strict", "taker", "consumed", "given_up", "_send_data")
+    __slots__ = ("session", "is_strict", "is_gated", "taker", "consumed", "given_up", "_send_data")
 
     def __init__(
         self,
@@ -129,11 +131,14 @@ class Call:
         send_data: Callable[[str, int, bytes], Awaitable[None]],
         taker: object = None,
         is_strict: bool = False,
+        is_gated: bool = False,
     ) -> None:
         #: The session that the client said it speaks for.
         self.session = session
         #: Whether it is bound to its session: what belongs to others is not there for it.
-        self.is_strict = is_strict
+        self.is_strict = is_strict or is_gated
+        #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
+        self.is_gated = is_gated
         #: Set when nobody waits for the answer any more; what goes on all the same may look at it.
         self.given_up = asyncio.Event()
         #: Who has what this call takes out of the inbox, for as long as it is there.

@@ -26,6 +26,7 @@ from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink, Refused
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
@@ -147,6 +148,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         gate=Gate(paths.home),
         approvals=approvals,
         audit=Audit(opened.store),
+        kin=Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))}),
         readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),

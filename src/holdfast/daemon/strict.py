@@ -80,7 +80,7 @@ def _start(room: Room, call: Call, ask: Message) -> Message:
     named = room.session(ask)
     if named is not None and not call.sees(named):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
-    return {**ask, "session": call.owner}
+    return {**ask, "session": call.owner, **({"gate": True} if call.is_gated else {})}
 
 
 def _rename(room: Room, call: Call, ask: Message) -> Message:

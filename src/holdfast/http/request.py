@@ -136,9 +136,11 @@ class Request:
 
     def call(self, send_data: SendData | None = None) -> Call:
         """Who asks. Raises BadValue."""
-        session = self._session()
+        kinship = self.room.kin.of(self.scope["state"]["pid"])
+        session = (kinship.session if kinship is not None else None) or self._session()
         resolved = self.room.sessions.resolve(session) if session is not None else None
-        return Call(resolved, send_data or _nothing_to_send, is_strict=self._is_strict())
+        is_gated = kinship is not None
+        return Call(resolved, send_data or _nothing_to_send, is_strict=self._is_strict(), is_gated=is_gated)
 
     def find(self, text: str) -> Process:
         """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""

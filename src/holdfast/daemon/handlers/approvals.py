@@ -22,6 +22,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     """
     sees = _sees(room, call, ask)
     if values.flag(ask, "follow"):
+        _check_is_person(call)
         await _follow(room, call, sees)
     everything = values.flag(ask, "all")
     shown = [one for one in room.approvals.all() if sees(one.session) and (everything or _is_open(one))]
@@ -30,6 +31,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
 
 async def approve(room: Room, call: Call, ask: Message) -> Message:
     """On disk when it is answered. The same answer again is no error."""
+    _check_is_person(call)
     approval = _named(room, call, ask)
     if call.is_strict and not approval.asker:
         raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
@@ -47,6 +49,11 @@ async def shown(room: Room, call: Call, ask: Message) -> Message:
     """A person can see it now."""
     await room.approvals.shown(_named(room, call, ask))
     return {}
+
+
+def _check_is_person(call: Call) -> None:
+    if call.is_gated:
+        raise Denied("a command that was judged cannot approve anything", next="a person does, in a terminal of theirs")
 
 
 async def _follow(room: Room, call: Call, sees: Callable[[str], bool]) -> None:
