@@ -1,4 +1,4 @@
-"""Shared by all tests: an instance of one's own, and no skips where everything must run."""
+"""Shared by all tests: an instance of a test's own or of a module's, and no skips where everything must run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("HOLDFAST_SESSION", raising=False)
     yield home
     end_instance(str(home))
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An instance that the tests of a module share, in their environment."""
+    home = tmp_path_factory.mktemp("instance") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_HOME", str(home))
+        patch.delenv("HOLDFAST_SESSION", raising=False)
+        yield home
+        end_instance(str(home))
 
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -20,6 +20,8 @@ from bench.measures import (
     screen,
     search,
     start,
+    watch,
+    watching,
 )
 from bench.run import Run
 
@@ -37,5 +39,7 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "sampling": sampling.measure,
     "http": http.measure,
     "search": search.measure,
+    "watching": watching.measure,
+    "watch": watch.measure,
     "chaos": chaos.measure,
 }

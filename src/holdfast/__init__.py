@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient, aconnect
     from holdfast.client.approving import Approval
     from holdfast.client.found import Found, Match
+    from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
     from holdfast.client.sync import Client, connect
@@ -49,7 +50,7 @@ __all__ = [
     # talk to the daemon
     "connect", "Client", "aconnect", "AsyncClient",
     # what it tells
-    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "TextView", "Approval",
+    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "Notification", "Approval", "TextView",
     # what can go wrong
     "HoldfastError",
     "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
@@ -67,6 +68,7 @@ _ELSEWHERE = {
     "KillResult": "client.process",
     "Approval": "client.approving",
     "Waited": "client.process",
+    "Notification": "client.notification",
     "LogPage": "client.page",
     "Found": "client.found",
     "Match": "client.found",

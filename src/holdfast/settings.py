@@ -57,6 +57,10 @@ class Settings(NamedTuple):
     """In this time."""
     breaker_silence: float = 30.0
     """For so long matches are held back then."""
+    redact: bool = True
+    """Whether secrets are masked in what notices quote."""
+    pass_env: tuple[str, ...] = ()
+    """Variables that are handed on to commands also where secrets are left out."""
     approval_wait: float = 60.0
     """How long a start waits for a person's answer, unless it says otherwise; 300 at most."""
     approval_keep: float = 86400.0
@@ -97,6 +101,12 @@ def _checked(key: str, value: object, default: object, path: str) -> object:
     if isinstance(default, str):
         if isinstance(value, str):
             return value
+    elif isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+    elif isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(one, str) and one and "=" not in one for one in value):
+            return tuple(value)
     elif isinstance(value, str) and isinstance(default, int):
         return parse_size(value)
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):

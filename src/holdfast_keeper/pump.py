@@ -11,11 +11,11 @@ import os
 from holdfast_keeper import kernel
 from holdfast_keeper.segments import Segments
 
-#: What one call moves before the other processes get their turn.
-_BUDGET = 4 << 20
+#: What one call moves before the others get their turn: what the pipe of a flood holds, the same for every flood.
+_BUDGET = 1 << 20
 _CHUNK = 1 << 20
 _FULL_PIPE = 64 << 10
-#: Moves that follow each other this closely, so many in a row, are a flood.
+#: Moves that follow each other this closely or find a pipe half full, so many in a row, are a flood.
 _CLOSE = 0.002
 _FLOOD = 16
 #: What a flood is allowed to gather before it is moved: a few large moves cost a fraction of many small ones.
@@ -44,7 +44,8 @@ class PipePump:
 
     def pause(self, now: float) -> float:
         """After a move: how long to let the pipe fill up before the next one. Nothing, unless it is a flood."""
-        self._in_a_row = self._in_a_row + 1 if now - self._last_move < _CLOSE else 0
+        is_more = now - self._last_move < _CLOSE or self._moved >= self._capacity // 2
+        self._in_a_row = self._in_a_row + 1 if is_more else 0
         self._last_move = now
         if self._in_a_row == _FLOOD:
             # On demand only: without privileges a user gets 64 large pipes in all.

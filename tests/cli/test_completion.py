@@ -60,6 +60,8 @@ def test_values_of_options(busy: dict[str, str], monkeypatch: pytest.MonkeyPatch
     assert completed("wait", "--until", "e") == ["exit"]
     assert completed("wait", "--until=e") == ["--until=exit"]
     assert completed("run", "--lifetime", "") == ["session", "daemon", "detached"]
+    assert completed("run", "--notify=") == [f"--notify={how}" for how in ("any", "failure", "success", "never")]
+    assert completed("run", "--notify", "--deadl") == ["--deadline", "--deadline-action"]
     assert completed("kill", "-s", "TER") == completed("kill", "--signal", "TER") == ["TERM"]
     assert completed("run", "--cwd", "") == completed("run", "--cwd=/e") == ["directories"]
     assert completed("run", "--shell", "") == ["files"]
@@ -80,8 +82,19 @@ def test_ids_and_names_that_fit_the_verb(busy: dict[str, str]) -> None:
     assert completed("kill", "web", "") == [busy["plain"]]
     assert completed("logs", "web", "") == []
     assert completed("session", "end", "chat") == ["chat-1"]
-    assert completed("session", "") == ["end"]
+    assert completed("sessions", "") == []
+    assert completed("sess") == ["sessions", "session"]
+    assert completed("session", "") == ["end", "rename"]
+    assert completed("session", "rename", "chat") == completed("transfer", "web", "chat") == ["chat-1"]
+    assert completed("session", "end", "x", "--to", "chat") == ["chat-1"]
     assert set(completed("daemon", "s")) == {"start", "stop", "status"}
+
+
+def test_notifications_to_acknowledge(busy: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_SESSION", "told")
+    run_cli("wait", start("--", "true"), env={"HOLDFAST_SESSION": "another"})
+    (notice,) = json.loads(out("inbox", "--json"))
+    assert completed("ack", "") == [notice["id"]]
 
 
 def test_a_command_is_the_shell_s_own_business(busy: dict[str, str]) -> None:

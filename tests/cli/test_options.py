@@ -18,6 +18,7 @@ def verb(greedy: bool = False) -> Verb:
             Option("-a", "--all", help="h"),
             Option("-n", "--lines", metavar="N", convert=count, help="h"),
             Option("--env", metavar="K=V", repeat=True, help="h"),
+            Option("--notify", choices=("any", "never"), implies="any", help="h"),
             Option("--until", choices=("exit", "output"), help="h"),
             JSON,
         ],
@@ -31,6 +32,15 @@ def test_every_way_to_write_an_option() -> None:
         assert parse(verb(), words).lines == 5
     given = parse(verb(), ["x", "-a", "--env", "A=1", "--env=B=2", "y", "--json"])
     assert (given.all, given.env, given.json, given.words) == (True, ["A=1", "B=2"], True, ["x", "y"])
+
+
+def test_an_option_that_implies_a_value_takes_another_with_an_equals_sign_alone() -> None:
+    assert parse(verb(), ["--notify", "never"]).notify == "any"
+    assert parse(verb(), ["--notify", "never"]).words == ["never"]
+    assert parse(verb(), ["--notify=never"]).notify == "never"
+    assert parse(verb(), []).notify is None
+    with pytest.raises(BadValue):
+        parse(verb(), ["--notify="])
 
 
 def test_what_is_not_given_is_empty() -> None:

@@ -24,6 +24,14 @@ def test_a_timeout_is_a_number_from_0_on(instance: Path, timeout: Any) -> None:
         assert client.wait(process, timeout=float("inf")).status == "ended"
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_are_finite(instance: Path, number: float) -> None:
+    with holdfast.connect() as client:
+        for option in ("cpus", "deadline", "stall"):
+            with pytest.raises(holdfast.BadValue, match=f"{option} must be a finite number, not {number}"):
+                client.run("true", **{option: number})  # type: ignore[arg-type]
+
+
 def test_a_closed_client_says_so(instance: Path) -> None:
     with holdfast.connect() as client:
         process = client.run(["true"])

@@ -196,6 +196,12 @@ class TestWithAFullDisk:
         self.free(full)
         assert '"running"' in eventually(lambda: state_in_store(home, process.id), timeout=20)
 
+    def test_an_event_that_is_published_is_refused_in_its_own_words(self, full: Client) -> None:
+        with pytest.raises(holdfast.DiskFull, match="no room to record it"):
+            full.publish("build.done", {"n": 1})
+        self.free(full)
+        full.publish("build.done", {"n": 2})
+
     def test_a_process_without_a_row_is_found_again_after_a_crash(self, full: Client, home: Path) -> None:
         process = full.run("sleep 60", name="web", task="t", pty=True)
         ended = full.wait(full.run("echo out; exit 3").id)

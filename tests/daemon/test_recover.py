@@ -16,11 +16,18 @@ from tests.daemon.acting import is_alive, kill_daemon, kill_keeper, log_text, to
 from tests.support import eventually
 
 
-def test_a_crash_of_the_daemon_changes_nothing_for_a_process(hf: Client) -> None:
-    process = hf.run("for i in $(seq 1 40); do echo line $i; sleep 0.02; done; exit 7", name="job", task="t")
+def counting(go: Path) -> str:
+    """Writes forty lines, the last of them and its end not before the file `go` is there."""
+    count = "for i in $(seq {} {}); do echo line $i; sleep 0.02; done"
+    return f"{count.format(1, 30)}; until [ -e {go} ]; do sleep 0.01; done; {count.format(31, 40)}; exit 7"
+
+
+def test_a_crash_of_the_daemon_changes_nothing_for_a_process(hf: Client, tmp_path: Path) -> None:
+    process = hf.run(counting(tmp_path / "go"), name="job", task="t")
     kill_daemon(hf)
     found = hf.inspect(process.id)
     assert told(found) == told(process)
+    (tmp_path / "go").touch()
     ended = hf.wait(process.id, timeout=20)
     assert (ended.reason, ended.exit_code) == ("exited", 7)
     assert hf.logs(process.id).text == "".join(f"line {number}\n" for number in range(1, 41))
@@ -45,11 +52,12 @@ def test_an_end_while_the_daemon_is_dead_is_told_with_its_true_code(hf: Client, 
 
 
 @pytest.mark.parametrize("roles", [("keeper",), ("anchor",), ("keeper", "anchor")])
-def test_a_crash_of_the_keeper_is_not_noticed(hf: Client, roles: tuple[str, ...]) -> None:
-    process = hf.run("for i in $(seq 1 40); do echo line $i; sleep 0.02; done; exit 7")
+def test_a_crash_of_the_keeper_is_not_noticed(hf: Client, tmp_path: Path, roles: tuple[str, ...]) -> None:
+    process = hf.run(counting(tmp_path / "go"))
     typed = hf.run("read x; echo got $x; exit 5", pty=True)
     kill_keeper(hf, *roles)
     assert hf.inspect(process.id).status == "running"
+    (tmp_path / "go").touch()
     assert hf.send(typed.id, "this")["status"] == "sent"
     assert hf.wait(typed.id, timeout=20).exit_code == 5
     assert hf.wait(process.id, timeout=20).exit_code == 7

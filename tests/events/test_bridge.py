@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -18,6 +19,9 @@ import pytest
 import holdfast
 from holdfast.events import Bus, bridge
 from holdfast.events.bridge import Bridge
+from holdfast.events.line import Line
+from holdfast.events.outbox import Outbox
+from holdfast.events.place import find_place
 from tests.events.proxy import Proxy
 from tests.support import eventually, run_cli
 
@@ -273,6 +277,45 @@ def test_a_daemon_that_begins_anew_is_followed_anew(joined: Callable[..., tuple[
             return "anew.after" in heard
 
         eventually(publish, timeout=20, pause=0.2)
+
+
+def test_a_fault_of_ours_ends_the_link_with_a_traceback_and_the_line_goes_on(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "holdfast.events.bridge")
+    troubles: list[Exception] = [ZeroDivisionError("ours"), ConnectionResetError("theirs"), ValueError("nonsense")]
+    over = threading.Event()
+
+    def talk(_: object) -> None:
+        if troubles:
+            raise troubles.pop(0)
+        over.set()
+
+    with holdfast.connect() as hf:
+        hf.status()
+        line = Line("test", find_place(None, None), lambda: "/api/pub", talk, lambda _: None)
+        line.start()
+        assert over.wait(20)
+        line.stop()
+        line.join(10)
+    told = {record.message.rpartition(": ")[2]: record.exc_info is not None for record in caplog.records}
+    assert told == {"ZeroDivisionError('ours')": True, "theirs": False, "nonsense": False}
+
+
+def test_a_fault_with_an_acknowledgement_loses_nothing(
+    joined: Callable[..., tuple[Bus, Bridge]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bus, bridge = joined()
+    acknowledge = Outbox.acknowledge
+
+    def broken_once(outbox: Outbox, n: int) -> None:
+        monkeypatch.setattr(Outbox, "acknowledge", acknowledge)
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(Outbox, "acknowledge", broken_once)
+    bus.publish("one.x", {"n": 1})
+    assert bridge.flush(20)
+    assert "RuntimeError: ours" in caplog.text
 
 
 def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

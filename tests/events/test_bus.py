@@ -7,6 +7,7 @@ import functools
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -182,6 +183,15 @@ def test_subscribers_may_publish_subscribe_and_unsubscribe(bus: Bus) -> None:
     assert len(late.heard) == 1
 
 
+async def soon(condition: Callable[[], object]) -> None:
+    """Within some rounds of the loop."""
+    for _ in range(100):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come about")
+
+
 async def hear(envelope: Envelope, into: list[str]) -> None:
     await asyncio.sleep(0)
     into.append(envelope["type"])
@@ -194,7 +204,7 @@ def test_async_subscribers_run_on_the_publishers_loop(bus: Bus) -> None:
     async def main() -> None:
         bus.publish("a")
         assert heard == []
-        await asyncio.sleep(0.01)
+        await soon(lambda: heard)
 
     asyncio.run(main())
     assert heard == ["a"]
@@ -242,7 +252,7 @@ def test_an_async_subscriber_whose_loop_is_gone_uses_the_publishers(bus: Bus) ->
 
     async def second() -> None:
         bus.publish("a")
-        await asyncio.sleep(0.01)
+        await soon(lambda: heard)
 
     asyncio.run(first())
     asyncio.run(second())
@@ -256,7 +266,7 @@ def test_an_async_subscriber_that_raises_is_logged(bus: Bus, caplog: pytest.LogC
     async def main() -> None:
         bus.subscribe("a", broken)
         bus.publish("a")
-        await asyncio.sleep(0.01)
+        await soon(lambda: caplog.text)
 
     asyncio.run(main())
     assert "RuntimeError: oh" in caplog.text
@@ -276,7 +286,7 @@ def test_an_object_with_an_async_call_is_async(bus: Bus) -> None:
     async def main() -> None:
         bus.subscribe("a", one)
         bus.publish("a")
-        await asyncio.sleep(0.01)
+        await soon(lambda: one.heard)
 
     asyncio.run(main())
     assert one.heard == 1

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,30 +77,29 @@ class Api:
         headers: dict[str, str] | None = None,
         token: str | None = None,
     ) -> Reply:
-        with self.asking(method, path, body, headers, token) as response:
-            found = {name.lower(): value for name, value in response.getheaders()}
-            return Reply(response.status, found, response.read())
-
-    @contextmanager
-    def asking(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        headers: dict[str, str] | None = None,
-        token: str | None = None,
-    ) -> Iterator[http.client.HTTPResponse]:
-        """The response while it is still coming."""
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
+        with self._exchange(method, path, body, self._proven(sent, token)) as response:
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Reply(response.status, found, response.read())
+
+    def asking(self, path: str, headers: dict[str, str]) -> AbstractContextManager[http.client.HTTPResponse]:
+        """What a GET brings, while it is still coming."""
+        return self._exchange("GET", path, None, self._proven(headers))
+
+    def _proven(self, headers: dict[str, str], token: str | None = None) -> dict[str, str]:
         token = self.token if token is None else token
-        if token:
-            sent.setdefault("Authorization", f"Bearer {token}")
+        return {"Authorization": f"Bearer {token}", **headers} if token else headers
+
+    @contextmanager
+    def _exchange(
+        self, method: str, path: str, body: Any, headers: dict[str, str]
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = self.connect()
         try:
-            connection.request(method, path, body, sent)
+            connection.request(method, path, body, headers)
             yield connection.getresponse()
         finally:
             connection.close()

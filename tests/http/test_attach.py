@@ -146,7 +146,7 @@ def test_who_may_not_come_in(tcp: Api) -> None:
 def test_open_streams_do_not_keep_the_daemon_from_stopping(own: Api) -> None:
     process = own.start("sleep 60")["id"]
     events = {"Accept": "text/event-stream"}
-    with attach(own, process) as ws, own.asking("GET", f"/api/v1/processes/{process}/log", headers=events):
+    with attach(own, process) as ws, own.asking(f"/api/v1/processes/{process}/log", events):
         assert control(ws)["type"] == "hello"
         pid = own.client.status()["pid"]
         stopped = own.ask("POST", "/api/v1/daemon/stop").value

@@ -67,7 +67,7 @@ def test_pages_go_on_where_the_one_before_ended(api: Api) -> None:
 
 def test_a_stream_of_events_is_resumed(api: Api) -> None:
     first = publish(api, "stream.a")
-    with api.asking("GET", f"/api/v1/events?pattern=stream.*&since={first - 1}", headers=STREAM) as response:
+    with api.asking(f"/api/v1/events?pattern=stream.*&since={first - 1}", STREAM) as response:
         found = events(response)
         assert next(found) == (str(first - 1), "place", {"since": first - 1})
         assert next(found)[2]["type"] == "stream.a"
@@ -75,7 +75,7 @@ def test_a_stream_of_events_is_resumed(api: Api) -> None:
         assert next(found)[0] == str(second)
     third = publish(api, "stream.c")
     headers = {**STREAM, "Last-Event-ID": str(second)}
-    with api.asking("GET", "/api/v1/events?pattern=stream.*", headers=headers) as response:
+    with api.asking("/api/v1/events?pattern=stream.*", headers) as response:
         found = events(response)
         next(found)
         assert next(found)[0] == str(third)

@@ -22,7 +22,7 @@ EVENTS = {"Accept": "text/event-stream"}
 def read(api: Api, path: str, last: str | None = None, most: int | None = None) -> list[tuple[str, str, Any]]:
     headers = EVENTS if last is None else {**EVENTS, "Last-Event-ID": last}
     found = []
-    with api.asking("GET", path, headers=headers) as response:
+    with api.asking(path, headers) as response:
         assert response.status == 200, response.read()
         for event in events(response):
             found.append(event)

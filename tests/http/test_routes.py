@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from holdfast.http.routes.health import has_room
 from tests.http.asking import Api
+from tests.support import eventually
 
 PROCESSES = "/api/v1/processes"
 
@@ -221,6 +223,23 @@ def test_health_metrics_and_the_description(api: Api) -> None:
     assert {"/livez", "/metrics", PROCESSES, f"{PROCESSES}/{{id}}/attach"} <= document["paths"].keys()
     assert api.ask("GET", "/api/v1/daemon").value["home"] == str(api.client.paths.home)
     assert api.ask("GET", "/api/v1/daemon/doctor").value["checks"]
+
+
+@pytest.mark.slow
+def test_without_a_keeper_it_is_alive_but_not_ready(own: Api) -> None:
+    status = own.client.status()
+    os.kill(status["anchor_pid"], signal.SIGSTOP)  # it would bring up another keeper
+    try:
+        os.kill(status["keeper_pid"], signal.SIGKILL)
+        refused = eventually(lambda: asked if (asked := own.ask("GET", "/readyz")).status != 200 else None, timeout=40)
+        assert (refused.status, refused.code) == (503, "unreachable")
+        assert refused.value["detail"] == "the keeper does not answer"
+        assert own.ask("GET", "/livez").status == 200
+        assert b"\nholdfast_keeper_reachable 0\n" in own.ask("GET", "/metrics").body
+    finally:
+        os.kill(status["anchor_pid"], signal.SIGCONT)
+    eventually(lambda: own.ask("GET", "/readyz").status == 200, timeout=20)
+    assert own.start("true")["status"] == "running"
 
 
 def test_a_body_that_never_comes_keeps_no_wait_from_its_end(api: Api) -> None:

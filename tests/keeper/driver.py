@@ -15,6 +15,18 @@ from typing import Any
 from holdfast_keeper import bundle, protocol
 from tests.support import eventually, is_alive, processes_of
 
+_RUN = os.urandom(3).hex()
+
+
+def named(name: object) -> str:
+    """An id that only this run of the tests uses.
+
+    Without a cgroup, whoever has the id in its environment is a member of that tree, on the whole machine.
+    """
+    return f"proc_{_RUN}_{name}"
+
+
+ONE, TWO = named(1), named(2)
 SRC = str(Path(protocol.__file__).parent.parent)
 _MAIN = f"import sys; sys.path.insert(0, {SRC!r}); from holdfast_keeper.__main__ import main; main()"
 

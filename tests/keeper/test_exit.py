@@ -10,75 +10,73 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.driver import Family
+from tests.keeper.driver import ONE, Family, named
 from tests.support import eventually
 
 
 @pytest.mark.parametrize("pty", [False, True])
 def test_the_exit_code_is_the_commands_own(family: Family, pty: bool) -> None:
-    family.start("proc_1", "exit 3", pty=pty)
-    assert family.exit_of("proc_1")["code"] == 3
+    family.start(ONE, "exit 3", pty=pty)
+    assert family.exit_of(ONE)["code"] == 3
 
 
 @pytest.mark.parametrize("pty", [False, True])
 def test_a_command_that_kills_itself_is_said_to_be_signalled(family: Family, pty: bool) -> None:
-    family.start("proc_1", "kill -9 $$", pty=pty)
-    ended = family.exit_of("proc_1")
+    family.start(ONE, "kill -9 $$", pty=pty)
+    ended = family.exit_of(ONE)
     assert (ended["code"], ended["signal"]) == (None, signal.SIGKILL)
 
 
 def test_a_grandchild_that_keeps_the_pipe_does_not_keep_the_command_running(family: Family) -> None:
     began = time.monotonic()
-    family.start("proc_1", "sleep 300 & echo hi; exit 4")
-    ended = family.line.fact("ended", "proc_1")["report"]["exit"]
+    family.start(ONE, "sleep 300 & echo hi; exit 4")
+    ended = family.line.fact("ended", ONE)["report"]["exit"]
     assert time.monotonic() - began < 2
     assert ended["code"] == 4
     (leftover, _), *more = ended["leftovers"]
     assert not more
     eventually(lambda: Path(f"/proc/{leftover}/cmdline").read_text().startswith("sleep"))
-    family.stop("proc_1")
+    family.stop(ONE)
     eventually(lambda: not os.path.exists(f"/proc/{leftover}"))
 
 
 def test_a_command_that_closes_its_output_still_runs(family: Family) -> None:
-    family.start("proc_1", "exec >/dev/null 2>&1; read -t 1 < <(sleep 9); exit 7")
-    closed = eventually(lambda: family.line.ask("report", id="proc_1")["streams"]["out"]["closed"])
+    family.start(ONE, "exec >/dev/null 2>&1; read -t 1 < <(sleep 9); exit 7")
+    closed = eventually(lambda: family.line.ask("report", id=ONE)["streams"]["out"]["closed"])
     assert closed
-    assert family.line.ask("report", id="proc_1")["exit"] is None
-    assert family.exit_of("proc_1")["code"] == 7
+    assert family.line.ask("report", id=ONE)["exit"] is None
+    assert family.exit_of(ONE)["code"] == 7
 
 
 def test_an_endless_writer_left_behind_does_not_hold_up_the_end(family: Family) -> None:
-    family.start("proc_1", "yes & exit 3", log_cap=1 << 20)
-    ended = family.line.fact("ended", "proc_1")["report"]
+    family.start(ONE, "yes & exit 3", log_cap=1 << 20)
+    ended = family.line.fact("ended", ONE)["report"]
     assert ended["exit"]["code"] == 3
     assert ended["exit"]["ends"]["out"] <= ended["streams"]["out"]["end"]
-    assert family.stop("proc_1", grace=1)["survivors"] == []
+    assert family.stop(ONE, grace=1)["survivors"] == []
 
 
 def test_what_a_descendant_prints_after_the_exit_is_kept_behind_it(family: Family) -> None:
-    family.start(
-        "proc_1", "echo before; (until [ -e /proc/self/fd/9 ]; do sleep 0.1; break; done; echo after) & exit 0"
-    )
-    ended = family.line.fact("ended", "proc_1")["report"]["exit"]
-    assert family.complete("proc_1") == b"before\nafter\n"
+    family.start(ONE, "echo before; (until [ -e /proc/self/fd/9 ]; do sleep 0.1; break; done; echo after) & exit 0")
+    ended = family.line.fact("ended", ONE)["report"]["exit"]
+    assert family.complete(ONE) == b"before\nafter\n"
     assert ended["ends"]["out"] == len(b"before\n")
 
 
 def test_the_last_line_of_a_terminal_is_always_there(family: Family) -> None:
     for count in range(30):
-        process_id = f"proc_{count}"
+        process_id = named(count)
         family.start(process_id, "seq 1 3000", pty=True)
         assert family.complete(process_id).endswith(b"2999\r\n3000\r\n")
         assert family.exit_of(process_id)["code"] == 0
 
 
 def test_a_stopped_command_is_not_taken_for_an_ended_one(family: Family) -> None:
-    report = family.start("proc_1", "sleep 300")
-    assert family.line.ask("signal", id="proc_1", signal=signal.SIGSTOP)["sent"] == 1
+    report = family.start(ONE, "sleep 300")
+    assert family.line.ask("signal", id=ONE, signal=signal.SIGSTOP)["sent"] == 1
     eventually(lambda: Path(f"/proc/{report['born']['pid']}/stat").read_text().split()[2] in "Tt")
-    assert family.line.ask("report", id="proc_1")["exit"] is None
-    assert family.stop("proc_1")["report"]["exit"]["signal"] == signal.SIGTERM
+    assert family.line.ask("report", id=ONE)["exit"] is None
+    assert family.stop(ONE)["report"]["exit"]["signal"] == signal.SIGTERM
 
 
 def test_what_it_used_is_recorded_with_the_exit(family: Family) -> None:

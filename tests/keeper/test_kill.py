@@ -10,7 +10,7 @@ import time
 import pytest
 
 from holdfast_keeper import bundle
-from tests.keeper.driver import Family, Refused
+from tests.keeper.driver import ONE, Family, Refused, named
 from tests.support import eventually, is_alive
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 1; done"
@@ -23,19 +23,19 @@ def tree_of(family: Family, process_id: str) -> list[int]:
 
 
 def test_a_command_that_obeys_is_reported_with_its_own_code(contained: Family) -> None:
-    contained.start("proc_1", "trap 'exit 42' TERM; echo up; while :; do sleep 0.05; done")
-    eventually(lambda: contained.output("proc_1"))
-    answer = contained.stop("proc_1", by="agent-7")
+    contained.start(ONE, "trap 'exit 42' TERM; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: contained.output(ONE))
+    answer = contained.stop(ONE, by="agent-7")
     assert (answer["forced"], answer["survivors"]) == (False, [])
     assert (answer["report"]["exit"]["code"], answer["report"]["exit"]["signal"]) == (42, None)
     assert answer["report"]["stop"]["by"] == "agent-7"
 
 
 def test_a_member_that_left_the_session_and_ignores_the_signal_is_forced(contained: Family) -> None:
-    contained.start("proc_1", ESCAPEE)
-    eventually(lambda: len(tree_of(contained, "proc_1")) >= 3 and contained.output("proc_1"))
-    members = tree_of(contained, "proc_1")
-    answer = contained.stop("proc_1", grace=0.3)
+    contained.start(ONE, ESCAPEE)
+    eventually(lambda: len(tree_of(contained, ONE)) >= 3 and contained.output(ONE))
+    members = tree_of(contained, ONE)
+    answer = contained.stop(ONE, grace=0.3)
     assert (answer["forced"], answer["survivors"]) == (True, [])
     assert answer["report"]["exit"]["code"] == 42
     assert answer["report"]["stop"]["forced"]
@@ -43,48 +43,48 @@ def test_a_member_that_left_the_session_and_ignores_the_signal_is_forced(contain
 
 
 def test_a_stopped_tree_hears_the_polite_signal(contained: Family) -> None:
-    contained.start("proc_1", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")
-    eventually(lambda: contained.output("proc_1"))
-    contained.line.ask("signal", id="proc_1", signal=signal.SIGSTOP)
-    answer = contained.stop("proc_1", grace=20)
+    contained.start(ONE, "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: contained.output(ONE))
+    contained.line.ask("signal", id=ONE, signal=signal.SIGSTOP)
+    answer = contained.stop(ONE, grace=20)
     assert (answer["forced"], answer["report"]["exit"]["code"]) == (False, 5)
 
 
 def test_who_asked_first_is_never_overwritten(family: Family) -> None:
-    family.start("proc_1", STUBBORN)
-    eventually(lambda: family.output("proc_1"))
-    first = family.line.begin("stop", id="proc_1", by="first", reason="deadline", signal=15, grace=60)
-    second = family.stop("proc_1", grace=0, by="second")
+    family.start(ONE, STUBBORN)
+    eventually(lambda: family.output(ONE))
+    first = family.line.begin("stop", id=ONE, by="first", reason="deadline", signal=15, grace=60)
+    second = family.stop(ONE, grace=0, by="second")
     assert second["report"]["stop"]["by"] == "first"
     assert second["report"]["stop"]["reason"] == "deadline"
     assert family.line.answer(first)["forced"]
 
 
 def test_a_kill_that_a_crash_interrupted_is_carried_out(family: Family) -> None:
-    family.start("proc_1", STUBBORN)
-    eventually(lambda: family.output("proc_1"))
-    family.line.begin("stop", id="proc_1", by="me", reason="killed", signal=15, grace=0.5)
+    family.start(ONE, STUBBORN)
+    eventually(lambda: family.output(ONE))
+    family.line.begin("stop", id=ONE, by="me", reason="killed", signal=15, grace=0.5)
     family.line.ask("usage")
     family.kill(family.keeper)
-    ended = family.exit_of("proc_1")
+    ended = family.exit_of(ONE)
     assert ended["signal"] == signal.SIGKILL
-    report = family.line.ask("report", id="proc_1")
+    report = family.line.ask("report", id=ONE)
     assert (report["stop"]["by"], report["stop"]["forced"]) == ("me", True)
 
 
 def test_just_a_signal_is_just_that(family: Family) -> None:
-    family.start("proc_1", "trap 'echo usr1' USR1; echo up; while :; do sleep 0.05; done")
-    eventually(lambda: family.output("proc_1"))
-    family.line.ask("signal", id="proc_1", signal=signal.SIGUSR1)
-    eventually(lambda: b"usr1" in family.output("proc_1"))
-    assert family.line.ask("report", id="proc_1")["exit"] is None
+    family.start(ONE, "trap 'echo usr1' USR1; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: family.output(ONE))
+    family.line.ask("signal", id=ONE, signal=signal.SIGUSR1)
+    eventually(lambda: b"usr1" in family.output(ONE))
+    assert family.line.ask("report", id=ONE)["exit"] is None
 
 
 def test_leftovers_of_an_ended_command_can_be_killed(contained: Family) -> None:
-    contained.start("proc_1", "setsid sleep 300 >/dev/null 2>&1 & sleep 0.1; exit 0")
-    contained.complete("proc_1")
-    (leftover,) = tree_of(contained, "proc_1")
-    answer = contained.stop("proc_1", grace=2)
+    contained.start(ONE, "setsid sleep 300 >/dev/null 2>&1 & sleep 0.1; exit 0")
+    contained.complete(ONE)
+    (leftover,) = tree_of(contained, ONE)
+    answer = contained.stop(ONE, grace=2)
     assert answer["survivors"] == [] and answer["report"]["stop"] is None
     assert not is_alive(leftover)
 
@@ -93,7 +93,7 @@ def test_a_recycled_pid_is_not_touched(family: Family) -> None:
     """A record that names a foreign process: as after a reboot, or when a number was given away again."""
     stranger = subprocess.Popen(["sleep", "300"])
     try:
-        for name, start in (("proc_a", 1), ("proc_b", 10**12)):
+        for name, start in ((named("a"), 1), (named("b"), 10**12)):
             family.start(name, "sleep 300")
             live = f"{family.place}/live/{name}"
             state = bundle.read_state(live)
@@ -116,17 +116,17 @@ def test_after_a_reboot_nobody_is_taken_for_a_member(contained: Family) -> None:
     """A record of another boot, whose numbers belong to somebody else by now."""
     stranger = subprocess.Popen(["sleep", "300"], start_new_session=True)
     try:
-        contained.start("proc_1", "exit 0")
-        contained.complete("proc_1")
-        directory = f"{contained.place}/done/proc_1"
+        contained.start(ONE, "exit 0")
+        contained.complete(ONE)
+        directory = f"{contained.place}/done/{ONE}"
         state = bundle.read_state(directory)
         assert state is not None and state.born is not None
         start = state.born["start"] - 1000
         forged = {**state.born, "pid": stranger.pid, "start": start, "boot": "another", "group": None}
         bundle.write_slot(directory, bundle.BORN, forged)
-        contained.stop("proc_1", grace=0)
+        contained.stop(ONE, grace=0)
         bundle.write_slot(directory, bundle.BORN, {**forged, "boot": state.born["boot"]})
-        contained.stop("proc_1", grace=0)
+        contained.stop(ONE, grace=0)
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -136,8 +136,8 @@ def test_after_a_reboot_nobody_is_taken_for_a_member(contained: Family) -> None:
 def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(family: Family) -> None:
     stranger = subprocess.Popen(["sleep", "300"])
     try:
-        family.start("proc_1", "sleep 300")
-        live = f"{family.place}/live/proc_1"
+        family.start(ONE, "sleep 300")
+        live = f"{family.place}/live/{ONE}"
         state = bundle.read_state(live)
         assert state is not None and state.born is not None
         os.kill(family.anchor, signal.SIGSTOP)
@@ -145,7 +145,7 @@ def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(famil
         bundle.write_slot(live, bundle.BORN, forged)
         os.kill(state.born["pid"], signal.SIGKILL)
         family.kill(family.keeper, family.anchor)
-        ended = family.exit_of("proc_1")
+        ended = family.exit_of(ONE)
         assert (ended["status"], ended["witness"]) == (None, None)
         assert stranger.poll() is None
     finally:
@@ -155,11 +155,11 @@ def test_an_adopted_record_with_a_foreign_pid_is_not_taken_for_the_command(famil
 
 def test_an_unknown_process_cannot_be_killed(family: Family) -> None:
     with pytest.raises(Refused) as refused:
-        family.stop("proc_unknown")
+        family.stop(named("unknown"))
     assert refused.value.code == "not_found"
 
 
-@pytest.mark.parametrize("hostile", ["../live", "", "a/b", "x" * 100, 7, None, ["proc_1"], {"a": 1}])
+@pytest.mark.parametrize("hostile", ["../live", "", "a/b", "x" * 100, 7, None, [ONE], {"a": 1}])
 def test_an_id_that_is_a_path_is_refused(family: Family, hostile: object) -> None:
     for op in ("start", "report", "stop", "forget", "tree", "signal", "write", "resize", "wait_output", "close_stdin"):
         with pytest.raises(Refused):
@@ -168,7 +168,7 @@ def test_an_id_that_is_a_path_is_refused(family: Family, hostile: object) -> Non
 
 
 def test_a_kill_is_quick(family: Family) -> None:
-    family.start("proc_1", "sleep 300")
+    family.start(ONE, "sleep 300")
     began = time.monotonic()
-    family.stop("proc_1")
+    family.stop(ONE)
     assert time.monotonic() - began < 2

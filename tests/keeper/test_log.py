@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper import bundle
-from tests.keeper.driver import Family
+from tests.keeper.driver import ONE, Family, named
 from tests.support import eventually
 
 MIB = 1 << 20
@@ -37,35 +37,35 @@ def numbered(first: int, end: int) -> bytes:
 
 
 def test_the_newest_bytes_are_kept_and_offsets_never_change(family: Family) -> None:
-    family.start("proc_1", "seq -f %07.0f 0 999999", log_cap=MIB)
-    kept = family.complete("proc_1")
-    (first, *_) = bundle.segments(f"{family.place}/done/proc_1", "out")
+    family.start(ONE, "seq -f %07.0f 0 999999", log_cap=MIB)
+    kept = family.complete(ONE)
+    (first, *_) = bundle.segments(f"{family.place}/done/{ONE}", "out")
     assert MIB * 3 // 4 <= len(kept) <= MIB
     assert first.start + len(kept) == 8_000_000
     assert kept == numbered(first.start, 8_000_000)
 
 
 def test_the_cap_holds_at_every_moment_and_through_a_crash(family: Family) -> None:
-    family.start("proc_1", "yes", log_cap=MIB)
+    family.start(ONE, "yes", log_cap=MIB)
     largest = 0
     for _ in range(3):
         for _ in range(50):
             largest = max(largest, on_disk(family.place))
         family.kill(family.keeper)
-    before = family.line.ask("report", id="proc_1")["streams"]["out"]
-    assert eventually(lambda: family.line.ask("report", id="proc_1")["streams"]["out"]["first"] > before["end"])
+    before = family.line.ask("report", id=ONE)["streams"]["out"]
+    assert eventually(lambda: family.line.ask("report", id=ONE)["streams"]["out"]["first"] > before["end"])
     assert 0 < largest <= MIB
-    family.stop("proc_1")
+    family.stop(ONE)
 
 
 def test_all_logs_together_stay_within_the_quota(family: Family) -> None:
     family.hello(log_total=2 * MIB)
     for count in range(4):
-        family.start(f"proc_{count}", "head -c 1M /dev/zero; echo end")
-        family.complete(f"proc_{count}")
+        family.start(named(count), "head -c 1M /dev/zero; echo end")
+        family.complete(named(count))
         assert on_disk(family.place) <= 2 * MIB
-    assert family.output("proc_3")[-4:] == b"end\n"
-    oldest = family.line.ask("report", id="proc_0")["streams"]["out"]
+    assert family.output(named(3))[-4:] == b"end\n"
+    oldest = family.line.ask("report", id=named(0))["streams"]["out"]
     assert oldest["first"] == oldest["end"] == MIB + 4
 
 
@@ -76,22 +76,22 @@ def has_written(family: Family, process_id: str, end: int) -> bool:
 def test_the_quota_holds_for_those_who_still_write(family: Family) -> None:
     family.hello(log_total=MIB)
     for count in range(4):
-        family.start(f"proc_{count}", "yes")
-    ends = [family.line.ask("report", id=f"proc_{count}")["streams"]["out"]["end"] for count in range(4)]
+        family.start(named(count), "yes")
+    ends = [family.line.ask("report", id=named(count))["streams"]["out"]["end"] for count in range(4)]
     for count in range(4):
-        eventually(partial(has_written, family, f"proc_{count}", ends[count] + 4 * MIB))
+        eventually(partial(has_written, family, named(count), ends[count] + 4 * MIB))
         assert on_disk(family.place) <= MIB
     for count in range(4):
-        family.stop(f"proc_{count}", grace=1)
+        family.stop(named(count), grace=1)
 
 
 def test_a_wait_for_output_is_answered_when_there_is_some(family: Family) -> None:
-    family.start("proc_1", "read x; echo $x; read x", stdin=True)
-    waiting = family.line.begin("wait_output", id="proc_1", stream="out", after=0)
-    family.write("proc_1", b"hello\n")
+    family.start(ONE, "read x; echo $x; read x", stdin=True)
+    waiting = family.line.begin("wait_output", id=ONE, stream="out", after=0)
+    family.write(ONE, b"hello\n")
     assert family.line.answer(waiting) == {"end": 6, "closed": False}
-    waiting = family.line.begin("wait_output", id="proc_1", stream="out", after=6)
-    family.write("proc_1", b"\n")
+    waiting = family.line.begin("wait_output", id=ONE, stream="out", after=6)
+    family.write(ONE, b"\n")
     assert family.line.answer(waiting) == {"end": 6, "closed": True}
 
 
@@ -125,14 +125,14 @@ def test_a_full_disk_loses_nothing_and_is_said(small_disk: Path, pty: bool) -> N
         ballast = small_disk / "ballast"
         command = "stty -onlcr 2>/dev/null; seq -f %07.0f 0 199999; exit 6"
         ballast.write_bytes(bytes(MIB * 3 // 2))
-        family.start("proc_1", command, pty=pty)
-        assert family.line.fact("disk_full", "proc_1")["stream"] == "out"
-        assert family.line.ask("report", id="proc_1")["trouble"] == "disk_full"
+        family.start(ONE, command, pty=pty)
+        assert family.line.fact("disk_full", ONE)["stream"] == "out"
+        assert family.line.ask("report", id=ONE)["trouble"] == "disk_full"
         family.kill(family.keeper)
         subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
-        assert family.complete("proc_1") == numbered(0, 1_600_000)
-        assert family.exit_of("proc_1")["code"] == 6
-        assert family.line.ask("report", id="proc_1")["trouble"] is None
+        assert family.complete(ONE) == numbered(0, 1_600_000)
+        assert family.exit_of(ONE)["code"] == 6
+        assert family.line.ask("report", id=ONE)["trouble"] is None
     finally:
         family.close()
 
@@ -140,9 +140,9 @@ def test_a_full_disk_loses_nothing_and_is_said(small_disk: Path, pty: bool) -> N
 def test_an_exit_is_recorded_on_a_full_disk(small_disk: Path) -> None:
     family = Family(small_disk)
     try:
-        family.start("proc_1", "read x; exit 8", stdin=True)
+        family.start(ONE, "read x; exit 8", stdin=True)
         fill(small_disk)
-        family.write("proc_1", b"\n")
-        assert family.exit_of("proc_1")["code"] == 8
+        family.write(ONE, b"\n")
+        assert family.exit_of(ONE)["code"] == 8
     finally:
         family.close()

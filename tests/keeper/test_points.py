@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.driver import Family
+from tests.keeper.driver import ONE, Family
 from tests.support import eventually
 
 STARTS = ["start-prepared", "start-deposited", "start-let-go", "start-seen", "spare-ready"]
@@ -34,13 +34,13 @@ def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point
     try:
         command = f"echo ran >> {tmp_path}/times; echo hello; exit 5"
         try:
-            family.start("proc_1", command, pty=pty)
+            family.start(ONE, command, pty=pty)
         except ConnectionError:
             again(family)
-            family.start("proc_1", command, pty=pty)
+            family.start(ONE, command, pty=pty)
         assert (tmp_path / "died").exists()
-        assert family.exit_of("proc_1")["code"] == 5
-        assert family.complete("proc_1").strip() == b"hello"
+        assert family.exit_of(ONE)["code"] == 5
+        assert family.complete(ONE).strip() == b"hello"
         assert (tmp_path / "times").read_text() == "ran\n"
     finally:
         family.close()
@@ -52,15 +52,15 @@ def test_what_was_deposited_for_an_interrupted_start_is_not_taken_for_the_next(t
     try:
         command = "echo up; read x; echo $x; exit 5"
         with pytest.raises(ConnectionError):
-            family.start("proc_1", command, pty=pty, stdin=True)
+            family.start(ONE, command, pty=pty, stdin=True)
         again(family)
-        family.start("proc_1", command, pty=pty, stdin=True)
+        family.start(ONE, command, pty=pty, stdin=True)
         eventually(lambda: b"up" in _output(family))
         family.kill(family.keeper)
-        assert family.line.ask("report", id="proc_1")["exit"] is None
-        family.write("proc_1", b"more\n")
-        assert family.exit_of("proc_1")["code"] == 5
-        assert b"more" in family.complete("proc_1")
+        assert family.line.ask("report", id=ONE)["exit"] is None
+        family.write(ONE, b"more\n")
+        assert family.exit_of(ONE)["code"] == 5
+        assert b"more" in family.complete(ONE)
     finally:
         family.close()
 
@@ -73,22 +73,22 @@ def test_bytes_and_exit_code_do_not_care_when_the_keeper_dies(tmp_path: Path, po
     command = f"{prepare}; head -c {len(DATA)}; trap 'exit 9' TERM; exec 9<> <(:); printf end; {PATIENT}"
     try:
         try:
-            family.start("proc_1", command, pty=pty, stdin=True, log_cap=1 << 20)
+            family.start(ONE, command, pty=pty, stdin=True, log_cap=1 << 20)
         except ConnectionError:
             again(family)
         _feed(family, DATA)
-        eventually(lambda: family.output("proc_1").endswith(b"end"))
+        eventually(lambda: family.output(ONE).endswith(b"end"))
         try:
-            family.stop("proc_1")
+            family.stop(ONE)
         except ConnectionError:
             again(family)
-            family.stop("proc_1")
-        assert family.complete("proc_1") == b"up" + DATA + b"end"
+            family.stop(ONE)
+        assert family.complete(ONE) == b"up" + DATA + b"end"
         eventually((tmp_path / "died").exists)
         again(family)
-        ended = family.exit_of("proc_1")
+        ended = family.exit_of(ONE)
         assert ended["code"] == 9, ended
-        assert family.line.ask("report", id="proc_1")["stop"]["by"] == "tester"
+        assert family.line.ask("report", id=ONE)["stop"]["by"] == "tester"
     finally:
         family.close()
 
@@ -99,13 +99,13 @@ def _feed(family: Family, data: bytes) -> None:
     at = 0
     while at < len(data):
         try:
-            at = family.write("proc_1", data[at : at + 20_000], at)
+            at = family.write(ONE, data[at : at + 20_000], at)
         except ConnectionError:
             again(family)
 
 
 def _output(family: Family) -> bytes:
     try:
-        return family.output("proc_1")
+        return family.output(ONE)
     except FileNotFoundError:
         return b""

@@ -1,8 +1,10 @@
-"""The pump of a terminal, against a kernel that tells of the end too early."""
+"""Pumps: floods get equal shares; the end of a terminal is believed when it is sure."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import pty
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper import bundle
-from holdfast_keeper.pump import TerminalPump
+from holdfast_keeper.pump import PipePump, TerminalPump
 from holdfast_keeper.quota import Quota
 from holdfast_keeper.segments import Segments
 
@@ -41,4 +43,54 @@ def test_what_was_written_just_before_the_end_is_kept(tmp_path: Path, monkeypatc
     finally:
         log.close()
         for fd in (master, *pipe):
+            os.close(fd)
+
+
+def fill(pipe: int) -> int:
+    """To the brim, as a writer does who is only held back by the pipe; how many bytes went in."""
+    total = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            total += os.write(pipe, bytes(4096))
+    return total
+
+
+def test_a_flood_gets_its_share_however_seldom_its_turn_comes(tmp_path: Path) -> None:
+    """Others may hold us up for as long as they like between two turns: what came meanwhile tells that it is one."""
+    source, target = os.pipe()
+    for fd in (source, target):
+        os.set_blocking(fd, False)
+    log = Segments(str(tmp_path), "out", 64 << 20, Quota(None))
+    pump = PipePump(source, log)
+    try:
+        for turn in range(17):
+            fill(target)
+            pump.move()
+            pump.pause(float(turn))
+        assert fcntl.fcntl(source, fcntl.F_GETPIPE_SZ) == 1 << 20
+        before = log.end
+        share = fill(target)
+        pump.move()
+        assert log.end - before == share == 1 << 20
+        assert pump.pause(20.0) == 0.0
+    finally:
+        log.close()
+        for fd in (source, target):
+            os.close(fd)
+
+
+def test_little_at_a_time_now_and_then_is_no_flood(tmp_path: Path) -> None:
+    source, target = os.pipe()
+    os.set_blocking(source, False)
+    log = Segments(str(tmp_path), "out", 64 << 20, Quota(None))
+    pump = PipePump(source, log)
+    try:
+        for turn in range(50):
+            os.write(target, bytes(4096))
+            pump.move()
+            assert pump.pause(float(turn)) == 0.0
+        assert fcntl.fcntl(source, fcntl.F_GETPIPE_SZ) == 64 << 10
+    finally:
+        log.close()
+        for fd in (source, target):
             os.close(fd)

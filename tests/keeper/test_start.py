@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.driver import Family, Refused
+from tests.keeper.driver import ONE, Family, Refused, named
 from tests.support import eventually
 
 
@@ -28,18 +28,18 @@ from tests.support import eventually
 @pytest.mark.parametrize("pty", [False, True])
 def test_what_cannot_start_leaves_nothing_behind(family: Family, spec: dict[str, object], code: str, pty: bool) -> None:
     with pytest.raises(Refused) as refused:
-        family.start("proc_1", "true", **{"pty": pty, **spec})
+        family.start(ONE, "true", **{"pty": pty, **spec})
     assert refused.value.code == code
     assert os.listdir(f"{family.place}/live") == os.listdir(f"{family.place}/done") == []
-    family.start("proc_1", "exit 5")
-    assert family.exit_of("proc_1")["code"] == 5
+    family.start(ONE, "exit 5")
+    assert family.exit_of(ONE)["code"] == 5
 
 
 def test_the_same_id_again_is_the_same_start(family: Family) -> None:
-    first = family.start("proc_1", "sleep 300")
-    assert family.start("proc_1", "sleep 300")["born"] == first["born"]
-    family.stop("proc_1", grace=0)
-    assert family.start("proc_1", "sleep 300")["exit"]["signal"] == 9
+    first = family.start(ONE, "sleep 300")
+    assert family.start(ONE, "sleep 300")["born"] == first["born"]
+    family.stop(ONE, grace=0)
+    assert family.start(ONE, "sleep 300")["exit"]["signal"] == 9
 
 
 CORPUS = [
@@ -66,26 +66,26 @@ def test_a_command_text_does_what_bash_does(family: Family, text: str) -> None:
         ["/bin/bash", "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
         umask=0o022, check=False,
     )  # fmt: skip
-    family.start("proc_1", text)
-    assert family.complete("proc_1") == plain.stdout
-    ended = family.exit_of("proc_1")
+    family.start(ONE, text)
+    assert family.complete(ONE) == plain.stdout
+    ended = family.exit_of(ONE)
     assert (ended["code"] if ended["signal"] is None else -ended["signal"]) == plain.returncode
 
 
 def test_a_command_gets_what_its_spec_says_and_nothing_of_ours(family: Family, tmp_path: Path) -> None:
     show = "pwd; umask; echo $MINE; ls /proc/self/fd | wc -l; ulimit -n; ps -o pid=,sid=,pgid= $$ | tr -s ' '"
-    report = family.start("proc_1", show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})
+    report = family.start(ONE, show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})
     pid = report["born"]["pid"]
     files = subprocess.run(["bash", "-c", "ulimit -n"], capture_output=True, text=True, check=True).stdout.strip()
-    lines = family.complete("proc_1").decode().split("\n")
+    lines = family.complete(ONE).decode().split("\n")
     assert lines[:3] == [str(tmp_path), "0027", "x=y z"]
     assert lines[3:5] == ["4", files]
     assert lines[5].split() == [str(pid)] * 3
 
 
 def test_signals_that_the_keeper_ignores_are_not_ignored_by_commands(family: Family) -> None:
-    family.start("proc_1", ["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"])
-    masks = [int(line.split()[1], 16) for line in family.complete("proc_1").decode().splitlines()]
+    family.start(ONE, ["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"])
+    masks = [int(line.split()[1], 16) for line in family.complete(ONE).decode().splitlines()]
     assert masks == [0, 0]
 
 
@@ -102,9 +102,9 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) ->
 
     def round_of(name: str) -> None:
         for count in range(40):
-            family.start(f"proc_{name}{count}", "echo x", pty=count % 2 == 0, stdin=count % 3 == 0)
+            family.start(named(f"{name}{count}"), "echo x", pty=count % 2 == 0, stdin=count % 3 == 0)
         for count in range(40):
-            family.complete(f"proc_{name}{count}")
+            family.complete(named(f"{name}{count}"))
 
     before = descriptors_at_rest()
     round_of("a")
@@ -121,8 +121,8 @@ def test_spares_that_were_killed_while_they_waited_are_replaced(family: Family) 
     for pid in spares():
         os.kill(pid, signal.SIGKILL)
     for count in range(4):
-        family.start(f"proc_{count}", f"exit {count}")
-        assert family.exit_of(f"proc_{count}")["code"] == count
+        family.start(named(count), f"exit {count}")
+        assert family.exit_of(named(count))["code"] == count
 
 
 def test_a_nursery_that_was_killed_is_replaced(family: Family) -> None:
@@ -132,5 +132,5 @@ def test_a_nursery_that_was_killed_is_replaced(family: Family) -> None:
 
     os.kill(eventually(nurses)[0], signal.SIGKILL)
     for count in range(6):
-        family.start(f"proc_{count}", f"exit {count}")
-    assert [family.exit_of(f"proc_{count}")["code"] for count in range(6)] == list(range(6))
+        family.start(named(count), f"exit {count}")
+    assert [family.exit_of(named(count))["code"] for count in range(6)] == list(range(6))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper import bundle, depot
-from tests.keeper.driver import Family, connect
+from tests.keeper.driver import ONE, TWO, Family, connect
 from tests.support import eventually
 
 COUNT = 400
@@ -29,43 +29,43 @@ def check(family: Family, process_id: str, code: int) -> None:
 
 @pytest.mark.parametrize("who", ["keeper", "anchor"])
 def test_any_one_may_die_at_any_time(family: Family, who: str) -> None:
-    family.start("proc_1", counting(7))
-    family.start("proc_2", counting(8), pty=True)
+    family.start(ONE, counting(7))
+    family.start(TWO, counting(8), pty=True)
     for _ in range(4):
         family.kill(getattr(family, who))
-    check(family, "proc_1", 7)
-    check(family, "proc_2", 8)
+    check(family, ONE, 7)
+    check(family, TWO, 8)
 
 
 def test_both_may_die_and_a_pipe_child_does_not_notice(family: Family) -> None:
-    family.start("proc_1", counting(7))
+    family.start(ONE, counting(7))
     family.kill(family.anchor, family.keeper)
-    check(family, "proc_1", 7)
+    check(family, ONE, 7)
 
 
 def test_what_ends_between_two_keepers_is_known_to_the_anchor(family: Family) -> None:
     """On any kernel: the anchor is the parent then, and writes down what it reaps."""
-    family.start("proc_1", "read x; echo last words; exit 33", stdin=True)
-    family.write("proc_1", b"go\n")
+    family.start(ONE, "read x; echo last words; exit 33", stdin=True)
+    family.write(ONE, b"go\n")
     os.kill(family.keeper, signal.SIGKILL)
-    assert family.reconnect() and family.exit_of("proc_1")["code"] == 33
-    assert family.complete("proc_1") == b"last words\n"
+    assert family.reconnect() and family.exit_of(ONE)["code"] == 33
+    assert family.complete(ONE) == b"last words\n"
 
 
 def test_input_goes_on_with_the_next_byte(family: Family) -> None:
-    family.start("proc_1", "cat; exit 3", stdin=True)
-    family.start("proc_2", "stty raw -echo; echo ready; head -c 40000; exit 4", pty=True)
-    eventually(lambda: b"ready" in family.output("proc_2"))
+    family.start(ONE, "cat; exit 3", stdin=True)
+    family.start(TWO, "stty raw -echo; echo ready; head -c 40000; exit 4", pty=True)
+    eventually(lambda: b"ready" in family.output(TWO))
     data = b"".join(b"%07d\n" % number for number in range(5000))
     for at in range(0, len(data), 8000):
-        for process_id in ("proc_1", "proc_2"):
+        for process_id in (ONE, TWO):
             assert family.write(process_id, data[at : at + 8000], at) == at + 8000
         family.kill(family.keeper if at % 16000 else family.anchor)
-    family.line.ask("close_stdin", id="proc_1")
-    assert family.exit_of("proc_1")["code"] == 3
-    assert family.complete("proc_1") == data
-    assert family.exit_of("proc_2")["code"] == 4
-    assert family.complete("proc_2").partition(b"ready")[2].lstrip(b"\r\n") == data
+    family.line.ask("close_stdin", id=ONE)
+    assert family.exit_of(ONE)["code"] == 3
+    assert family.complete(ONE) == data
+    assert family.exit_of(TWO)["code"] == 4
+    assert family.complete(TWO).partition(b"ready")[2].lstrip(b"\r\n") == data
 
 
 class Holder:
@@ -117,41 +117,41 @@ def holder(family: Family) -> Iterator[Holder]:
 
 
 def test_with_a_third_holder_terminals_survive_both(family: Family, holder: Holder) -> None:
-    family.start("proc_1", counting(7), pty=True)
-    family.start("proc_2", "stty -echo; read a; read b; echo $a $b; exit 9", pty=True)
-    family.write("proc_2", b"one\r")
+    family.start(ONE, counting(7), pty=True)
+    family.start(TWO, "stty -echo; read a; read b; echo $a $b; exit 9", pty=True)
+    family.write(TWO, b"one\r")
     wanted = {"pty", "outr", "outw", "inr", "inw", "journal", "pidfd"}
-    eventually(lambda: holder.names("proc_1") == holder.names("proc_2") == wanted)
+    eventually(lambda: holder.names(ONE) == holder.names(TWO) == wanted)
     family.kill(family.anchor, family.keeper)
     holder.offer(family)
-    check(family, "proc_1", 7)
-    family.write("proc_2", b"two\r", at=4)
-    assert family.exit_of("proc_2")["code"] == 9
-    assert b"one two" in family.complete("proc_2")
+    check(family, ONE, 7)
+    family.write(TWO, b"two\r", at=4)
+    assert family.exit_of(TWO)["code"] == 9
+    assert b"one two" in family.complete(TWO)
 
 
 def test_with_a_third_holder_an_exit_in_between_is_known(family: Family, holder: Holder) -> None:
-    family.start("proc_1", "read x; echo last words; exit 33", stdin=True)
-    eventually(lambda: "pidfd" in holder.names("proc_1"))
-    family.write("proc_1", b"go\n")
+    family.start(ONE, "read x; echo last words; exit 33", stdin=True)
+    eventually(lambda: "pidfd" in holder.names(ONE))
+    family.write(ONE, b"go\n")
     family.kill(family.anchor, family.keeper)
     holder.offer(family)
-    assert family.exit_of("proc_1")["code"] == 33
-    assert family.complete("proc_1") == b"last words\n"
+    assert family.exit_of(ONE)["code"] == 33
+    assert family.complete(ONE) == b"last words\n"
 
 
 def test_holders_let_go_of_what_ended(family: Family, holder: Holder) -> None:
-    family.start("proc_1", "cat", stdin=True)
-    eventually(lambda: "stdin" in holder.names("proc_1"))
-    family.line.ask("close_stdin", id="proc_1")
+    family.start(ONE, "cat", stdin=True)
+    eventually(lambda: "stdin" in holder.names(ONE))
+    family.line.ask("close_stdin", id=ONE)
     # End of input is real only when everyone has let go of the write end.
-    eventually(lambda: holder.names("proc_1") == {"out", "pidfd"} or not holder.names("proc_1"))
-    family.complete("proc_1")
-    eventually(lambda: holder.names("proc_1") == set())
+    eventually(lambda: holder.names(ONE) == {"out", "pidfd"} or not holder.names(ONE))
+    family.complete(ONE)
+    eventually(lambda: holder.names(ONE) == set())
 
 
 def test_an_exit_that_nobody_saw_is_said_to_be_unknown(family: Family) -> None:
-    report = family.start("proc_1", "sleep 300")
+    report = family.start(ONE, "sleep 300")
     for pid in (family.anchor, family.keeper):
         os.kill(pid, signal.SIGSTOP)
     for pid in (family.anchor, family.keeper, report["born"]["pid"]):
@@ -159,13 +159,13 @@ def test_an_exit_that_nobody_saw_is_said_to_be_unknown(family: Family) -> None:
     eventually(lambda: not os.path.exists(f"/proc/{report['born']['pid']}"))
     family.launch()
     eventually(family.reconnect)
-    ended = family.exit_of("proc_1")
+    ended = family.exit_of(ONE)
     assert (ended["code"], ended["signal"], ended["witness"]) == (None, None, None)
 
 
 def test_a_command_that_was_not_let_go_never_runs(family: Family, tmp_path: Path) -> None:
     """A bundle whose start a crash interrupted is removed, and the spare that was meant for it cannot claim it."""
-    directory = f"{family.place}/live/proc_1"
+    directory = f"{family.place}/live/{ONE}"
     os.mkdir(directory)
     Path(f"{directory}/{bundle.pending(1)}").write_bytes(bundle.encode_slot({"pid": 1}))
     family.kill(family.keeper)
@@ -174,11 +174,11 @@ def test_a_command_that_was_not_let_go_never_runs(family: Family, tmp_path: Path
 
 
 def test_a_broken_bundle_harms_no_other(family: Family) -> None:
-    family.start("proc_1", counting(7))
-    os.mkdir(f"{family.place}/live/proc_2")
-    Path(f"{family.place}/live/proc_2/{bundle.STATE}").write_bytes(b"\xff garbage" * 100)
+    family.start(ONE, counting(7))
+    os.mkdir(f"{family.place}/live/{TWO}")
+    Path(f"{family.place}/live/{TWO}/{bundle.STATE}").write_bytes(b"\xff garbage" * 100)
     family.kill(family.keeper)
-    check(family, "proc_1", 7)
+    check(family, ONE, 7)
 
 
 def test_a_place_that_was_left_can_be_taken_up_again(family: Family) -> None:
@@ -187,17 +187,17 @@ def test_a_place_that_was_left_can_be_taken_up_again(family: Family) -> None:
     eventually(lambda: not os.path.exists(f"{family.place}/keeper.sock"))
     family.launch()
     assert family.reconnect()["live"] == []
-    family.start("proc_1", "exit 5")
-    assert family.exit_of("proc_1")["code"] == 5
+    family.start(ONE, "exit 5")
+    assert family.exit_of(ONE)["code"] == 5
 
 
 def test_without_a_daemon_and_without_work_the_family_ends(family: Family) -> None:
-    family.start("proc_1", "sleep 300")
+    family.start(ONE, "sleep 300")
     family.line.ask("leave")
     family.line.close()
     family.reconnect()
     family.line.ask("leave")
-    family.stop("proc_1", grace=0)
+    family.stop(ONE, grace=0)
     family.line.close()
     eventually(lambda: not os.path.exists(f"/proc/{family.keeper}/exe"))
     eventually(lambda: not os.path.exists(f"{family.place}/keeper.sock"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper.witness import Witness
-from tests.keeper.driver import Family, Refused
+from tests.keeper.driver import ONE, Family, Refused
 from tests.support import eventually
 
 
@@ -52,9 +52,9 @@ def test_last_words_arrive_after_the_line_was_left() -> None:
 
 
 def test_the_command_has_only_the_three_standard_descriptors(family: Family) -> None:
-    family.start("proc_1", "ls /proc/self/fd | wc -l")  # the fourth is ls's own
-    family.complete("proc_1")
-    assert family.output("proc_1") == b"4\n"
+    family.start(ONE, "ls /proc/self/fd | wc -l")  # the fourth is ls's own
+    family.complete(ONE)
+    assert family.output(ONE) == b"4\n"
 
 
 def test_an_exec_that_fails_late_leaves_nothing_behind(family: Family, tmp_path: Path) -> None:
@@ -62,5 +62,5 @@ def test_an_exec_that_fails_late_leaves_nothing_behind(family: Family, tmp_path:
     script.write_text("#!/nowhere/interpreter\n")
     script.chmod(0o755)
     with pytest.raises(Refused):
-        family.start("proc_1", [str(script)])
-    assert not os.path.exists(f"{family.place}/live/proc_1")
+        family.start(ONE, [str(script)])
+    assert not os.path.exists(f"{family.place}/live/{ONE}")

@@ -10,7 +10,7 @@ from holdfast.errors import LimitReached
 from holdfast.model import deadlines
 from holdfast.model.ids import is_id, is_name, is_session
 from holdfast.model.lifecycle import Requested, Stop, Stopping
-from holdfast.model.lifetimes import end_with_daemon, end_with_session
+from holdfast.model.lifetimes import end_with_daemon, end_with_session, parent_of
 from holdfast.model.limits import check_room
 from holdfast.model.retention import may_go
 from tests.model.made import ended, process
@@ -69,6 +69,14 @@ def test_a_session_takes_with_it_what_was_to_live_as_long() -> None:
     other = process(4, lifetime="session", session="other")
     ending, left = end_with_session([*own, other, ended(5, 1.0, lifetime="session")], "s")
     assert (ending, left) == ([own[0]], own[1:])
+
+
+def test_the_parent_of_a_session_is_what_its_newest_process_names() -> None:
+    old, new = process(1, parent_session="p"), process(2, parent_session="q")
+    foreign, itself = process(3, session="t", parent_session="r"), process(4, parent_session="s")
+    assert parent_of([new, old, foreign, itself, process(5)], "s") == "q"
+    assert parent_of([ended(1, 5.0, parent_session="p"), process(2)], "s") == "p"
+    assert parent_of([foreign, itself], "s") is None
 
 
 def test_a_stop_on_purpose_takes_only_what_was_to_live_as_long_as_the_daemon() -> None:

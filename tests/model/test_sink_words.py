@@ -51,6 +51,18 @@ def test_matches() -> None:
     assert words_of(more).text == "make test wrote 4 more that match, the newest: ERROR 5 [chat-42]"
 
 
+def test_a_watch_that_is_off() -> None:
+    off = words_of(note("watch_disabled", suppressed=9, reason="strikes"))
+    assert off.line == "make test matches too often: its watch is off, 9 were held back [chat-42]"
+    assert "cannot be searched for" in words_of(note("watch_disabled", reason="broken")).line
+
+
+def test_a_digest_of_several_processes_says_so() -> None:
+    data = {"count": 40, "digest": True, "newest": {"output": "READY"}, "processes": [{}, {}]}
+    told = words_of({"kind": "watch_match", "process": None, "session": "s", "data": data})
+    assert told.line == "2 processes wrote 40 more that match, the newest: READY [s]"
+
+
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "completion"])
 def test_everything_else_is_one_line(kind: str) -> None:
     told = words_of(note(kind, output="a\nb\n" * 50))
@@ -70,7 +82,10 @@ odd: list[Any] = [
     "a\n\x1b[31m\0b" * 900,
 ]
 anything = st.sampled_from(odd) | st.text(max_size=20)
-_FIELDS = ("reason", "exit_code", "output", "count", "digest", "newest", "command", "name", "started_at", "ended_at")
+_FIELDS = (
+    *("reason", "exit_code", "output", "count", "digest", "newest", "command", "name", "started_at", "ended_at"),
+    *("suppressed", "processes", "killed_by", "signal", "gave_up", "running_for", "took"),
+)
 
 
 @given(st.sampled_from([*KINDS, "new"]), st.fixed_dictionaries({}, optional=dict.fromkeys(_FIELDS, anything)))

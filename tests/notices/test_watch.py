@@ -35,9 +35,8 @@ def gather(client: holdfast.Client, until: str = "completion", timeout: float = 
 
 def bytes_at(client: holdfast.Client, notice: Notification) -> bytes:
     """What the log has where the notice says."""
-    offset = notice.data["offset"]
-    page = client.logs(str(notice.process), offset=offset, limit=notice.data["end"] - offset, raw=True)
-    return page.data
+    offset, end = notice.data["offset"], notice.data["end"]
+    return client.logs(str(notice.process), offset=offset, bytes=end - offset, raw=True).data
 
 
 def test_a_text_that_comes_in_two_pieces(home: Path) -> None:
@@ -66,7 +65,9 @@ def test_a_character_that_comes_in_two_pieces(home: Path) -> None:
 @pytest.mark.parametrize("split", [False, True])
 def test_both_streams_are_watched(home: Path, split: bool) -> None:
     with holdfast.connect("a") as a:
-        process = a.run("echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"])
+        process = a.run(
+            "echo fine; echo 'a FAILURE' >&2; read x", stdin=True, split=split, watch_regex=["FAIL(URE|ED)"]
+        )
         (match,) = a.inbox(wait=5)
         assert (match.data["stream"], match.data["output"]) == ("err" if split else "out", "a FAILURE")
         assert match.data["pattern"] == "FAIL(URE|ED)"
@@ -74,6 +75,7 @@ def test_both_streams_are_watched(home: Path, split: bool) -> None:
 
 
 def test_a_match_in_the_last_line_comes_before_the_end(home: Path) -> None:
+    quick(home, breaker_limit=0)
     with holdfast.connect("a") as a:
         for _ in range(20):
             process = a.run("echo starting; printf 'DONE: all good'", watch=["DONE"])
@@ -90,6 +92,7 @@ def test_what_is_told_can_be_read_again(home: Path) -> None:
         a.run("seq 1 1000; echo ERROR one; echo ERROR two; seq 1 1000", watch=["ERROR"])
         match = gather(a)[0]
         assert match.data["output"] == "ERROR one\nERROR two"
+        assert bytes_at(a, match) == b"ERROR one\nERROR two"
         assert match.data["count"] == 2
 
 
@@ -172,7 +175,7 @@ def test_off_means_off(home: Path) -> None:
 
 
 def test_a_killed_daemon_finds_the_same_once(home: Path) -> None:
-    quick(home, watch_window=0)
+    quick(home, watch_window=0, breaker_limit=0)
     with holdfast.connect("a") as a:
         lines = "for i in $(seq 1 300); do echo hit $i; echo other $i; sleep 0.01; done"
         a.run(lines, watch=["hit"])
@@ -183,17 +186,24 @@ def test_a_killed_daemon_finds_the_same_once(home: Path) -> None:
             os.kill(pid, signal.SIGKILL)
             a.ack(*new) if new else None
             told += new
-        told += gather(a, timeout=60)
+        if all(one.kind != "completion" for one in told):
+            told += gather(a, timeout=60)
         matches = [one for one in told if one.kind == "watch_match"]
         assert len({one.key for one in matches}) == len(matches)
         assert sum(one.data["count"] for one in matches) == 300
-        seen = [line for one in matches for line in lines_of(one)]
-        assert seen == [f"hit {number}" for number in range(1, 301)]
+        at = 0
+        for one in matches:
+            assert lines_of(one)[0] == f"hit {at + 1}"
+            at += one.data["count"]
+            assert lines_of(one)[-1] == f"hit {at}"
         assert told[-1].kind == "completion"
 
 
 def lines_of(notice: Notification) -> list[str]:
-    return [str(notice.data["output"]), *(str(more["output"]) for more in notice.data["more"])]
+    data = notice.data
+    if data["digest"]:
+        return [str(data["first"]["output"]), str(data["newest"]["output"])]
+    return [str(data["output"]), *(str(more["output"]) for more in data["more"])]
 
 
 def test_hostile_patterns(home: Path) -> None:
@@ -209,3 +219,42 @@ def test_hostile_patterns(home: Path) -> None:
         started = time.monotonic()
         assert a.wait(process.id, timeout=20).status == "ended"
         assert time.monotonic() - started < 10
+
+
+def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
+    """The process ends before anybody looks again: what is in its log is told all the same, and before the end."""
+    with holdfast.connect("a") as a:
+        process = a.run("read x; echo LATE; exit 3", stdin=True, watch=["LATE"])
+        daemon, keeper = (a.status()[key] for key in ("pid", "keeper_pid"))
+        os.kill(keeper, signal.SIGSTOP)  # it would bring the daemon back at once
+        a.close()
+        os.kill(daemon, signal.SIGKILL)
+        with open(f"/proc/{process.pid}/fd/0", "wb", buffering=0) as stdin:
+            stdin.write(b"go\n")
+        eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "Z")
+        os.kill(keeper, signal.SIGCONT)
+    with holdfast.connect("a") as a:
+        told = gather(a)
+        assert [one.kind for one in told] == ["watch_match", "completion"]
+        assert told[0].data["output"] == "LATE"
+
+
+def test_a_line_that_is_written_in_pieces_is_told_whole(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run("printf ERROR; printf ': '; printf 'no such file'; echo; read x", stdin=True, watch=["ERROR"])
+        (match,) = a.inbox(wait=5)
+        assert match.data["output"] == "ERROR: no such file"
+        assert bytes_at(a, match) == b"ERROR: no such file"
+        a.kill(str(match.process))
+
+
+def test_of_a_long_line_what_is_shown_is_where_it_says(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        a.run(
+            "head -c 9000 /dev/zero | tr '\\0' a; printf ERROR; head -c 9000 /dev/zero | tr '\\0' b; echo",
+            watch=["ERROR"],
+        )
+        match = gather(a)[0]
+        assert match.data["output_cut"]
+        assert "aERRORb" in match.data["output"]
+        assert bytes_at(a, match).decode() == match.data["output"]

@@ -1,4 +1,4 @@
-"""For tests that need an instance, but none of their own."""
+"""A client of the instance that a module's tests share."""
 
 from __future__ import annotations
 
@@ -9,18 +9,6 @@ import pytest
 
 import holdfast
 from holdfast.client.sync import Client
-from tests.support import end_instance
-
-
-@pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An instance that the tests of a module share, in their environment."""
-    home = tmp_path_factory.mktemp("instance") / "home"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOLDFAST_HOME", str(home))
-        patch.delenv("HOLDFAST_SESSION", raising=False)
-        yield home
-        end_instance(str(home))
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     hang: bool = False
+    delay: float = 0.0
     drip: bool = False
     """Says something every now and then, and never comes to an end."""
 
@@ -94,6 +95,7 @@ def _handler(receiver: Receiver) -> type[BaseHTTPRequestHandler]:
             if plan.drip:
                 self._drip()
                 return
+            receiver.over.wait(plan.delay)
             self.send_response(plan.status)
             for name, value in {"Content-Length": str(len(plan.body)), **plan.headers}.items():
                 self.send_header(name, value)

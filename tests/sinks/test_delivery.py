@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,18 +173,14 @@ def test_quiet_hours_hold_back_and_nothing_is_lost(instance: Instance, receiver:
         eventually(lambda: of(hf, "loud")["sent"] == 1)
         shown = of(hf)
         assert (shown["state"], shown["pending"], shown["sent"]) == ("quiet", 1, 0)
+        assert shown["next_at"] > time.time() + 3000
         assert hf.sink_test("hook")[0]["sent"], "who asks for a test is awake"
         instance.configure(hook(receiver))
-        hf.sinks()
-        eventually(lambda: receiver.got)
-        hf.sink_retry(1)
         eventually(lambda: of(hf)["sent"] == 1)
 
 
 def _quiet_now() -> str:
     """From an hour ago to two hours from now, by the clock of this machine."""
-    import time
-
     hour = time.localtime().tm_hour
     return f"{(hour - 1) % 24:02}:00-{(hour + 2) % 24:02}:00"
 
@@ -289,3 +286,36 @@ def test_many_ends_are_told_once_each(instance: Instance, receiver: Receiver) ->
             hf.run("true", session=f"s{number % 7}", if_running="allow")
         eventually(lambda: of(hf)["sent"] == 200, timeout=60)
     assert len(receiver.got) == len({got.headers["webhook-id"] for got in receiver.got}) == 200
+
+
+def test_a_stop_lets_what_is_being_sent_end(instance: Instance, receiver: Receiver) -> None:
+    receiver.plans = [Plan(delay=0.7)]
+    instance.configure(hook(receiver))
+    with instance.connect() as hf:
+        hf.run("true")
+        eventually(lambda: receiver.got)
+        hf.stop_daemon()
+    with instance.connect() as hf:
+        assert (of(hf)["sent"], of(hf)["pending"]) == (1, 0)
+    assert len(receiver.got) == 1
+
+
+@pytest.mark.slow
+def test_kills_at_any_moment_lose_nothing(instance: Instance, receiver: Receiver) -> None:
+    """Each end is told, at least once and always under the same id; what is told twice was cut off by a kill."""
+    instance.configure(hook(receiver))
+    kills, each = 6, 10
+    with instance.connect() as hf:
+        ids = set()
+        for kill in range(kills):
+            ids |= {hf.run("true", if_running="allow").id for _ in range(each)}
+            daemon = hf.status()["pid"]
+            time.sleep(0.04 * kill)
+            os.kill(daemon, signal.SIGKILL)
+            eventually(lambda: not is_alive(daemon))  # noqa: B023
+        eventually(lambda: of(hf)["sent"] == kills * each, timeout=60)
+        assert (of(hf)["pending"], of(hf)["dead"]) == (0, 0)
+        notices = {notice.id: notice.process for notice in hf.inbox()}
+    told = Counter(got.headers["webhook-id"] for got in receiver.got)
+    assert {notices[note] for note in told} == ids
+    assert sum(told.values()) - len(told) <= kills

@@ -111,14 +111,15 @@ def test_a_redirect_is_not_followed(sender: Sender, receiver: Receiver) -> None:
     assert [got.path for got in receiver.got] == ["/in"]
 
 
-@pytest.mark.parametrize(
-    ("told", "least", "most"),
-    [("17", 17, 17), (formatdate(time.time() + 300, usegmt=True), 200, 300), ("soon", None, None), ("-3", None, None)],
-)
-def test_retry_after(sender: Sender, receiver: Receiver, told: str, least: float | None, most: float | None) -> None:
+@pytest.mark.parametrize(("told", "seconds"), [("17", 17.0), ("0", 0.0), ("soon", None), ("-3", None)])
+def test_retry_after(sender: Sender, receiver: Receiver, told: str, seconds: float | None) -> None:
     receiver.usual = Plan(429, {"Retry-After": told})
-    after = sender.send("webhook", address=receiver.url)["retry_after"]
-    assert after is None if least is None or most is None else least <= after <= most
+    assert sender.send("webhook", address=receiver.url)["retry_after"] == seconds
+
+
+def test_retry_after_a_date(sender: Sender, receiver: Receiver) -> None:
+    receiver.usual = Plan(429, {"Retry-After": formatdate(time.time() + 300, usegmt=True)})
+    assert 200 <= sender.send("webhook", address=receiver.url)["retry_after"] <= 300
 
 
 @pytest.mark.slow

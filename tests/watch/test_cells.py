@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -38,22 +39,26 @@ PIECES = st.sampled_from(
     ]
 )
 CUTS = st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=8)
-SMALL = {"CELL": 32, "OVERLAP": 16, "LOOKBACK": 87}
 
 
-@settings(max_examples=400)
+def small_cells() -> AbstractContextManager[object]:
+    return patch.multiple(states, CELL=32, OVERLAP=16, LOOKBACK=87)
+
+
+@settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES, max_size=80).map(b"".join), CUTS, st.booleans())
 def test_any_cuts_and_crashes_give_the_same_places(log: bytes, cuts: list[tuple[int, bool]], is_final: bool) -> None:
-    with patch.multiple(states, **SMALL):
+    with small_cells():
         cuts = [(min(cut, len(log)), is_crash) for cut, is_crash in cuts]
         at_once = scanned(PATTERNS, log, [], is_final)
         assert [match.offset for match in scanned(PATTERNS, log, cuts, is_final)] == [m.offset for m in at_once]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"READY", b"READ", b"-" * 9, b"Y" * 3, b"\n", b"\x1b[1m"]), max_size=60))
 def test_a_text_is_found_wherever_it_stands_in_a_long_line(pieces: list[bytes]) -> None:
     log = b"".join(pieces)
-    with patch.multiple(states, **SMALL):
+    with small_cells():
         told = scanned(Patterns(["READY"], []), log, [], True)
     for found in re.finditer(b"READY", log):
         assert any(match.offset < found.end() <= match.end for match in told)

@@ -33,10 +33,7 @@ async def linked(place: Path) -> AsyncIterator[WatchLink]:
     try:
         yield link
     finally:
-        worker = link._worker
-        link.close()
-        if worker is not None:
-            await worker._reading
+        await link.aclose()
 
 
 async def scan(
@@ -194,7 +191,7 @@ def test_who_brings_it_down_is_blamed_alone(tmp_path: Path) -> None:
 def test_one_that_hangs_is_ended_and_who_waits_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Written(tmp_path, 64 << 20)
     written.append(SLOW_LINE * 4000)
-    monkeypatch.setattr(watch_link, "_PATIENCE", 0.1)
+    monkeypatch.setattr(watch_link, "_PATIENCE", 1.0)
 
     async def work(link: WatchLink) -> None:
         slow = asyncio.create_task(scan(link, (), SLOW))

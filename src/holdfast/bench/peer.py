@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +18,7 @@ MARK = "HOLDFAST_BENCH_MARK"
 _PATIENCE = 30.0
 
 
-class Peer:
+class Peer(ABC):
     """One manager, in a scratch directory of its own. Command texts are run by bash."""
 
     name = ""
@@ -34,36 +35,37 @@ class Peer:
     def close(self) -> None:
         """End it, with all that it runs."""
 
+    @abstractmethod
     def start(self, text: str) -> str:
         """Start a command; returns what it is called, once the manager knows it."""
-        raise NotImplementedError
 
     def timed_start(self, text: str) -> tuple[str, float]:
         began = time.perf_counter()
         key = self.start(text)
         return key, time.perf_counter() - began
 
+    @abstractmethod
     def wait(self, key: str) -> int | None:
         """Until the manager knows of the end; the exit code."""
-        raise NotImplementedError
 
+    @abstractmethod
     def count(self) -> int:
         """How many commands it lists."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kill(self, key: str) -> None:
-        raise NotImplementedError
+        """End a command, however it takes it."""
 
+    @abstractmethod
     def manager(self) -> list[int]:
         """The pids of the manager itself."""
-        raise NotImplementedError
 
     def revive(self) -> None:
         """What a user does after the manager died."""
 
+    @abstractmethod
     def code(self, key: str) -> int | None:
         """The exit code of a command as far as the manager knows it now."""
-        raise NotImplementedError
 
     def call(self, *argv: str) -> str:
         done = subprocess.run(

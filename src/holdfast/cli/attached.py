@@ -58,12 +58,21 @@ def replay(client: Client, process: Process) -> tuple[bytes, int]:
 
 
 def attach(
-    client: Client, process: Process, key: bytes, offset: int, accepted: int | None = None, shown: bytes = b""
+    client: Client,
+    process: Process,
+    key: bytes,
+    offset: int,
+    accepted: int | None = None,
+    shown: bytes = b"",
+    consumes: bool = False,
 ) -> int:
-    """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards."""
+    """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards.
+
+    `consumes`: it is the owner who looks, and need not be told of the end again.
+    """
     undo = Undo()
     with (
-        Live(client.open_link, process, {"out": offset}, accepted, answers=True) as live,
+        Live(client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes) as live,
         Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
         RawTerminal(0, undo),
     ):

@@ -28,7 +28,7 @@ _LIMIT = 1.5
 def of_slot(slot: str, verb: str, current: str = "") -> Found:
     """Candidates with a description each; or `files` or `directories`, for the shell to find."""
     if slot == "ID":
-        return _names(verb, current)
+        return _notifications() if verb == "ack" else _names(verb, current)
     if slot == "APPROVAL":
         return _approvals()
     if slot in _SESSIONS:
@@ -40,7 +40,7 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
 
 def of_option(option: Option, verb: str) -> Found:
     key, slot = option.key, option.metavar or ""
-    if key in ("session", "parent_session"):
+    if key in ("session", "parent_session", "to"):
         return _groups("session")
     if key == "task":
         return _groups("task")
@@ -77,19 +77,24 @@ def _groups(field: str) -> Found:
     return [(name, f"{count} process{'es' if count > 1 else ''}") for name, count in counts.items()]
 
 
+def _notifications() -> Found:
+    found = _ask("inbox", {}).get("notifications", [])
+    return [(one["id"], f"{one['kind']} of {one['process']}") for one in found]
+
+
 def _approvals() -> Found:
     """Those that wait for an answer, and those that can be taken back."""
-    found = _asked("approvals", {}).get("approvals", ())
+    found = _ask("approvals", {}).get("approvals", ())
     return [(str(one["id"]), f"{one['scope'] or one['state']}: {one['command']}") for one in found]
 
 
 def _processes() -> list[Process]:
     """Newest first; none when no daemon runs."""
-    return [Process(fields) for fields in reversed(_asked("list", {"all": True}).get("processes", []))]
+    return [Process(fields) for fields in reversed(_ask("list", {"all": True}).get("processes", []))]
 
 
-def _asked(op: str, arguments: Message) -> Message:
-    """What a daemon answers; nothing where none runs."""
+def _ask(op: str, arguments: Message) -> Message:
+    """What a daemon that runs answers; nothing when none does."""
     sock = launch.find(find_paths())
     if sock is None:
         return {}

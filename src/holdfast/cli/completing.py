@@ -97,7 +97,8 @@ class _Reader:
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
             option = self._find(name)
-            return option if option is not None and option.metavar is not None and not equals else None
+            lacks_value = option is not None and option.metavar is not None and option.implies is None
+            return option if lacks_value and not equals else None
         for at, letter in enumerate(word[1:], start=2):
             option = self._find(f"-{letter}")
             if option is None or option.metavar is not None:

@@ -58,6 +58,11 @@ def visible(text: str) -> str:
     return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
 
 
+def visible_lines(text: str) -> str:
+    """As `visible`, of a text that keeps its lines and tabs."""
+    return "\n".join(["\t".join(map(visible, line.split("\t"))) for line in text.split("\n")])
+
+
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
 ) -> str:

@@ -34,7 +34,7 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
     """Show a process that was just started until it has ended; the exit code for it."""
     streams = ("out", "err") if process.split else ("out",)
     with (
-        Live(client.open_link, process, dict.fromkeys(streams, 0), accepted=0) as live,
+        Live(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
         Signals(SIGINT, SIGTERM) as signals,
     ):
         try:

@@ -84,6 +84,8 @@ def _paragraphs(text: str) -> str:
 def _option(option: Option) -> str:
     names = ", ".join(option.names)
     value = f" {option.metavar}" if option.metavar else ""
+    if option.implies is not None:
+        value = f"[={option.metavar}]"
     again = " May be given several times." if option.repeat else ""
     body = textwrap.fill(option.help + again, _WIDTH - 2 * len(_INDENT), break_on_hyphens=False)
     return f"{names}{value}\n{textwrap.indent(body, _INDENT)}"

@@ -18,9 +18,12 @@ _LARGEST = (1 << 62) - 1
 
 
 class Option:
-    """`metavar` names its value; without, it is a flag. `convert` makes the value of the text, or raises BadValue."""
+    """`metavar` names its value; without, it is a flag. `convert` makes the value of the text, or raises BadValue.
 
-    __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat")
+    One that `implies` a value means that one by itself, and is given another with `=` alone.
+    """
+
+    __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat", "implies")
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class Option:
         convert: Callable[[str], object] = str,
         choices: Sequence[str] = (),
         repeat: bool = False,
+        implies: str | None = None,
     ) -> None:
         self.names = names
         self.metavar = "|".join(choices) if choices else metavar
@@ -37,6 +41,7 @@ class Option:
         self.convert = convert
         self.choices = choices
         self.repeat = repeat
+        self.implies = implies
 
     @property
     def key(self) -> str:
@@ -149,6 +154,8 @@ def _long(given: Given, word: str, rest: Iterator[str]) -> None:
         if equals:
             raise BadValue(f"{name} takes no value", next=given.usage)
         given.set(option, None)
+    elif option.implies is not None and not equals:
+        given.set(option, option.implies)
     else:
         given.set(option, value if equals else _value(given, name, rest))
 

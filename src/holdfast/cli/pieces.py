@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from binascii import b2a_base64
 
 from holdfast.cli import console
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _REDRAW = 0.1
 
 
-class Pieces:
+class Pieces(ABC):
     """Shows pieces of output."""
 
     #: Whether something waits to be shown at the next `rest`.
@@ -25,8 +26,9 @@ class Pieces:
     #: Whether it is text, which begins with a line.
     by_line = True
 
+    @abstractmethod
     def show(self, piece: Output) -> None:
-        raise NotImplementedError
+        """The next piece."""
 
     def rest(self) -> None:
         """To be called when nothing came for a moment."""

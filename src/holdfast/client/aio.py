@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.log_verbs import SearchOptions
+    from holdfast.client.noticing import AsyncNotices
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
@@ -80,6 +81,8 @@ class AsyncClient:
         self._opening = asyncio.Lock()
         self._is_open = True
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
 
     async def __aenter__(self) -> Self:
         await self._connected()
@@ -103,8 +106,10 @@ class AsyncClient:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall; gate (judge it first: what is dangerous needs a person's approval), approval_wait (seconds, for that),
-        asker (the caller asks the person itself); memory (bytes or "2G"), cpus, pids.
+        stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
+        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean
+        (secrets are left out of its environment, but for those in `env`); gate (judge it first: what is dangerous
+        needs a person's approval), approval_wait (seconds, for that), asker (the caller asks the person itself).
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -152,15 +157,29 @@ class AsyncClient:
         raw: bool = False,
         stream: str = "out",
         wait: float | None = None,
+        consume: bool = False,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
         With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
         that many seconds later an empty page, which is `unchanged`.
+
+        With `consume`, an owner who is shown the end of a process that has ended (`process` of the page tells how) is
+        not told of it again by the inbox.
         """
         return await self._do(
-            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
+            verbs.logs(
+                process,
+                lines=lines,
+                line=line,
+                offset=offset,
+                bytes=bytes,
+                raw=raw,
+                stream=stream,
+                wait=wait,
+                consume=consume,
+            )
         )
 
     async def search(
@@ -333,27 +352,57 @@ class AsyncClient:
         """Forget ended processes with their logs; the ids that were."""
         return await self._do(verbs.remove(processes))
 
-    async def end_session(self, session: str) -> Message:
-        """End what was to live as long as the session; the rest is named in `left`."""
-        return await self._do(verbs.end_session(session))
+    async def end_session(self, session: str, *, to: str | None = None, keep: bool = False) -> Message:
+        """End what was to live as long as the session (`results`). What goes on, and what it has not heard, passes to
+        session `to`, or to its parent (`passed`); with `keep`, or where there is none, it stays its own (`left`).
+        """
+        return await self._do(verbs.end_session(session, to, keep))
 
     async def sessions(self) -> list[Message]:
-        """Sessions with processes that run or are remembered: session, running, ended, first_at, last_at."""
+        """Sessions with processes that run or are remembered, or with something to be told: session, running, ended,
+        first_at, last_at, pending.
+        """
         return await self._do(verbs.sessions())
 
     async def inbox(
-        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+        self,
+        *,
+        wait: float = 0.0,
+        session: str | None = None,
+        limit: int | None = None,
+        take: bool = False,
+        raw: bool = False,
     ) -> list[Notification]:
         """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
 
         Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
-        from others that take, until it is acknowledged or the connection is closed.
+        from others that take, until it is acknowledged or the connection is closed. Secrets in what is quoted are
+        masked, unless it is to be `raw`.
         """
-        return await self._do(verbs.inbox(session, wait, limit, take))
+        return await self._do(verbs.inbox(session or self.session, wait, limit, take, raw))
+
+    def notices(self, *, timeout: float | None = None, session: str | None = None) -> AsyncNotices:
+        """What the session is told, as it comes: `async for notice in hf.notices()`. As in the blocking client."""
+        from holdfast.client.noticing import AsyncNotices, NoticesFollowed
+
+        if not self._is_open:
+            raise verbs.closed()
+        reading = AsyncReading(self._open, NoticesFollowed(session or self.session))
+        return AsyncNotices(reading, self.ack, verbs.patience(timeout))
+
+    async def redact(self, *texts: str) -> list[str]:
+        """The texts with secrets masked: what looks like one, and what was one in the environment of any start."""
+        return await self._do(verbs.redact(texts))
 
     async def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""
         return await self._do(verbs.ack(notifications, session))
+
+    async def digest(self, session: str | None = None) -> Message:
+        """What still runs for the session: `text` for a model, `processes` (with `last_line`), and how many
+        notifications are `pending`.
+        """
+        return await self._do(verbs.digest(session or self.session))
 
     async def transfer(self, process: Ref, to: str) -> Process:
         """Hand a process, and what is still to be told of it, to another session."""
@@ -467,7 +516,7 @@ class AsyncClient:
 
     async def _open(self) -> Connection:
         if self._place is None:
-            return await open_connection(self.paths, self.session, self.is_strict)
+            return await open_connection(self.paths, self.session, self._had, self.is_strict)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
 

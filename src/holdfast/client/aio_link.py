@@ -28,22 +28,22 @@ _GREETINGS = 5
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, strict: bool = False) -> Connection:
+async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return await _open_once(paths, session, strict)
+            return await _open_once(paths, session, had, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return await _open_once(paths, session, strict)
+    return await _open_once(paths, session, had, strict)
 
 
-async def _open_once(paths: Paths, session: str, strict: bool) -> Connection:
+async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
     found = await asyncio.to_thread(launch.connect, paths)
     sock = socket.socket(fileno=found.detach())
-    _, connection = await asyncio.get_running_loop().create_unix_connection(Connection, sock=sock)
+    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: Connection(had), sock=sock)
     try:
-        greeting, _ = await connection.call("hello", hello(session, strict), GREET_LIMIT)
+        greeting, _ = await connection.call("hello", hello(session, had, strict), GREET_LIMIT)
         check_version(greeting, strict)
     except BaseException:
         await connection.close()
@@ -52,11 +52,11 @@ async def _open_once(paths: Paths, session: str, strict: bool) -> Connection:
 
 
 class Connection(asyncio.Protocol):
-    """Questions out, answers to those who asked. Unusable once it was cut."""
+    """Questions out, answers to those who asked. Unusable once it was cut. `had`: see Conversation."""
 
-    def __init__(self) -> None:
+    def __init__(self, had: list[str] | None = None) -> None:
         self.is_usable = False
-        self._conversation = Conversation()
+        self._conversation = Conversation(had)
         self._listeners: dict[int, Callable[[Answer | LinkCut], None]] = {}
         self._closed = asyncio.get_running_loop().create_future()
 
@@ -74,8 +74,6 @@ class Connection(asyncio.Protocol):
             listener = self._listeners.get(answer.rid)
             if listener is not None:
                 listener(answer)
-                if isinstance(answer, Done) and answer.value.get("consumes"):
-                    self.transport.write(self._conversation.got(answer.rid))
 
     def connection_lost(self, why: Exception | None) -> None:
         self.is_usable = False
@@ -102,7 +100,7 @@ class Connection(asyncio.Protocol):
     async def call(self, op: str, arguments: Message, limit: float | None = None) -> Reply:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
         output: list[Output] = []
-        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
 
         def listen(answer: Answer | LinkCut) -> None:
             if isinstance(answer, Output):
@@ -113,13 +111,20 @@ class Connection(asyncio.Protocol):
         rid = self.ask(op, arguments, listen)
         try:
             async with asyncio.timeout(limit):
-                return await answered, output
+                done = await answered
         except TimeoutError:
             raise Unreachable(f"the daemon does not answer {op!r}") from None
         finally:
             self._listeners.pop(rid, None)
             if not answered.done() or answered.cancelled():
                 self.give_up(rid)
+        self.say_got(done)
+        return done.value, output
+
+    def say_got(self, answer: Answer) -> None:
+        """Whoever asked has it now. One who was cancelled just before has not, and the daemon is to know."""
+        if (got := self._conversation.got(answer)) and self.is_usable:
+            self.transport.write(got)
 
     def give_up(self, rid: int) -> None:
         """Tell the daemon that nobody waits for the answer any more."""
@@ -128,9 +133,9 @@ class Connection(asyncio.Protocol):
             self.transport.write(self._conversation.cancel(rid))
 
 
-def _settle(answered: asyncio.Future[Message], answer: Done | Failed | LinkCut) -> None:
+def _settle(answered: asyncio.Future[Done], answer: Done | Failed | LinkCut) -> None:
     if isinstance(answer, Done):
-        answered.set_result(answer.value)
+        answered.set_result(answer)
     else:
         answered.set_exception(answer.error if isinstance(answer, Failed) else answer)
 
@@ -206,6 +211,7 @@ class AsyncReading:
         answer = self._heard.popleft()
         if isinstance(answer, LinkCut):
             raise answer
+        self._connection.say_got(answer)
         if isinstance(answer, Output):
             self._ahead -= len(answer.data)
             if self._ahead <= _READ_AHEAD // 2:

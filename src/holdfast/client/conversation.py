@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = "Done | Failed | Output"
 
+#: The newest notices that a client remembers to have had.
+MOST_HAD = 1000
+
 
 class Done:
     """A question was answered; nothing more comes for it."""
@@ -55,9 +58,14 @@ class Output:
 
 
 class Conversation:
-    """Numbers the questions and puts the answers together. Several questions may be under way."""
+    """Numbers the questions and puts the answers together. Several questions may be under way.
 
-    def __init__(self) -> None:
+    `had` collects the notices whose news came as answers, for whoever speaks to the daemon next: this daemon may die
+    before it has noted that they were told.
+    """
+
+    def __init__(self, had: list[str] | None = None) -> None:
+        self._had = had if had is not None else []
         self._decoder = Decoder()
         self._last_rid = 0
         self._announced: Message | None = None
@@ -68,7 +76,7 @@ class Conversation:
         try:
             question = encode({"rid": rid, "op": op, **arguments})
         except (TypeError, ValueError, RecursionError, FrameError) as unsayable:
-            raise BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments") from None
+            raise refusal(arguments, unsayable) from None
         self._last_rid = rid
         return rid, question
 
@@ -76,9 +84,12 @@ class Conversation:
         """The bytes that give a question up. Answers to it may still come."""
         return encode({"op": "cancel", "rid": rid})
 
-    def got(self, rid: int) -> bytes:
-        """The bytes that say that an answer has come, of which others need not be told any more."""
-        return encode({"op": "got", "rid": rid})
+    def got(self, answer: Answer) -> bytes:
+        """The bytes that say that an answer has come of which others need not be told any more; mostly none."""
+        if not isinstance(answer, Done) or not (ids := answer.value.get("consumes")):
+            return b""
+        self._had[:] = [*self._had, *ids][-MOST_HAD:]
+        return encode({"op": "got", "rid": answer.rid})
 
     def feed(self, data: bytes) -> list[Answer]:
         """The answers that are complete now. Raises FrameError when the peer talks nonsense."""
@@ -106,3 +117,11 @@ class Conversation:
             return Output(head["rid"], head["stream"], head["offset"], data)
         except KeyError as missing:
             raise FrameError(f"output announced without {missing}") from None
+
+
+def refusal(arguments: Message, unsayable: Exception) -> BadValue:
+    """Of arguments that cannot be sent."""
+    for key, value in arguments.items():
+        if isinstance(value, float) and value - value != 0:  # nan, inf
+            return BadValue(f"{key} must be a finite number, not {value}", next="choose a number, or leave it out")
+    return BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments")

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from holdfast.client.conversation import Answer, Output
     from holdfast.client.happenings import EventsFollowed
+    from holdfast.client.noticing import NoticesFollowed
     from holdfast.wire.frames import Message
 
     #: Whatever a reading may be of.
-    Followed: TypeAlias = "Following | EventsFollowed"
+    Followed: TypeAlias = "Following | EventsFollowed | NoticesFollowed"
     #: Sends a question and returns its number.
     AskNow: TypeAlias = Callable[[str, Message], int]
 
@@ -72,14 +73,17 @@ class Cursor:
 class Following:
     """Some streams of one process, read to their end; or, with `to_exit`, until the process ended and all that it
     wrote was read, whoever still holds its output open.
+
+    With `consumes`, an owner who has seen the end that way is not told of it again.
     """
 
-    def __init__(self, process: str, cursors: Sequence[Cursor], to_exit: bool) -> None:
+    def __init__(self, process: str, cursors: Sequence[Cursor], to_exit: bool, consumes: bool = False) -> None:
         self.cursors = cursors
         #: The process after its end, with `to_exit`.
         self.ended: Process | None = None
         self._process = process
         self._to_exit = to_exit
+        self._consumes = consumes
         self._asked: dict[int, Cursor | None] = {}
         self._cuts = 0
 
@@ -118,7 +122,8 @@ class Following:
         return piece
 
     def _ask_wait(self, ask: AskNow) -> None:
-        self._asked[ask("wait", {"processes": [self._process], "mode": "all", "until": "exit"})] = None
+        asked: Message = {"processes": [self._process], "mode": "all", "until": "exit"}
+        self._asked[ask("wait", asked if self._consumes else {**asked, "consume": False})] = None
 
     def _take_wait(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> None:
         if isinstance(answer, Failed):

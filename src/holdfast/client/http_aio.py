@@ -60,6 +60,9 @@ class HttpConnection(Connection):
         task.add_done_callback(lambda _: self._tasks.pop(rid, None))
         return rid
 
+    def say_got(self, answer: Answer) -> None:
+        """Over HTTP an answer counts as told when it was sent."""
+
     def give_up(self, rid: int) -> None:
         self._listeners.pop(rid, None)
         if rid in self._tasks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from base64 import b64decode
 
-from holdfast.client.conversation import Done, Failed, Output
+from holdfast.client.conversation import Done, Failed, Output, refusal
 from holdfast.client.http_parser import EventParser, NoHttp, ResponseParser
 from holdfast.client.http_words import EVENTS, accepted, answer_value, request_words
 from holdfast.client.link import LinkCut
@@ -117,6 +117,9 @@ class Exchange:
     def _event(self, kind: str, value: Message) -> Answer:
         if kind == "output":
             return Output(self.rid, value["stream"], value["offset"], b64decode(value["data"]))
+        if kind in ("notification", "idle"):
+            line = f"{light_json.dumps(value)}\n".encode() if kind == "notification" else b""
+            return Output(self.rid, "notices", 0, line)
         if kind in ("place", "message"):
             return self._happened(kind, value)
         self.is_answered = True
@@ -143,7 +146,7 @@ def _request(op: str, arguments: Message, place: Place, session: str | None, str
         try:
             body = light_json.dumps(fields).encode()
         except (TypeError, ValueError, RecursionError) as unsayable:
-            raise BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments") from None
+            raise refusal(fields, unsayable) from None
         head.append("Content-Type: application/json")
     if method == "POST":
         head.append(f"Content-Length: {len(body)}")

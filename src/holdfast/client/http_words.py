@@ -42,7 +42,7 @@ def answer_value(op: str, value: Message) -> Message:
 
 
 def accepted(op: str, arguments: Message) -> str:
-    is_stream = op in ("logs", "events") or (op == "approvals" and bool(arguments.get("follow")))
+    is_stream = op in ("logs", "events", "notices") or (op == "approvals" and bool(arguments.get("follow")))
     return EVENTS if is_stream else "application/json"
 
 
@@ -66,8 +66,12 @@ def _logs(ask: Message) -> Words:
     return "GET", _with_query(_process(ask, "/log"), {**ask, "view": "raw", "until": "closed"}), None
 
 
-def _end_session(ask: Message) -> Words:
-    return "POST", f"{_API}/sessions/{quote(str(ask['session']), safe='', errors='replace')}/end", None
+def _session(ask: Message, rest: str, key: str = "session") -> str:
+    return f"{_API}/sessions/{quote(str(ask.pop(key, '')), safe='', errors='replace')}{rest}"
+
+
+def _inbox(ask: Message) -> Words:
+    return "GET", _with_query(_session(ask, "/inbox"), ask), None
 
 
 def _approvals(ask: Message) -> Words:
@@ -103,8 +107,8 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "top": lambda ask: ("GET", _with_query(f"{_API}/top", ask), None),
     "events": lambda ask: ("GET", _with_query(f"{_API}/events", {"follow": False, **ask}), None),
     "publish": lambda ask: ("POST", f"{_API}/events", ask),
+    "redact": lambda ask: ("POST", f"{_API}/redact", ask),
     "sessions": lambda ask: ("GET", f"{_API}/sessions", None),
-    "end_session": _end_session,
     "sinks": lambda ask: ("GET", f"{_API}/sinks", None),
     "sink_test": lambda ask: ("POST", f"{_API}/sinks/test", ask),
     "sink_dead": lambda ask: ("GET", _with_query(f"{_API}/sinks/dead", ask), None),
@@ -114,6 +118,13 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "deny": _approval("/deny"),
     "approval_shown": _approval("/shown"),
     "audit": lambda ask: ("GET", _with_query(f"{_API}/audit", ask), None),
+    "end_session": lambda ask: ("POST", _session(ask, "/end"), ask),
+    "rename_session": lambda ask: ("POST", _session(ask, "/rename", "from"), ask),
+    "digest": lambda ask: ("GET", _session(ask, "/digest"), None),
+    "inbox": _inbox,
+    "notices": _inbox,
+    "ack": lambda ask: ("POST", f"{_API}/ack", ask),
+    "transfer": _post("/transfer"),
     "status": lambda ask: ("GET", f"{_API}/daemon", None),
     "doctor": lambda ask: ("GET", f"{_API}/daemon/doctor", None),
     "stop": lambda ask: ("POST", f"{_API}/daemon/stop", None),

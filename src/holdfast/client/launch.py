@@ -25,12 +25,6 @@ _SECOND_LOOK = 1.0
 _PAUSE = 0.01
 
 _SUN_PATH = 108
-#: What the daemon is given of the caller's environment. Nothing else: it may hold secrets.
-_KEPT = frozenset({"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
-_KEPT_FAMILIES = ("LC_", "XDG_", "HOLDFAST_")
-#: These speak of one caller, not of the instance.
-_OF_THE_CALLER = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
-
 #: Runs in a fresh interpreter: leaves the caller's directory, descriptors and children behind, then becomes the daemon.
 _DETACH = """\
 import os, sys
@@ -177,11 +171,10 @@ def _spawn(tell: int, log: int, env: dict[str, str]) -> None:
 
 
 def environment(paths: Paths) -> dict[str, str]:
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if (name in _KEPT or name.startswith(_KEPT_FAMILIES)) and name not in _OF_THE_CALLER
-    }
+    """What the daemon is given of the caller's environment. Nothing else: it may hold secrets."""
+    from holdfast.safety.minimal import minimal
+
+    env = minimal(os.environ)
     if paths.runtime == paths.home:
         env["HOLDFAST_HOME"] = paths.home  # absolute: the daemon works in another directory
     return env

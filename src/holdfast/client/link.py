@@ -33,16 +33,18 @@ class LinkCut(Unreachable):
 
 
 class Link:
-    """A connection that has been greeted. Not for several threads at once."""
+    """A connection that has been greeted. Not for several threads at once. `had`: see Conversation."""
 
-    def __init__(self, sock: _socket.socket, session: str | None, strict: bool = False) -> None:
+    def __init__(
+        self, sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
+    ) -> None:
         self._sock = sock
-        self._conversation = Conversation()
+        self._conversation = Conversation(had)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that nobody waits for.
         self.is_usable = True
-        self.daemon = self._greet(session, strict)
+        self.daemon = self._greet(session, had, strict)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -75,10 +77,15 @@ class Link:
             raise self._cut(cut) from cut
         if not data:
             raise self._cut("the daemon went away")
-        for answer in answers:
-            if isinstance(answer, Done) and answer.value.get("consumes"):
-                self._send(self._conversation.got(answer.rid))
+        self._say_got(answers)
         return answers
+
+    def _say_got(self, answers: list[Answer]) -> None:
+        if got := b"".join(map(self._conversation.got, answers)):
+            try:
+                self._send(got)
+            except LinkCut:
+                return  # the answers are here; the next daemon hears of it
 
     def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
@@ -104,8 +111,8 @@ class Link:
             next="it may be stopped or overloaded: holdfast daemon status",
         )
 
-    def _greet(self, session: str | None, strict: bool) -> Message:
-        greeting, _ = self.call("hello", hello(session, strict), GREET_LIMIT)
+    def _greet(self, session: str | None, had: list[str] | None, strict: bool) -> Message:
+        greeting, _ = self.call("hello", hello(session, had, strict), GREET_LIMIT)
         check_version(greeting, strict)
         return greeting
 
@@ -123,26 +130,29 @@ class Link:
         return bool(self._poll.poll(timeout * 1000))
 
 
-def open_link(paths: Paths, session: str | None, strict: bool = False) -> Link:
+def open_link(paths: Paths, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return greet(launch.connect(paths), session, strict)
+            return greet(launch.connect(paths), session, had, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return greet(launch.connect(paths), session, strict)
+    return greet(launch.connect(paths), session, had, strict)
 
 
-def greet(sock: _socket.socket, session: str | None, strict: bool = False) -> Link:
+def greet(
+    sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
+) -> Link:
     try:
-        return Link(sock, session, strict)
+        return Link(sock, session, had, strict)
     except BaseException:
         sock.close()
         raise
 
 
-def hello(session: str | None, strict: bool = False) -> Message:
-    return {"version": messages.VERSION, "client": RELEASE, "session": session, "strict": strict}
+def hello(session: str | None, had: list[str] | None, strict: bool = False) -> Message:
+    greeting = {"version": messages.VERSION, "client": RELEASE, "session": session}
+    return {**greeting, **({"had": had} if had else {}), **({"strict": True} if strict else {})}
 
 
 def check_version(greeting: Message, strict: bool = False) -> None:

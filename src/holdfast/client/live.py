@@ -113,7 +113,8 @@ class Live(Reading):
     """`hear` gives the output until the process has ended and all that it wrote was read.
 
     What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again. With `answers`, the
-    output is shown on a terminal that answers what the process asks it; then the daemon does not.
+    output is shown on a terminal that answers what the process asks it; then the daemon does not. With `consumes`, an
+    owner who sees the end here is not told of it again.
     """
 
     def __init__(
@@ -123,9 +124,10 @@ class Live(Reading):
         offsets: dict[str, int],
         accepted: int | None = None,
         answers: bool = False,
+        consumes: bool = False,
     ) -> None:
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        super().__init__(open_link, Following(process.id, cursors, to_exit=True))
+        super().__init__(open_link, Following(process.id, cursors, to_exit=True, consumes=consumes))
         self._first = cursors[0]
         self.input = Input(process.id, accepted)
         self._id = process.id

@@ -20,6 +20,10 @@ class Notification:
     def __init__(self, fields: Message) -> None:
         self.fields = fields
 
+    def to_json(self) -> Message:
+        """The notification object."""
+        return self.fields
+
     def __repr__(self) -> str:
         return f"<Notification {self.id} {self.kind} of {self.process}>"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.client.process import Process
 from holdfast.model.text import TextView
 
 TYPE_CHECKING = False
@@ -18,7 +19,19 @@ class LogPage:
     this page was asked for with.
     """
 
-    __slots__ = ("data", "text", "start", "end", "total", "dropped", "omitted", "closed", "process_id", "torn")
+    __slots__ = (
+        "data",
+        "text",
+        "start",
+        "end",
+        "total",
+        "dropped",
+        "omitted",
+        "closed",
+        "process_id",
+        "process",
+        "torn",
+    )
 
     def __init__(self, data: bytes, text: str, start: int, end: int, answer: Message, torn: int = 0) -> None:
         self.data = data
@@ -30,7 +43,9 @@ class LogPage:
         self.omitted = max(0, self.total - self.dropped - len(data))
         #: Whether nothing more can follow.
         self.closed = bool(answer.get("closed"))
-        self.process_id: str = answer["id"] if "process" not in answer else answer["process"]["id"]
+        #: The process as it stood then; None on a page without anything new.
+        self.process = Process(answer["process"]) if "process" in answer else None
+        self.process_id: str = answer["id"] if self.process is None else self.process.id
         #: Bytes left out at the begin: the rest of a line of which the head was dropped.
         self.torn = torn
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.client.http_exchange import Place
     from holdfast.client.link import Link
     from holdfast.client.log_verbs import SearchOptions
+    from holdfast.client.noticing import Notices
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
@@ -77,6 +78,8 @@ class Client:
         self._is_open = True
         #: How far the input of a process reached when we last wrote to it.
         self._accepted: dict[str, int] = {}
+        #: Notices whose news we were told as answers.
+        self._had: list[str] = []
         self._give_back(self.open_link())
 
     def __enter__(self) -> Self:
@@ -101,9 +104,11 @@ class Client:
         Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
         rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
-        stall; gate (judge it first: what is dangerous needs a person's approval), approval_wait (seconds, for that),
-        asker (the caller asks the person itself); memory (bytes or "2G"), cpus, pids; attached (somebody's terminal is
-        about to show what it writes, and answers what it asks).
+        stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
+        (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean (secrets are left
+        out of its environment, but for those in `env`); attached (somebody's terminal is about to show what it writes,
+        and answers what it asks); gate (judge it first: what is dangerous needs a person's approval), approval_wait
+        (seconds, for that), asker (the caller asks the person itself).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -151,15 +156,29 @@ class Client:
         raw: bool = False,
         stream: str = "out",
         wait: float | None = None,
+        consume: bool = False,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB unless said otherwise), text view unless `raw`. What is not on it is said.
         With `wait`, and nothing beyond `offset` (the `cursor` of the page before): as soon as there is something, or
         that many seconds later an empty page, which is `unchanged`.
+
+        With `consume`, an owner who is shown the end of a process that has ended (`process` of the page tells how) is
+        not told of it again by the inbox.
         """
         return self._do(
-            verbs.logs(process, lines=lines, line=line, offset=offset, bytes=bytes, raw=raw, stream=stream, wait=wait)
+            verbs.logs(
+                process,
+                lines=lines,
+                line=line,
+                offset=offset,
+                bytes=bytes,
+                raw=raw,
+                stream=stream,
+                wait=wait,
+                consume=consume,
+            )
         )
 
     def search(
@@ -344,27 +363,60 @@ class Client:
         """Forget ended processes with their logs; the ids that were."""
         return self._do(verbs.remove(processes))
 
-    def end_session(self, session: str) -> Message:
-        """End what was to live as long as the session; the rest is named in `left`."""
-        return self._do(verbs.end_session(session))
+    def end_session(self, session: str, *, to: str | None = None, keep: bool = False) -> Message:
+        """End what was to live as long as the session (`results`). What goes on, and what it has not heard, passes to
+        session `to`, or to its parent (`passed`); with `keep`, or where there is none, it stays its own (`left`).
+        """
+        return self._do(verbs.end_session(session, to, keep))
 
     def sessions(self) -> list[Message]:
-        """Sessions with processes that run or are remembered: session, running, ended, first_at, last_at."""
+        """Sessions with processes that run or are remembered, or with something to be told: session, running, ended,
+        first_at, last_at, pending.
+        """
         return self._do(verbs.sessions())
 
     def inbox(
-        self, *, wait: float = 0.0, session: str | None = None, limit: int | None = None, take: bool = False
+        self,
+        *,
+        wait: float = 0.0,
+        session: str | None = None,
+        limit: int | None = None,
+        take: bool = False,
+        raw: bool = False,
     ) -> list[Notification]:
         """What the session is yet to be told, oldest first, after waiting up to `wait` seconds for something.
 
         Looking acknowledges nothing: it is told again until `ack`. With `take`, what this connection is given is kept
-        from others that take, until it is acknowledged or the connection is closed.
+        from others that take, until it is acknowledged or the connection is closed. Secrets in what is quoted are
+        masked, unless it is to be `raw`.
         """
-        return self._do(verbs.inbox(session, wait, limit, take))
+        return self._do(verbs.inbox(session or self.session, wait, limit, take, raw))
+
+    def notices(self, *, timeout: float | None = None, session: str | None = None) -> Notices:
+        """What the session is told, as it comes: `for notice in hf.notices()`.
+
+        Each is acknowledged when the next is asked for: one who dies in between is told again. Of several who do this
+        for one session, each notice goes to one. For ever; with `timeout`, until nothing has come for so many seconds.
+        """
+        from holdfast.client.noticing import Notices, NoticesFollowed
+        from holdfast.client.reading import Reading
+
+        reading = Reading(self.open_link, NoticesFollowed(session or self.session))
+        return Notices(reading, self.ack, verbs.patience(timeout))
+
+    def redact(self, *texts: str) -> list[str]:
+        """The texts with secrets masked: what looks like one, and what was one in the environment of any start."""
+        return self._do(verbs.redact(texts))
 
     def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge: never to be told again. Names in `acked` those that this call did it for."""
         return self._do(verbs.ack(notifications, session))
+
+    def digest(self, session: str | None = None) -> Message:
+        """What still runs for the session: `text` for a model, `processes` (with `last_line`), and how many
+        notifications are `pending`.
+        """
+        return self._do(verbs.digest(session or self.session))
 
     def transfer(self, process: Ref, to: str) -> Process:
         """Hand a process, and what is still to be told of it, to another session."""
@@ -450,7 +502,7 @@ class Client:
         if not self._is_open:
             raise verbs.closed()
         if self._place is None:
-            return open_link(self.paths, self.session, self.is_strict)
+            return open_link(self.paths, self.session, self._had, self.is_strict)
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
         from holdfast.client.http_link import open_http_link
 

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         watch_regex: Sequence[str] | None
         check_interval: float | None
         origin: Mapping[str, object] | None
+        clean: bool
         gate: bool
         asker: bool
         approval_wait: float | None
@@ -81,7 +82,7 @@ _RUN_OPTIONS = (
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
-    *("notify", "watch", "watch_regex", "check_interval", "origin"),
+    *("notify", "watch", "watch_regex", "check_interval", "origin", "clean"),
     *("gate", "asker", "approval_wait"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
@@ -190,11 +191,12 @@ def logs(
     raw: bool = False,
     stream: str = "out",
     wait: float | None = None,
+    consume: bool = False,
 ) -> Verb[LogPage]:
     """One page of a log: from byte `offset`, from `line`, the last `lines`, or its end."""
     from holdfast.client.page import make_page
 
-    where: Message = {"process": ref(process), "stream": stream}
+    where: Message = {"process": ref(process), "stream": stream, **({"consume": True} if consume else {})}
     if wait is not None and line is None and lines is None:
         from holdfast.client.log_verbs import next_page
 
@@ -259,7 +261,7 @@ def wait(
             asked["after"] = yield from ends(processes)
     if after is not None:
         asked["after"] = after
-    timeout = _patience(timeout)
+    timeout = patience(timeout)
     began = time.monotonic()
     cuts = 0
     while True:
@@ -354,8 +356,10 @@ def remove(processes: Sequence[Ref]) -> Verb[list[str]]:
     return list(value["removed"])
 
 
-def end_session(session: str) -> Verb[Message]:
-    value, _ = yield Ask("end_session", {"session": session})
+def end_session(session: str, to: str | None = None, keep: bool = False) -> Verb[Message]:
+    """What passed to another session before the link was cut is told as well when it is asked again."""
+    asked = {"session": session, "to": to, "keep": keep or None}
+    value, _ = yield Ask("end_session", {key: value for key, value in asked.items() if value is not None})
     return value
 
 
@@ -364,19 +368,43 @@ def sessions() -> Verb[list[Message]]:
     return list(value["sessions"])
 
 
-def inbox(session: str | None, wait: float, limit: int | None, take: bool) -> Verb[list[Notification]]:
-    """What a session is yet to be told, after waiting for something."""
+def inbox(session: str | None, wait: float, limit: int | None, take: bool, raw: bool) -> Verb[list[Notification]]:
+    """What a session is yet to be told, after waiting for something. What is cut or clamped on the way goes on."""
     from holdfast.client.notification import Notification
 
-    asked = {"session": session, "wait": wait, "limit": limit, "take": take}
-    value, _ = yield Ask("inbox", asked, limit=QUICK + wait)
-    return [Notification(fields) for fields in value["notifications"]]
+    until = time.monotonic() + wait
+    left, cuts = wait, 0
+    while True:
+        asked = {"session": session, "wait": left, "limit": limit, "take": take, "raw": raw}
+        asked_at = time.monotonic()
+        try:
+            value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False)
+        except LinkCut:
+            cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
+            if cuts > PATIENCE:
+                raise
+        else:
+            if value["notifications"] or value.get("clamped_to") is None:
+                return [Notification(fields) for fields in value["notifications"]]
+            if time.monotonic() >= until:
+                return []
+        left = max(0.0, until - time.monotonic())
 
 
 def ack(ids: Sequence[str | Notification], session: str | None) -> Verb[Message]:
     named = [one if isinstance(one, str) else one.id for one in ids]
     value, _ = yield Ask("ack", {"ids": named, "session": session}, limit=QUICK)
     return value
+
+
+def digest(session: str | None) -> Verb[Message]:
+    value, _ = yield Ask("digest", {"session": session}, limit=QUICK)
+    return value
+
+
+def redact(texts: Sequence[str]) -> Verb[list[str]]:
+    value, _ = yield Ask("redact", {"texts": list(texts)}, limit=QUICK)
+    return list(value["texts"])
 
 
 def transfer(process: Ref, to: str) -> Verb[Process]:
@@ -433,7 +461,7 @@ def stop() -> Verb[Message]:
     return value
 
 
-def _patience(timeout: object) -> float | None:
+def patience(timeout: object) -> float | None:
     """None for ever, which infinity means as well."""
     if timeout is None or timeout == float("inf"):
         return None

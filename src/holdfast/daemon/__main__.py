@@ -3,6 +3,8 @@
 With --ready-fd a line is written to that descriptor: `ready`, or the error as JSON. When another daemon already
 serves the instance, this one says ready and ends; under a service manager (NOTIFY_SOCKET) it stands by instead.
 --revived is for the keeper, which brings back a daemon that died.
+
+Whatever environment it is started with, it goes on with what it needs of it: every command can read it.
 """
 
 from __future__ import annotations
@@ -18,17 +20,39 @@ from holdfast.daemon import instance, logbook, notify, standby
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
+from holdfast.safety.minimal import minimal
 from holdfast.settings import read_settings
 
 
 def main() -> None:
     options = _options()
+    _shed_environment()
     try:
         _be_daemon(options.ready_fd, options.revived)
     except HoldfastError as error:
         _fail(options.ready_fd, error)
     except (OSError, sqlite3.Error) as error:
         _fail(options.ready_fd, HoldfastError(f"the daemon cannot work here: {error}"))
+
+
+#: Needed to be found by a service manager, and to find ourselves and Python again.
+_ALSO_KEPT = ("NOTIFY_SOCKET", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
+
+
+def _shed_environment() -> None:
+    """Begin again without whatever was handed to us and is not ours to know. Removing it would leave it in /proc."""
+    given = _given_environment()
+    env = {**minimal(given), **{name: given[name] for name in _ALSO_KEPT if name in given}}
+    if env.keys() != given.keys():
+        sys.stdout.flush()
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)
+
+
+def _given_environment() -> dict[str, str]:
+    """As it was at the start, which is what others see of it."""
+    with open("/proc/self/environ", "rb") as file:
+        entries = (os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0"))
+    return {name: value for name, equals, value in entries if equals}
 
 
 def _be_daemon(ready_fd: int | None, revived: bool) -> None:

@@ -17,10 +17,12 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
+from holdfast_keeper import points
 
 #: Bytes that may wait for a client to read them before it gets no more, and is asked nothing more of.
 _MOST_UNREAD = 1 << 20
 _MOST_REQUESTS = 4096
+_MOST_HAD = 1000
 
 
 class Conversation(asyncio.Protocol):
@@ -39,8 +41,8 @@ class Conversation(asyncio.Protocol):
         self._is_greeted = False
         self._session: str | None = None
         self._is_strict = self._is_gated = False
-        #: Notices that were given as answers, until the client says that it has them.
-        self._consumed: dict[int, list[str]] = {}
+        #: Those whose answers tell the news of notices, until the client says that it has them.
+        self._telling: dict[int, Call] = {}
 
     # What the transport calls.
 
@@ -53,8 +55,9 @@ class Conversation(asyncio.Protocol):
         self._can_write.set()
         for rid in list(self._tasks):
             self._cancel(rid)
-        for rid in list(self._consumed):
-            self._not_got(rid)
+        for call in self._telling.values():
+            self._not_told(call)
+        self._telling.clear()
         self._room.inbox.give_back(self)
         self._on_end(self)
 
@@ -132,13 +135,13 @@ class Conversation(asyncio.Protocol):
             self._going_on[rid].given_up.set()
         elif rid in self._tasks:
             self._tasks[rid].cancel()
+        if (call := self._telling.pop(rid, None)) is not None:
+            self._not_told(call)  # the answer comes too late
 
     async def _serve(self, rid: int, call: Call, message: Message) -> None:
         try:
             found = await answer(self._room, call, str(message.get("op")), message)
         except asyncio.CancelledError:
-            self._consumed[rid] = call.consumed
-            self._not_got(rid)
             self._refuse(rid, Cancelled("given up"))
             raise
         except HoldfastError as error:
@@ -147,11 +150,17 @@ class Conversation(asyncio.Protocol):
             note("request-failed", op=message.get("op"), why=traceback.format_exc())
             self._refuse(rid, HoldfastError(f"the daemon failed on {message.get('op')}: see its log"))
         else:
-            if call.consumed:
-                self._consumed[rid] = call.consumed
-            self._send({"rid": rid, "ok": found})
-            if self._transport is None:
-                self._not_got(rid)
+            self._answer(rid, call, found)
+        finally:
+            if self._telling.get(rid) is not call:
+                self._not_told(call)
+
+    def _answer(self, rid: int, call: Call, found: Message) -> None:
+        if self._send({"rid": rid, "ok": found}) and call.consumed:
+            if (before := self._telling.pop(rid, None)) is not None:
+                self._not_told(before)
+            self._telling[rid] = call
+            points.reach("answer-sent")
 
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
@@ -160,16 +169,19 @@ class Conversation(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
-        session = self._room.sessions.resolve(self._session) if self._session is not None else None
-        return Call(session, send_data, taker=self, is_strict=self._is_strict, is_gated=self._is_gated)
+        return Call(self._owner(), send_data, taker=self, is_strict=self._is_strict, is_gated=self._is_gated)
+
+    def _owner(self) -> str | None:
+        """The session that it speaks for, by the name that this has now."""
+        return self._room.sessions.resolve(self._session) if self._session is not None else None
 
     def _got(self, rid: int) -> None:
-        if ids := self._consumed.pop(rid, None):
-            self._room.chores.start(self._room.inbox.settle(ids, "wait"), "consumed")
+        if (call := self._telling.pop(rid, None)) is not None:
+            points.reach("answer-got")
+            self._room.chores.start(self._room.inbox.settle(call.consumed, "wait"), "consumed")
 
-    def _not_got(self, rid: int) -> None:
-        if ids := self._consumed.pop(rid, None):
-            self._room.chores.start(self._room.inbox.release(ids), "not consumed")
+    def _not_told(self, call: Call) -> None:
+        self._room.inbox.release(call.consumed, call)
 
     def _greet(self, rid: int, message: Message) -> None:
         try:
@@ -178,10 +190,13 @@ class Conversation(asyncio.Protocol):
             self._session = values.session(message)
             self._is_strict = values.flag(message, "strict")
             self._bind()
+            had = values.texts(message, "had", _MOST_HAD)
         except HoldfastError as error:
             self._refuse(rid, error)
             return
         self._is_greeted = True
+        if had:
+            self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner()), "had")
         is_bound = self._is_strict or self._is_gated
         greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})
@@ -198,13 +213,16 @@ class Conversation(asyncio.Protocol):
     def _refuse(self, rid: int, error: HoldfastError) -> None:
         self._send({"rid": rid, "error": error.to_wire()})
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: Message) -> bool:
+        """Whether it is on its way."""
         if self._transport is None:
-            return
+            return False
         try:
             self._transport.write(frames.encode(message))
         except frames.FrameError as too_long:
             self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
+            return False
+        return True
 
 
 class Cancelled(HoldfastError):

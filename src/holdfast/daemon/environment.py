@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+from holdfast.safety.minimal import minimal
+
+__all__ = ["NEEDED", "merge", "merge_path", "minimal", "without"]
 
 TERM = "xterm-256color"
 
@@ -31,17 +35,9 @@ def merge_path(caller: str | None, login: str | None) -> str:
     return ":".join(dict.fromkeys(entry for entry in entries if entry))
 
 
-#: What our own processes may know of the environment that they were started from.
-_KEPT = frozenset({"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"})
-_KEPT_BEGINNINGS = ("LC_", "XDG_", "HOLDFAST_")
-#: The marks of a held command: with them we would count among its descendants, and end with it.
-_NEVER_KEPT = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
+#: Without these hardly anything runs, whatever they look like.
+NEEDED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR", "PWD"})
 
 
-def minimal(environ: Mapping[str, str]) -> dict[str, str]:
-    """As much of an environment as holdfast itself needs; no secret of whoever started it is among it."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if (name in _KEPT or name.startswith(_KEPT_BEGINNINGS)) and name not in _NEVER_KEPT
-    }
+def without(env: Mapping[str, str], removed: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name not in removed}

@@ -1,6 +1,7 @@
 """What each session is yet to be told: in memory, as it is on disk. Written first, then offered, until it is acked.
 
-A notice is pending, or held (somebody is about to be given the same news as an answer), or gone.
+A notice is pending, or claimed (its news is about to be told as the answer to a question), or gone. See
+docs/delivery.md.
 """
 
 from __future__ import annotations
@@ -8,20 +9,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from itertools import islice
+from typing import NamedTuple
 
-from holdfast.model.happenings import Event, Numbered
+from holdfast.daemon.holding import Bells, Hands, Holder, Waits
+from holdfast.daemon.pending import Pending
+from holdfast.errors import DiskFull
+from holdfast.model.happenings import Numbered, of_notice
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
+from holdfast_keeper import points
 
-_Key = TypeVar("_Key")
-
-#: Who holds a notice: a request, or a connection that took it.
-Holder = object
+_CLAIM = "wait"
+#: Holds what was claimed when an earlier daemon died: whoever was being told may still say so, or ask again.
+_EARLIER = "earlier"
+_AT_ONCE = 1000
 
 
 class Acked(NamedTuple):
@@ -33,22 +39,29 @@ class Acked(NamedTuple):
 
 
 class Inbox:
-    """`resolve` gives the name that a session has now."""
+    """`resolve` gives the name that a session has now, `owner` the session that owns a process now."""
 
-    def __init__(self, store: Store, pending: Iterable[Notice], resolve: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pending: Iterable[Notice],
+        resolve: Callable[[str], str],
+        owner: Callable[[ProcessId], str | None],
+    ) -> None:
         self._store = store
         self._resolve = resolve
-        self._pending: dict[str, Notice] = {}
-        self._by_session: dict[str, dict[str, None]] = {}
-        self._by_process: dict[ProcessId | None, dict[str, None]] = {}
-        self._holders: dict[str, Holder] = {}
-        self._takers: dict[str, Holder] = {}
+        self._owner = owner
+        self._pending = Pending()
+        #: Those who are about to tell the news of a notice otherwise.
+        self._tellers = Hands()
+        self._takers = Hands()
+        self._waits = Waits(resolve)
         self._told: set[str] = set()
-        self._news: dict[str, set[asyncio.Event]] = {}
-        #: Processes whose end an owner waits for: how many wait, and whether the end is all that one of them waits for.
-        self._awaited: dict[ProcessId, list[bool]] = {}
+        self._bells = Bells()
         for notice in pending:
-            self._offer(notice)
+            if notice.claim is not None:
+                self._tellers.put(notice.id, _EARLIER)
+            self._offer(replace(notice, session=resolve(notice.session)))
 
     # What comes in.
 
@@ -56,81 +69,104 @@ class Inbox:
         """Offer what is on disk now."""
         for event in numbered:
             if event.notice is not None:
-                self._offer(event.notice)
+                self._offer(self._addressed(event.notice))
+                self.let_go([event.notice.id])
+                points.reach("notice-offered")
+
+    def _addressed(self, notice: Notice) -> Notice:
+        """To whoever owns the process now: it may have been handed over while this was being written."""
+        owner = self._owner(notice.process) if notice.process is not None else None
+        session = self._resolve(owner or notice.session)
+        if session == notice.session:
+            return notice
+        self._store.change_soon(lambda connection: rows.address(connection, [notice.id], session))
+        return replace(notice, session=session)
 
     def _offer(self, notice: Notice) -> None:
-        if (session := self._resolve(notice.session)) != notice.session:
-            notice = replace(notice, session=session)
-        self._pending[notice.id] = notice
-        self._by_session.setdefault(notice.session, {})[notice.id] = None
-        self._by_process.setdefault(notice.process, {})[notice.id] = None
-        if notice.claim is not None:
-            self._holders[notice.id] = notice.claim
-        self._wake(notice.session)
+        self._pending.add(notice)
+        self._bells.ring(notice.session)
 
     # Looking and waiting.
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:
         """What is pending, oldest first; what somebody else took is left out for one who takes."""
-        found = []
-        for id_ in self._by_session.get(session, ()):
-            taken = self._takers.get(id_)
-            if not self._is_held(id_) and (taker is None or taken is None or taken is taker):
-                found.append(self._pending[id_])
-        return found
+        return [self._pending[id_] for id_ in self._pending.of_session(session) if self._is_for(id_, taker)]
+
+    def still(self, notices: Iterable[Notice], session: str) -> list[Notice]:
+        """Those of them that are still to be told to that session."""
+        pending = (self._pending.get(notice.id) for notice in notices)
+        return [notice for notice in pending if notice and notice.session == session and not self._is_held(notice.id)]
+
+    def _is_for(self, id_: str, taker: Holder | None) -> bool:
+        takers = self._takers.of(id_) if taker is not None else ()
+        return (not takers or taker in takers) and not self._is_held(id_)
+
+    def next_of(self, session: str, taker: Holder | None, beyond: Collection[str], most: int) -> list[Notice]:
+        """As `of_session`, but for those `beyond`, and so many at most."""
+        ids = (id_ for id_ in self._pending.of_session(session) if id_ not in beyond and self._is_for(id_, taker))
+        return [self._pending[id_] for id_ in islice(ids, most)]
+
+    def is_pending(self, id_: str) -> bool:
+        return id_ in self._pending
 
     def take(self, notices: Iterable[Notice], taker: Holder) -> None:
         """Keep them from other takers until they are acked or given back."""
         for notice in notices:
-            self._takers[notice.id] = taker
+            self._takers.put(notice.id, taker)
 
-    def give_back(self, taker: Holder) -> None:
-        for id_ in [id_ for id_, holder in self._takers.items() if holder is taker]:
-            del self._takers[id_]
-            if (notice := self._pending.get(id_)) is not None:
-                self._wake(notice.session)
+    def give_back(self, taker: Holder, ids: Iterable[str] | None = None) -> None:
+        """These, or all that it took."""
+        for id_ in self._takers.all_of(taker) if ids is None else ids:
+            self._takers.let_go(id_, taker)
+            if id_ in self._pending:
+                self._bells.ring(self._pending[id_].session)
 
     async def until_any(self, session: str, taker: Holder | None = None) -> list[Notice]:
         """What is pending, once there is something. The session may get another name meanwhile."""
         changed = asyncio.Event()
         while not (found := self.of_session(self._resolve(session), taker)):
             changed.clear()
-            with self._listening(self._resolve(session), changed):
+            with self._bells.listening(self._resolve(session), changed):
                 await changed.wait()
         return found
 
+    async def until_changed(self, session: str) -> None:
+        """Until something came, went, or was given back, or the session got another name."""
+        changed = asyncio.Event()
+        with self._bells.listening(self._resolve(session), changed):
+            await changed.wait()
+
     def told(self, notices: Iterable[Notice], to: str) -> None:
         """Note, once for each, that it was handed out."""
-        new = [notice for notice in notices if notice.id not in self._told]
+        new = [notice for notice in notices if notice.id in self._pending and notice.id not in self._told]
         self._told.update(notice.id for notice in new)
         if new:
             now = time.time()
-            self._store.record_soon([Event("notification.delivered", now, {**_who(one), "to": to}) for one in new])
+            self._store.record_soon([of_notice("delivered", notice, now, to=to) for notice in new])
 
     def all_of(self, session: str) -> list[Notice]:
         """What is pending, whoever holds it."""
-        return [self._pending[id_] for id_ in self._by_session.get(session, ())]
+        return [self._pending[id_] for id_ in self._pending.of_session(session)]
 
     def pending_of(self, process_id: ProcessId) -> list[Notice]:
-        return [self._pending[id_] for id_ in self._by_process.get(process_id, ())]
-
-    @property
-    def count(self) -> int:
-        return len(self._pending)
+        return [self._pending[id_] for id_ in self._pending.of_process(process_id)]
 
     def counts(self) -> dict[str, int]:
         """How many are pending for each session."""
-        return {session: len(ids) for session, ids in self._by_session.items() if ids}
+        return self._pending.counts()
 
     # Acknowledging.
 
     async def ack(self, ids: Collection[str], by: str, session: str | None = None) -> Acked:
         """On disk when it returns: never told again. With a session, only its own. Raises DiskFull."""
-        mine = [id_ for id_ in dict.fromkeys(ids) if self._is_of(id_, session)]
-        others = [id_ for id_ in dict.fromkeys(ids) if id_ not in mine]
-        await self._remove(mine, by)
-        known = await self._store.known_notices(others, session) if others else set()
-        return Acked(mine, [id_ for id_ in others if id_ in known], [id_ for id_ in others if id_ not in known])
+        asked, acked = list(dict.fromkeys(ids)), dict[str, None]()
+        for at in range(0, len(asked), _AT_ONCE):  # so that nobody has to wait for one who asks for thousands
+            mine = [id_ for id_ in asked[at : at + _AT_ONCE] if self._is_of(id_, session)]
+            await self._remove(mine, by)
+            acked |= dict.fromkeys(mine)
+        others = [id_ for id_ in asked if id_ not in acked]
+        known = await self._store.acked_notices(others, session) if others else set()
+        return Acked(list(acked), [id_ for id_ in others if id_ in known], [id_ for id_ in others if id_ not in known])
 
     def _is_of(self, id_: str, session: str | None) -> bool:
         notice = self._pending.get(id_)
@@ -139,136 +175,121 @@ class Inbox:
     async def _remove(self, ids: list[str], by: str) -> None:
         if not ids:
             return
-        gone = [self._pending.pop(id_) for id_ in ids]
-        for notice in gone:
-            _drop(self._by_session, notice.session, notice.id)
-            _drop(self._by_process, notice.process, notice.id)
         now = time.time()
-        happened = [Event("notification.acked", now, {**_who(notice), "by": by}) for notice in gone]
-        try:
-            await self._store.change(lambda connection: rows.ack(connection, ids, by, now), happened)
-        finally:
-            for id_ in ids:
-                for marks in (self._holders, self._takers):
-                    marks.pop(id_, None)
-                self._told.discard(id_)
+        happened = [of_notice("acked", self._drop(id_), now, by=by) for id_ in ids]
+        await self._store.change(lambda connection: rows.ack(connection, ids, by, now), happened)
+        points.reach("notice-over")
+
+    def _drop(self, id_: str) -> Notice:
+        """It is not pending any more, and in nobody's hands."""
+        notice = self._pending.drop(id_)
+        self._tellers.forget(id_)
+        self._takers.forget(id_)
+        self._told.discard(id_)
+        self._bells.ring(notice.session)
+        return notice
+
+    def forget(self, acked_before: float, pending_before: float) -> None:
+        """Give up what was acknowledged, or nobody asked for, since these times."""
+        for id_ in [notice.id for notice in self._pending if notice.at < pending_before]:
+            self._drop(id_)
+        self._store.forget_notices(acked_before, pending_before)
 
     # News that is given as the answer to a question.
 
     @contextmanager
-    def awaiting(self, ids: Collection[ProcessId], is_all: bool) -> Iterator[None]:
-        """While an owner waits for these ends. `is_all`: each of them alone ends the wait."""
-        for process_id in ids:
-            self._awaited.setdefault(process_id, []).append(is_all)
+    def awaiting(self, ids: Collection[ProcessId], session: str, is_enough: bool) -> Iterator[None]:
+        """While a session waits for these ends, its inbox does not tell them. `is_enough`: each alone ends the wait.
+
+        What is not held (`hold`) when this is over is told by the inbox after all.
+        """
         try:
-            yield
+            with self._waits.waiting(ids, session, is_enough):
+                yield
         finally:
             for process_id in ids:
-                waits = self._awaited[process_id]
-                waits.remove(is_all)
-                if not waits:
-                    del self._awaited[process_id]
-                    self._stir(process_id)
+                self.let_go(self._pending.of_process(process_id))
 
     def claimed(self, notice: Notice) -> Notice:
         """The notice as it is to be written: claimed where its owner is about to be told the same as an answer."""
-        if notice.kind == "completion" and notice.process is not None and any(self._awaited.get(notice.process, ())):
-            return replace(notice, claim="wait")
+        if notice.kind == "completion" and self._waits.ends_with(notice.process, notice.session):
+            return replace(notice, claim=_CLAIM)
         return notice
 
-    async def hold(self, ids: Iterable[str], holder: Holder) -> list[str]:
-        """Keep pending notices from everyone: their news is about to be told otherwise. On disk when it returns."""
-        held = [id_ for id_ in ids if id_ in self._pending and self._holders.get(id_, "wait") == "wait"]
-        new = [id_ for id_ in held if self._pending[id_].claim is None]
+    def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
+        """The notices of these ends that this session is yet to be told."""
+        ids = (id_of(completion_key(process_id, run)) for process_id, run in ended)
+        return [id_ for id_ in ids if self._is_of(id_, self._resolve(session))]
+
+    async def hold(self, ids: Collection[str], holder: Holder) -> None:
+        """Keep these from everyone: their news is about to be told otherwise. On disk when it returns.
+
+        Followed by `settle` or `release` in any case.
+        """
+        held = [id_ for id_ in ids if id_ in self._pending]
         for id_ in held:
-            self._holders[id_] = holder
+            self._tellers.put(id_, holder)
+            self._tellers.let_go(id_, _EARLIER)
+        new = [id_ for id_ in held if self._pending[id_].claim is None]
+        for id_ in new:
+            self._pending.change(id_, claim=_CLAIM)
         if new:
-            for id_ in new:
-                self._pending[id_] = replace(self._pending[id_], claim="wait")
-            await self._store.change(lambda connection: rows.claim(connection, new, "wait"))
-        return held
+            # On a full disk it is tried again; whoever asked for the news need not go without it.
+            with suppress(DiskFull):
+                await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
+                points.reach("notice-claimed")
 
-    async def settle(self, ids: Collection[str], by: str) -> None:
-        """It was told."""
-        await self._remove([id_ for id_ in ids if id_ in self._pending], by)
+    async def settle(self, ids: Collection[str], by: str, session: str | None = None) -> None:
+        """It was told. With a session, only its own."""
+        await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by)
 
-    async def release(self, ids: Collection[str]) -> None:
-        """It was not told after all."""
-        back = [id_ for id_ in ids if id_ in self._pending]
-        for id_ in back:
-            self._holders.pop(id_, None)
-            self._pending[id_] = replace(self._pending[id_], claim=None)
-        if back:
-            try:
-                await self._store.change(lambda connection: rows.claim(connection, back, None))
-            finally:
-                for session in {self._pending[id_].session for id_ in back if id_ in self._pending}:
-                    self._wake(session)
+    def release(self, ids: Collection[str], holder: Holder) -> None:
+        """This one did not tell it after all."""
+        for id_ in ids:
+            self._tellers.let_go(id_, holder)
+        self.let_go(ids)
 
-    def abandoned(self) -> list[str]:
-        """What was claimed for a wait that is over without it."""
-        return [id_ for id_, holder in self._holders.items() if holder == "wait" and not self._is_awaited(id_)]
+    async def release_earlier(self, patience: float) -> None:
+        """What an earlier daemon was about to tell is told by the inbox when nobody came back for it."""
+        await asyncio.sleep(patience)
+        self.release(self._tellers.all_of(_EARLIER), _EARLIER)
 
-    def completion_ids(self, ended: Iterable[tuple[ProcessId, int]]) -> list[str]:
-        return [id_ for process_id, run in ended if (id_ := id_of(completion_key(process_id, run))) in self._pending]
+    def let_go(self, ids: Iterable[str]) -> None:
+        """Offer those that nobody is about to tell. The disk follows: until then they are only late."""
+        free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
+        claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
+        for id_ in claimed:
+            self._pending.change(id_, claim=None)
+        if claimed:
+            self._store.change_soon(lambda connection: rows.claim(connection, claimed, None))
+        for session in {self._pending[id_].session for id_ in free}:
+            self._bells.ring(session)
 
     def _is_held(self, id_: str) -> bool:
-        return id_ in self._holders or self._is_awaited(id_)
-
-    def _is_awaited(self, id_: str) -> bool:
+        if self._tellers.of(id_):
+            return True
         notice = self._pending[id_]
-        return notice.kind == "completion" and notice.process in self._awaited
-
-    def _stir(self, process_id: ProcessId) -> None:
-        for notice in self.pending_of(process_id):
-            self._wake(notice.session)
-
-    def forget(self, acked_before: float, pending_before: float) -> None:
-        """Give up what was acknowledged, or nobody asked for, since these times."""
-        for notice in [one for one in self._pending.values() if one.at < pending_before]:
-            del self._pending[notice.id]
-            _drop(self._by_session, notice.session, notice.id)
-            _drop(self._by_process, notice.process, notice.id)
-        self._store.forget_notices(acked_before, pending_before)
+        return notice.kind == "completion" and self._waits.has(notice.process, notice.session)
 
     # Owners.
 
-    def moved(self, notices: Iterable[Notice]) -> None:
-        """Offer these, which have another owner on disk now, to that."""
+    def moved(self, ids: Iterable[str], to: str, is_renamed: bool) -> None:
+        """Offer these, which have another owner on disk now, to that: in the order in which all of it came.
+
+        `is_renamed`: it is the same one under another name, so that whoever took one has it still.
+        """
+        moving = [id_ for id_ in ids if id_ in self._pending]
+        self._pending.move(moving, to)
+        for id_ in moving if not is_renamed else ():
+            self._takers.forget(id_)
+        self.let_go(moving)
+
+    def reworded(self, notices: Iterable[Notice]) -> None:
+        """These say something else on disk now."""
         for notice in notices:
-            before = self._pending.get(notice.id)
-            if before is not None:
-                _drop(self._by_session, before.session, notice.id)
-                self._pending[notice.id] = notice
-                self._by_session.setdefault(notice.session, {})[notice.id] = None
-                self._wake(before.session)
-                self._wake(notice.session)
+            if notice.id in self._pending:
+                self._pending.change(notice.id, data=notice.data)
 
     def stir(self, session: str) -> None:
         """Have those who wait look again."""
-        self._wake(session)
-
-    def _wake(self, session: str) -> None:
-        for news in self._news.get(session, ()):
-            news.set()
-
-    @contextmanager
-    def _listening(self, session: str, news: asyncio.Event) -> Iterator[None]:
-        self._news.setdefault(session, set()).add(news)
-        try:
-            yield
-        finally:
-            self._news[session].discard(news)
-            if not self._news[session]:
-                del self._news[session]
-
-
-def _drop(index: dict[_Key, dict[str, None]], key: _Key, id_: str) -> None:
-    index[key].pop(id_, None)
-    if not index[key]:
-        del index[key]
-
-
-def _who(notice: Notice) -> dict[str, object]:
-    fields = {"id": notice.id, "key": notice.key, "kind": notice.kind}
-    return {**fields, "process": notice.process, "session": notice.session}
+        self._bells.ring(session)

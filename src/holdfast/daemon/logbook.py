@@ -22,9 +22,9 @@ def note(event: str, **fields: object) -> None:
 
 
 def open_log(path: str) -> None:
-    """Let everything that goes to stderr go to this file."""
+    """Let everything that goes to stderr go to this file, also of processes that we start and give no other."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(fd, 2, inheritable=False)
+    os.dup2(fd, 2)
     os.close(fd)
 
 

@@ -1,7 +1,8 @@
 """The user's login environment: what the profile files export, asked for once and kept.
 
 No start pays for a login shell: the last answer is on disk and served at once, a new one is fetched when the daemon
-starts.
+starts. Secrets that a profile exports are not on disk: after a restart of the daemon, a start that is to have them
+waits for the shell.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Mapping
 
 from holdfast.daemon.logbook import note
+from holdfast.safety.secrets import secret_names
 
 #: A profile that takes longer is done without.
 _BUDGET = 10.0
@@ -35,13 +37,13 @@ class LoginEnvironment:
     def __init__(self, path: str, environ: Mapping[str, str]) -> None:
         self._path = path
         self._environ = dict(environ)
-        self._known = _read(path)
+        self._known, self._lacks_secrets = _read(path)
         self._fetched: asyncio.Future[Environment] = asyncio.get_running_loop().create_future()
         self.is_fresh = False
 
-    async def get(self) -> Environment:
+    async def get(self, with_secrets: bool = True) -> Environment:
         """The environment, at once where it was ever known, else when the shell has told it."""
-        if self._known is not None:
+        if self._known is not None and not (with_secrets and self._lacks_secrets):
             return self._known
         return await asyncio.shield(self._fetched)
 
@@ -49,13 +51,13 @@ class LoginEnvironment:
         """Ask the login shell; what it does not tell in time stays as it was."""
         found = await _told(self._environ)
         if found:
-            self._known = found
+            self._known, self._lacks_secrets = found, False
             self.is_fresh = True
             await asyncio.to_thread(_write, self._path, found)
         else:
             note("login-environment-unknown", shell=_shell(self._environ))
         if not self._fetched.done():
-            self._fetched.set_result(found or self._environ)
+            self._fetched.set_result(found or self._known or self._environ)
 
 
 def _shell(environ: Mapping[str, str]) -> str:
@@ -125,21 +127,32 @@ def _is_ours(name: str) -> bool:
     return name.startswith("HOLDFAST_")
 
 
-def _read(path: str) -> Environment | None:
+def _read(path: str) -> tuple[Environment | None, bool]:
+    """What is kept, and whether secrets are missing in it. What an older release kept of them is removed."""
     try:
         with open(path, "rb") as file:
             value = json.load(file)
     except (OSError, ValueError):
-        return None
-    fits = isinstance(value, dict) and all(isinstance(content, str) for content in value.values())
-    return value if fits else None
+        return None, False
+    if not isinstance(value, dict) or not all(
+        content is None or isinstance(content, str) for content in value.values()
+    ):
+        return None, False
+    known = {name: content for name, content in value.items() if content is not None}
+    if secret_names(known):
+        _write(path, value)
+        return known, False
+    return known, len(known) < len(value)
 
 
-def _write(path: str, environment: Environment) -> None:
-    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def _write(path: str, environment: Mapping[str, str | None]) -> None:
+    """Of secrets, only the names are kept."""
+    secrets = secret_names({name: content for name, content in environment.items() if content is not None})
+    kept = {name: None if name in secrets else content for name, content in environment.items()}
     try:
+        fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(fd, "w") as file:
-            json.dump(environment, file)
+            json.dump(kept, file)
         os.replace(f"{path}.new", path)
     except OSError as failed:
         note("login-environment-not-kept", why=failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from holdfast.daemon.room import Message, Room
@@ -11,20 +12,42 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.store import inbox as rows
 
+#: Logs that are read at the same time: more would keep other readers waiting.
+_AT_ONCE = 50
 
-async def told(room: Room, notices: list[Notice]) -> list[Message]:
-    return [_object(await complete(room, notice)) for notice in notices]
+
+async def handed_out(
+    room: Room, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
+) -> list[Message]:
+    """As they are told, but for those that are not this session's to hear any more when all of it was read."""
+    shown = await told(room, notices, is_raw)
+    left = room.inbox.still(notices, room.sessions.resolve(session))
+    ids = {notice.id for notice in left}
+    room.inbox.give_back(taker, [notice.id for notice in notices if notice.id not in ids])
+    room.inbox.told(left, how)
+    return [one for one in shown if one["id"] in ids]
 
 
-async def complete(room: Room, notice: Notice) -> Notice:
+async def told(room: Room, notices: list[Notice], is_raw: bool = False) -> list[Message]:
+    """As they are told. Secrets are masked in all that they quote; raw, in what was kept of output alone."""
+    completed: list[Notice] = []
+    for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
+        completed += await asyncio.gather(*(complete(room, notice, is_raw) for notice in some))
+    if not is_raw:
+        masked = await room.secrecy.mask([notice.data for notice in completed])
+        completed = [replace(notice, data=data) for notice, data in zip(completed, masked, strict=True)]
+    return [_object(notice) for notice in completed]
+
+
+async def complete(room: Room, notice: Notice, is_raw: bool = False) -> Notice:
     """A completion with the end of its output, which is read when it is wanted: the exit did not wait for it."""
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
     process = room.registry.get(notice.process)
-    if process is None:
-        return replace(notice, data={**notice.data, "output": "", "output_cut": True})
+    if process is None or not notice.data["output_bytes"]:
+        return replace(notice, data={**notice.data, "output": "", "output_cut": process is None})
     upto = {"out": process.exit_offset} if process.exit_offset is not None and process.run == notice.data["run"] else {}
-    tail = await tail_of(room, process, upto)
+    tail = await tail_of(room, process, upto, is_raw=is_raw)
     return replace(notice, data={**notice.data, "output": tail.text, "output_cut": tail.is_cut})
 
 
@@ -34,8 +57,8 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
     after = [await complete(room, notice) for notice in before]
     changed = [notice for notice in after if notice not in before]
     if changed:
-        await room.store.change(lambda connection: rows.replace(connection, changed))
-        room.inbox.moved(changed)
+        await room.store.change(lambda connection: rows.reword(connection, changed))
+        room.inbox.reworded(changed)
 
 
 def _object(notice: Notice) -> Message:

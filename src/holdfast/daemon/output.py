@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 from holdfast.daemon import reports
@@ -24,16 +24,22 @@ async def more_than(room: Room, process_id: ProcessId, after: int | None) -> Non
     target = sum(reached.values()) if after is None else after
     if sum(reached.values()) > target:
         return
-    waits: set[asyncio.Future[Any]] = {
-        asyncio.ensure_future(room.registry.wait_ended(process_id)),
-        *(asyncio.ensure_future(_grow(room, process_id, stream, reached, target)) for stream in reached),
-    }
+    await _first_of(
+        room.registry.wait_ended(process_id),
+        *(_grow(room, process_id, stream, reached, target) for stream in reached),
+    )
+
+
+async def _first_of(*waits: Awaitable[Any]) -> set[asyncio.Future[Any]]:
+    """Those that come about first. The others are given up. Raises what one of the first raises."""
+    begun: set[asyncio.Future[Any]] = {asyncio.ensure_future(wait) for wait in waits}
     try:
-        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
         for wait in finished:
             wait.result()
+        return finished
     finally:
-        for wait in waits:
+        for wait in begun:
             wait.cancel()
 
 
@@ -57,16 +63,8 @@ async def news(room: Room, process_id: ProcessId, stream: str, at: int) -> bool:
     if process is None:
         return True
     reach = asyncio.ensure_future(room.outputs.beyond(process_id, stream, at))
-    waits: set[asyncio.Future[Any]] = {reach}
-    if not process.has_ended:
-        waits.add(asyncio.ensure_future(room.registry.wait_ended(process_id)))
-    try:
-        finished, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in finished:
-            wait.result()
-    finally:
-        for wait in waits:
-            wait.cancel()
+    ended = () if process.has_ended else (room.registry.wait_ended(process_id),)
+    finished = await _first_of(reach, *ended)
     now = room.registry.get(process_id)
     if now is None or now.has_ended:
         return True

@@ -45,6 +45,11 @@ class Registry:
     def get(self, process_id: ProcessId) -> Process | None:
         return self._processes.get(process_id)
 
+    def owner(self, process_id: ProcessId) -> str | None:
+        """The session that owns it; None for one that is unknown."""
+        process = self._processes.get(process_id)
+        return process.meta.session if process is not None else None
+
     def identify(self, text: str) -> Process:
         """The process meant by an id, the start of one, or a name. Raises NotFound, Ambiguous or BadValue."""
         exact = self._processes.get(ProcessId(text))

@@ -26,6 +26,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.sessions import Sessions
 from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
@@ -72,6 +73,7 @@ class Room:
     screens: Screens
     sampler: Sampler
     login: LoginEnvironment
+    secrecy: Secrecy
     tcp: TcpDoor
     chores: Chores
     readers: ThreadPoolExecutor

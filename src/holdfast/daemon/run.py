@@ -29,6 +29,8 @@ from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
+from holdfast.daemon.match_news import NAME as BREAKER
+from holdfast.daemon.match_news import MatchNews
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
@@ -40,6 +42,7 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
+from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
 from holdfast.daemon.sink_jobs import job_maker
@@ -49,6 +52,8 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.watch_link import WatchLink
+from holdfast.daemon.watches import Watches
 from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
@@ -62,12 +67,14 @@ _READERS = 4
 #: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
 _KEEPER_BUDGET = 15.0
 _LEAVE_BUDGET = 2.0
+#: In which those who were being told something when we died come back, or say that they have it.
+_RETURN_BUDGET = 10.0
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    room, recovery = await _furnish(paths, settings)
+    room, recovery, watches = await _furnish(paths, settings)
     server = Server(room)
     _stop_on_signals(room)
 
@@ -77,6 +84,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
 
     try:
         room.chores.start(room.login.refresh(), "login environment")
+        room.chores.start(room.secrecy.relearn(paths.place), "secrets")
         vital = [
             room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
             room.chores.start(room.depot.run(), "depot"),
@@ -91,16 +99,19 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(_hooks(room).watch(), "hooks")
         await room.screens.take_over(list(room.registry.all.values()))
         begin_probes(room)
+        watches.begin()
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(room.sampler.run(), "sampler")
         room.sinks.start(job_maker(room))
         await server.open()
+        room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
         vital.append(room.chores.start(watch_home(room, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
         await _until_stopped(room, vital)
     finally:
         notify.tell("STOPPING=1")
+        watches.close()
         await _stop(room, server)
         note("daemon-end")
 
@@ -113,7 +124,7 @@ async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
+async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Watches]:
     """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
@@ -129,9 +140,10 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
+    tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
-    inbox = Inbox(opened.store, opened.kept.pending, names.resolve)
+    inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
     sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
@@ -163,11 +175,14 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery]:
         screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
         sampler=sampler,
         login=LoginEnvironment(paths.login_env, environ),
-        tcp=TcpDoor(paths, settings.http_listen),
+        secrecy=Secrecy(settings, lambda: (tcp.token,)),
+        tcp=tcp,
         chores=chores,
         readers=readers,
     )
-    return room, Recovery(paths.place, registry, keeper, supervisor, chores)
+    news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
+    watches = Watches(room, WatchLink(paths.place, environ), news)
+    return room, Recovery(paths.place, registry, keeper, supervisor, chores), watches
 
 
 def _hooks(room: Room) -> Hooks:

@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.registry import Registry
@@ -32,6 +34,15 @@ class Names:
         self._aliases[old] = new
 
 
+class Closed(NamedTuple):
+    """What became of a session that is over."""
+
+    passed: list[ProcessId]
+    left: list[ProcessId]
+    notices: list[str]
+    """That another session is told."""
+
+
 class Sessions:
     """`turn` gives the lock under which a process is changed."""
 
@@ -52,35 +63,49 @@ class Sessions:
         """The name that it has now."""
         return self._names.resolve(name)
 
-    async def rename(self, old: str, new: str) -> tuple[list[Process], list[Notice]]:
+    async def rename(self, old: str, new: str) -> tuple[list[Process], list[str]]:
         """All at once, on disk when it returns: what the old name owned and will own belongs to the new one."""
         owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
-        async with self._turns(owned) as processes:
-            event = Event("session.rename", time.time(), {"session": new, "was": old, "processes": owned})
+        async with self._turns(owned) as found:
+            processes = [process for process in found if process.meta.session == old]
+            ids = [process.id for process in processes]
+            event = Event("session.rename", time.time(), {"session": new, "was": old, "processes": ids})
             self._names.renamed(old, new)
             for listener in self.on_rename:
                 listener(old, new)
-            notices = self._inbox.all_of(old)
-            await self._move(processes, notices, new, [event], renamed_from=old)
+            notices = await self._move(processes, lambda: self._inbox.all_of(old), new, [event], renamed_from=old)
         self._inbox.stir(old)
         return processes, notices
 
-    async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[Notice]:
+    async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[str]:
         """Another session owns them from now on, and hears what is still to be told of them."""
         async with self._turns(ids) as processes:
+            to = self.resolve(to)
             moving = [process for process in processes if process.meta.session != to]
             for listener in self.on_transfer:
                 for process in moving:
                     listener(process.id, to)
-            notices = [notice for process in moving for notice in self._inbox.pending_of(process.id)]
-            await self._move(moving, notices, to, [_transferred(process, to) for process in moving])
-        return notices
+            happened = [_transferred(process, to) for process in moving]
+            return await self._move(moving, lambda: self._told_of(moving), to, happened)
 
-    async def bequeath(self, session: str, to: str) -> list[Notice]:
-        """What a session that is over has not heard is told to another."""
-        notices = self._inbox.all_of(session)
-        await self._move([], notices, to, [])
-        return notices
+    def _told_of(self, processes: list[Process]) -> list[Notice]:
+        return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
+
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> Closed:
+        """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
+        running = [process.id for process in self._registry.running() if process.meta.session == session]
+        async with self._turns(running) as found:
+            living = [process for process in found if process.is_running and process.meta.session == session]
+            heir = self.resolve(to) if to is not None else session
+            passing = living if to is not None else []
+            passed = [process.id for process in passing]
+            left = [process.id for process in living if to is None]
+            fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
+            happened = [_transferred(process, heir) for process in passing]
+            happened.append(Event("session.end", time.time(), fields))
+            unheard = partial(self._inbox.all_of, session) if to is not None else list[Notice]
+            notices = await self._move(passing, unheard, heir, happened)
+        return Closed(passed, left, notices)
 
     @asynccontextmanager
     async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:
@@ -94,24 +119,44 @@ class Sessions:
     async def _move(
         self,
         processes: list[Process],
-        notices: list[Notice],
+        notices: Callable[[], list[Notice]],
         to: str,
         happened: list[Event],
         renamed_from: str | None = None,
-    ) -> None:
-        moved = [replace(process, meta=replace(process.meta, session=to)) for process in processes]
-        addressed = [replace(notice, session=to) for notice in notices]
+    ) -> list[str]:
+        """The notices that went along. What cannot be written now is later, so it counts all the same."""
+        moved = [_owned(process, to) for process in processes]
+        ids = [notice.id for notice in notices()]
 
         def edit(connection: rows.Connection) -> None:
-            rows.replace(connection, addressed)
+            rows.address(connection, ids, to)
             if renamed_from is not None:
                 rows.rename(connection, renamed_from, to, time.time())
 
-        await self._store.change(edit, happened, moved)
-        for process in moved:
-            now = self._registry.get(process.id) or process
-            self._registry.put(replace(now, meta=replace(now.meta, session=to)))
-        self._inbox.moved(addressed)
+        try:
+            await self._store.change(edit, happened, moved)
+        finally:
+            for before, process in zip(processes, moved, strict=True):
+                self._put(before, process)
+            early = set(ids)
+            late = [notice.id for notice in notices() if notice.id not in early]
+            self._inbox.moved([*ids, *late], to, is_renamed=renamed_from is not None)
+            if late:
+                self._store.change_soon(lambda connection: rows.address(connection, late, to))
+        return [*ids, *late]
+
+    def _put(self, before: Process, moved: Process) -> None:
+        """Show the process with its new owner; and whatever became of it while that was written."""
+        now = self._registry.get(moved.id)
+        if now is before:
+            self._registry.put(moved)
+        elif now is not None:
+            self._registry.put(_owned(now, moved.meta.session))
+            self._store.save_soon(_owned(now, moved.meta.session))
+
+
+def _owned(process: Process, session: str) -> Process:
+    return replace(process, meta=replace(process.meta, session=session))
 
 
 def _transferred(process: Process, to: str) -> Event:

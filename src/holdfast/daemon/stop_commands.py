@@ -16,6 +16,8 @@ from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import Process
+from holdfast.safety.redact import redact
+from holdfast.safety.secrets import known_forms
 from holdfast.settings import Settings
 from holdfast_keeper import bundle
 
@@ -84,7 +86,8 @@ class StopCommands:
         try:
             code = await child.wait()
             await asyncio.wait({reader}, timeout=_LAST_WORDS)  # somebody may keep its output open
-            return code, said.decode(errors="replace")
+            text = said.decode(errors="replace")
+            return code, text if code == 0 else await asyncio.to_thread(_masked, text, env)
         finally:
             reader.cancel()
             if child.returncode is None:
@@ -95,6 +98,11 @@ class StopCommands:
         directory = bundle.find(self._place, process_id)
         with open(f"{directory}/{bundle.SPEC}", "rb") as file:
             return dict(json.load(file))
+
+
+def _masked(text: str, env: dict[str, str]) -> str:
+    """For the daemon's log, where no secret belongs."""
+    return redact(text, known_forms(env))
 
 
 async def _read(stream: asyncio.StreamReader, said: bytearray) -> None:

@@ -41,6 +41,11 @@ def find(room: Room, call: Call, text: str) -> Process:
     return identify(text, seen)
 
 
+def session_for(room: Room, call: Call, named: str) -> str:
+    """The session that is meant; one that nobody has where the caller does not see it."""
+    return named if call.sees(room.sessions.resolve(named)) else f"nobody-{os.urandom(8).hex()}"
+
+
 def seen(room: Room, call: Call, batch: Batch) -> Batch:
     """Of these events, those that the caller may hear of: what names another session is left out."""
     if not call.is_strict:
@@ -67,9 +72,7 @@ def _several(room: Room, call: Call, ask: Message) -> Message:
 def _session(room: Room, call: Call, ask: Message) -> Message:
     """Where a session is named that is not its own, one that nobody has: what comes of it is the same."""
     named = room.session(ask)
-    if named is None or call.sees(named):
-        return ask
-    return {**ask, "session": f"nobody-{os.urandom(8).hex()}"}
+    return ask if named is None else {**ask, "session": session_for(room, call, named)}
 
 
 def _own_session(room: Room, call: Call, ask: Message) -> Message:
@@ -114,12 +117,11 @@ NARROW: dict[str, Narrow] = {
     "kill": _several,
     "remove": _several,
     "end_session": _own_session,
-    "inbox": _own_session,
-    "ack": _own_session,
+    **dict.fromkeys(("inbox", "notices", "ack", "digest"), _own_session),
     "rename_session": _rename,
     "publish": _publish,
     **dict.fromkeys(("inspect", "logs", "search", "send", "resize", "restart", "screen", "attached", "transfer"), _one),
-    **dict.fromkeys(("sessions", "events", "status", "doctor"), _as_it_is),
+    **dict.fromkeys(("sessions", "events", "status", "doctor", "redact"), _as_it_is),
     **dict.fromkeys(("approvals", "approve", "deny", "approval_shown"), _as_it_is),
 }
 #: For the person at the machine alone.

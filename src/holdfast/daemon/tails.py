@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.room import Room
@@ -12,6 +13,9 @@ from holdfast.model.text import TextView
 #: Characters that are shown, and bytes that are looked at for them: a line may have been drawn again and again.
 SHOWN = 2000
 _LOOKED_AT = 64 << 10
+_LONGEST_SECRET = 4096
+
+Mask = Callable[[str], str]
 
 
 class Tail(NamedTuple):
@@ -21,15 +25,27 @@ class Tail(NamedTuple):
 
 
 async def tail_of(
-    room: Room, process: Process, upto: dict[str, int] | None = None, since: dict[str, int] | None = None
+    room: Room,
+    process: Process,
+    upto: dict[str, int] | None = None,
+    since: dict[str, int] | None = None,
+    is_raw: bool = False,
 ) -> Tail:
-    """The last characters of its output, between these offsets; where streams are kept apart, of both."""
-    return await room.read(_tail, room.paths.place, process, since or {}, upto or {})
+    """The last characters of its output, between these offsets; where streams are kept apart, of both.
+
+    Secrets are masked, unless it is to be raw.
+    """
+    mask = _as_it_is if is_raw else room.secrecy.masked_text
+    return await room.read(_tail, room.paths.place, process, since or {}, upto or {}, mask)
 
 
-def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, int]) -> Tail:
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
     tails = [
-        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream)))
+        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask))
         for stream in process.meta.streams
     ]
     written = [(stream, tail) for stream, tail in tails if tail.text]
@@ -40,7 +56,7 @@ def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, i
     return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
 
 
-def _tail_of_stream(place: str, process: Process, stream: str, since: int, upto: int | None) -> Tail:
+def _tail_of_stream(place: str, process: Process, stream: str, since: int, upto: int | None, mask: Mask) -> Tail:
     with Log(place, process.id, stream) as log:
         extent = log.extent()
         end = extent.end if upto is None else min(extent.end, upto)
@@ -52,4 +68,6 @@ def _tail_of_stream(place: str, process: Process, stream: str, since: int, upto:
     shown = (shown + view.close()).rstrip("\n")
     if start > since and len(shown) <= SHOWN:
         shown = shown.partition("\n")[2] or shown  # the first line begins somewhere in the middle
-    return Tail(shown[-SHOWN:], start > since or len(shown) > SHOWN)
+    is_cut = start > since or len(shown) > SHOWN
+    # Masked before it is cut: half a secret does not look like one.
+    return Tail(mask(shown[-SHOWN - _LONGEST_SECRET :])[-SHOWN:], is_cut)

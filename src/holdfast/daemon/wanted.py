@@ -53,6 +53,10 @@ class Wanted(NamedTuple):
     grant: dict[str, str]
     umask: int
     if_running: IfRunning
+    is_clean: bool = False
+    """Whether secrets are left out of its environment."""
+    removed: tuple[str, ...] = ()
+    """The names of those that were."""
 
 
 def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
@@ -90,6 +94,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         grant=values.environment(ask, "grant"),
         umask=_UMASK if umask is None else umask,
         if_running=values.choice(ask, "if_running", duplicates.CHOICES, "allow"),
+        is_clean=values.flag(ask, "clean"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.daemon import values
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue
-from holdfast.model.process import Notify
+from holdfast.model.process import Meta, Notify
 
 _NOTIFY: tuple[Notify, ...] = ("any", "failure", "success", "never")
 _MOST_PATTERNS = 100
@@ -17,6 +17,9 @@ _MOST_ORIGIN = 4096
 _SHORTEST_INTERVAL = 1.0
 
 WATCH_DROPPED = "notify and watch exclude each other: the watch was dropped, the end will be told"
+SILENT = "notify never: neither matches nor progress will be told"
+TOO_OFTEN = f"check_interval is {_SHORTEST_INTERVAL:g} s at least"
+NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
 
 
 def read(ask: Ask) -> dict[str, Any]:
@@ -41,6 +44,27 @@ def read(ask: Ask) -> dict[str, Any]:
 def drops_watch(ask: Ask) -> bool:
     """Whether it asks for both, of which being told of the end wins."""
     return ask.get("notify") not in (None, "never") and bool(ask.get("watch") or ask.get("watch_regex"))
+
+
+def notes(ask: Ask) -> list[str]:
+    """What will not be as it was asked for: nobody is to wait for news that never comes."""
+    found = [WATCH_DROPPED] if drops_watch(ask) else []
+    wants_news = ask.get("watch") or ask.get("watch_regex") or ask.get("check_interval")
+    if ask.get("notify") == "never" and wants_news:
+        found.append(SILENT)
+    interval = values.seconds(ask, "check_interval", zero=False)
+    if interval is not None and interval < _SHORTEST_INTERVAL:
+        found.append(TOO_OFTEN)
+    return found
+
+
+def not_taken(wanted: Meta, running: Meta) -> list[str]:
+    """For one who is given a process that runs, and asked for other news of it than that was started with."""
+    return [] if _news(wanted) == _news(running) else [NOT_TAKEN]
+
+
+def _news(meta: Meta) -> tuple[object, ...]:
+    return meta.notify, meta.watch, meta.watch_regex, meta.check_interval, meta.origin
 
 
 def _patterns(ask: Ask, key: str) -> tuple[str, ...]:

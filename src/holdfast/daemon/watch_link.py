@@ -72,6 +72,7 @@ class WatchLink:
         self._sets: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
         self._numbers = 0
         self._vain = 0
+        self._has_died = False
         self._is_closed = False
 
     @property
@@ -115,6 +116,13 @@ class WatchLink:
             self._worker.close()
             self._worker = None
 
+    async def aclose(self) -> None:
+        """As `close`, and wait until it has ended."""
+        worker = self._worker
+        self.close()
+        if worker is not None:
+            await worker.ended()
+
     async def _ask_once(self, ask: Message, literals: tuple[str, ...], patterns: tuple[str, ...]) -> Message:
         worker = await self._living()
         try:
@@ -122,6 +130,7 @@ class WatchLink:
         except _Died as died:
             if self._worker is worker:
                 self._worker = None
+                self._has_died = worker.is_blaming
                 self._vain += not worker.has_answered and not worker.is_blaming
             raise died
         self._vain = 0
@@ -132,7 +141,8 @@ class WatchLink:
             if self._is_closed:
                 raise HoldfastError("the daemon is about to end", next="try again")
             if self._worker is None or not self._worker.is_living:
-                self._worker = await _start(self._place, self._environ)
+                # Whatever it died of, it might have been the optional engine.
+                self._worker = await _start(self._place, self._environ, is_plain=self._has_died)
             return self._worker
 
     def _number(self, literals: tuple[str, ...], patterns: tuple[str, ...]) -> int:
@@ -192,6 +202,9 @@ class _Worker:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
+    async def ended(self) -> None:
+        await self._reading
+
     async def _read(self) -> None:
         """Hand out answers until there are no more; then whoever still waits is told so."""
         assert self._process.stdout is not None
@@ -203,12 +216,17 @@ class _Worker:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
         self._mourn()
-        await self._process.wait()
+        try:
+            async with asyncio.timeout(
+                _PATIENCE
+            ):  # it ends by itself: to kill what has ended confuses who waits for it
+                await self._process.wait()
+        except TimeoutError:
+            self._kill()
+            await self._process.wait()
 
     def _mourn(self) -> None:
         self.close()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
         blamed = self._beat.read()[0]
         self.is_blaming = blamed in self._waiting
         for n, waiting in self._waiting.items():
@@ -219,10 +237,13 @@ class _Worker:
         """End it when it has been at the same thing for too long."""
         seen = self._beat.read()
         if seen[0] and seen == self._seen:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._kill()
         self._seen = seen
         self._watchdog = asyncio.get_running_loop().call_later(_PATIENCE, self._look_after)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
 
     def _rest_later(self) -> None:
         if self._rest is not None:
@@ -235,12 +256,12 @@ class _Worker:
             self.close()
 
 
-async def _start(place: str, environ: dict[str, str]) -> _Worker:
+async def _start(place: str, environ: dict[str, str], is_plain: bool) -> _Worker:
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     fd = beats.create()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-c", _BOOT, source, place, str(fd)),
+            *(sys.executable, "-I", "-c", _BOOT, source, place, str(fd), *(["plain"] if is_plain else [])),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd="/",

@@ -26,7 +26,7 @@ from websockets.sync.client import ClientConnection
 
 from holdfast.events import BUS
 from holdfast.events.bus import Bus, Envelope
-from holdfast.events.line import Line, hang_up
+from holdfast.events.line import CUT, Line, hang_up
 from holdfast.events.outbox import Item, Outbox
 from holdfast.events.place import URL, Place, find_place
 from holdfast.events.topics import Tree
@@ -159,11 +159,13 @@ class Bridge:
         try:
             for message in opened:
                 said = json.loads(message)
-                if said.get("bridge") == self.id and isinstance(said.get("ack"), int):
+                if isinstance(said, dict) and said.get("bridge") == self.id and isinstance(said.get("ack"), int):
                     self._outbox.acknowledge(said["ack"])
                     self._out.prove()
-        except Exception as cut:  # noqa: BLE001 - whatever it is, the sender has to hear that this link is over
+        except CUT as cut:
             _LOG.debug("acknowledgements end: %s", cut)
+        except Exception:  # noqa: BLE001 - the top of a thread: the sender has to hear that this link is over
+            _LOG.exception("acknowledgements end")
         finally:
             hang_up(opened)
             self._outbox.wake()
@@ -195,7 +197,7 @@ class Bridge:
             if isinstance(said, list):
                 for event in said:
                     self._pass_on(event)
-            elif said.get("type") == "hello":
+            elif isinstance(said, dict) and said.get("type") == "hello":
                 self._since = said["since"]
                 self._in.prove()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
 from holdfast.events.place import Place
@@ -21,6 +21,8 @@ _LONGEST_PAUSE = 30.0
 #: A link that lasted for so long was a good one, too.
 _GOOD = 5.0
 _LARGEST_MESSAGE = 16 << 20
+#: What a link that is cut, or that somebody talks nonsense on, raises. Anything else is a fault of this program.
+CUT = (OSError, WebSocketException, ValueError)
 _LOG = logging.getLogger("holdfast.events.bridge")
 
 
@@ -81,8 +83,10 @@ class Line:
             except InvalidStatus as refused:
                 self._refused(refused.response.status_code)
                 self._say(f"refused with status {refused.response.status_code}")
-            except Exception as cut:  # noqa: BLE001 - whatever comes over a link, it ends with the link
+            except CUT as cut:
                 self._say(str(cut) or type(cut).__name__)
+            except Exception as broken:  # noqa: BLE001 - the top of a thread: a fault of ours ends the link, not the line
+                self._say(repr(broken), broken)
             is_good = self._is_good or time.monotonic() - begun > _GOOD
             pause = _FIRST_PAUSE if is_good else min(pause * 2, _LONGEST_PAUSE)
             self._stopping.wait(pause * random.uniform(0.5, 1.0))
@@ -112,11 +116,12 @@ class Line:
                 self.is_open.clear()
                 self._socket = None
 
-    def _say(self, trouble: str) -> None:
+    def _say(self, trouble: str, fault: Exception | None = None) -> None:
         """Once for each kind: a link that is away for a day is no news every half minute."""
         if trouble != self._trouble and not self._stopping.is_set():
             self._trouble = trouble
-            _LOG.info("%s: %s", self._place.path or self._place.base, trouble)
+            level = logging.INFO if fault is None else logging.ERROR
+            _LOG.log(level, "%s: %s", self._place.path or self._place.base, trouble, exc_info=fault)
 
 
 def hang_up(opened: ClientConnection) -> None:

@@ -33,12 +33,16 @@ class App:
             await self._serve_socket(scope, receive, send)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        request = Request(self._room, scope, receive, self.stopping)
+        is_sent = False
         try:
-            request = Request(self._room, scope, receive, self.stopping)
             answer = await self._answer(request)
             await answer.send(send)
+            is_sent = answer.status < 400
         except HoldfastError:
             return  # whoever asked is gone, or a stream is cut in the middle: it can be taken up again
+        finally:
+            request.settle(is_sent)
 
     async def _answer(self, request: Request) -> Answer:
         try:

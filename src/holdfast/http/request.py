@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -44,6 +45,8 @@ class Request:
         self._receive = receive
         self.stopping = stopping
         self._body: bytes | None = None
+        #: Those whose answers tell the news of notices.
+        self._telling: list[Call] = []
 
     @property
     def id(self) -> str:
@@ -116,15 +119,18 @@ class Request:
             if not message.get("more_body"):
                 return b"".join(pieces)
 
-    async def ask(self, op: str, arguments: Message, send_data: SendData | None = None) -> Message:
+    async def ask(
+        self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
+    ) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
-        call = self.call(send_data)
+        call = self.call(send_data, taker)
         work = dispatch.answer(self.room, call, op, arguments)
         if op not in GOING_ON:
-            answer = await work
-            if call.consumed:
-                await self.room.inbox.settle(call.consumed, "wait")
-            return answer
+            try:
+                return await work
+            finally:
+                if call.consumed:
+                    self._telling.append(call)
         try:
             result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
         finally:
@@ -134,17 +140,26 @@ class Request:
         settled: Message = result
         return settled
 
-    def call(self, send_data: SendData | None = None) -> Call:
+    def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
         """Who asks. Raises BadValue."""
         kinship = self.room.kin.of(self.scope["state"]["pid"])
         session = (kinship.session if kinship is not None else None) or self._session()
         resolved = self.room.sessions.resolve(session) if session is not None else None
         is_gated = kinship is not None
-        return Call(resolved, send_data or _nothing_to_send, is_strict=self._is_strict(), is_gated=is_gated)
+        return Call(resolved, send_data or _nothing_to_send, taker, is_strict=self._is_strict(), is_gated=is_gated)
 
     def find(self, text: str) -> Process:
         """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
         return strict.find(self.room, self.call(), text)
+
+    def settle(self, is_sent: bool) -> None:
+        """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
+        telling, self._telling = self._telling, []
+        for call in telling:
+            if is_sent:
+                self.room.chores.start(self.room.inbox.settle(call.consumed, "wait"), "consumed")
+            else:
+                self.room.inbox.release(call.consumed, call)
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take long, for as long as the client is there and the daemon stays."""
@@ -174,7 +189,11 @@ class Request:
         return said == "true"
 
     def _session(self) -> str | None:
-        return values.session({"session": self.header("holdfast-session")})
+        named = self.header("holdfast-session")
+        if named is not None:
+            with suppress(UnicodeDecodeError):  # else it was meant as Latin-1, as headers once were
+                named = named.encode("latin-1").decode()
+        return values.session({"session": named})
 
 
 def read_query(query: bytes, known: Sequence[Parameter]) -> Message:

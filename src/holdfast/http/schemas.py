@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.http.table import Schema
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.wire.messages import NOTIFICATION_FIELDS, PROCESS_FIELDS
 
 _LARGEST = 1 << 62
 _LONGEST_TEXT = 128 << 10
@@ -82,6 +82,8 @@ _KNOWN_FIELDS: dict[str, Schema] = {
     "dropped_bytes": _INTEGER,
     "log_cap": _INTEGER,
     "lifetime": _STRING,
+    "notify": maybe(_STRING),
+    "watch": {"type": "array", "items": _STRING, "description": "Texts and patterns that its output is watched for."},
     "pty": _FLAG,
     "stdin_open": _FLAG,
     "deadline_at": maybe(_NUMBER),
@@ -123,6 +125,19 @@ _LOG_PAGE = {
     "status": _STRING,
 }
 
+_NOTIFICATION: dict[str, Schema] = {
+    "id": {"type": "string", "pattern": "^note_[0-9a-f]{12}$"},
+    "key": {**_STRING, "description": "The same for the same news, whatever was restarted in between."},
+    "kind": _STRING,
+    "process": {**maybe(_STRING), "description": "Null where it is about several."},
+    "session": _STRING,
+    "origin": {"type": ["object", "null"], "description": "As given when the process was started."},
+    "at": _NUMBER,
+    "text": {**_STRING, "description": "What a model is shown."},
+    "data": {**ANYTHING, "description": "The fields of its kind."},
+    "source": {"const": "system", "description": "Whatever it quotes, no user said it."},
+}
+
 _PROBLEM = {
     "type": _STRING,
     "title": _STRING,
@@ -162,8 +177,16 @@ COMPONENTS: dict[str, Schema] = {
         "description": "`text` is there with view=text, `data` with view=raw.",
     },
     "Session": obj(
-        {"session": _STRING, "running": _INTEGER, "ended": _INTEGER, "first_at": _NUMBER, "last_at": _NUMBER}
+        {
+            "session": _STRING,
+            "running": _INTEGER,
+            "ended": _INTEGER,
+            "first_at": maybe(_NUMBER),
+            "last_at": maybe(_NUMBER),
+            "pending": {**_INTEGER, "description": "Notifications that are not acknowledged."},
+        }
     ),
+    "Notification": obj({name: _NOTIFICATION.get(name, {}) for name in NOTIFICATION_FIELDS}),
     "Problem": obj({**_PROBLEM, "data": {"type": "object", "description": "More, for programs."}}, tuple(_PROBLEM)),
     "Approval": obj(_APPROVAL),
 }
@@ -193,6 +216,7 @@ START_FIELDS: dict[str, Schema] = {
         "additionalProperties": text(),
         "description": "The environment of the caller, over that of a login shell.",
     },
+    "clean": {**flag(), "description": "Secrets are left out of the environment, but for those in `env`."},
     "umask": integer(0, 0o777),
     "session": SESSION,
     "task": SESSION,
@@ -231,6 +255,21 @@ START_FIELDS: dict[str, Schema] = {
         "minItems": 1,
         "description": "Exit codes of success.",
     },
+    "notify": choice("any", "failure", "success", "never", description="Which of its ends its session is told of."),
+    "watch": {
+        "type": "array",
+        "items": text(4096, minLength=1),
+        "maxItems": 100,
+        "description": "Texts: the session is told of lines that hold one. Not together with notify, which wins.",
+    },
+    "watch_regex": {
+        "type": "array",
+        "items": text(4096, minLength=1),
+        "maxItems": 100,
+        "description": "The same for lines that match a pattern (RE2).",
+    },
+    "check_interval": above_zero(description="Seconds: the session is told every so often what is new."),
+    "origin": {**ANYTHING, "description": "Comes back with every notification; 4 KiB of JSON at most."},
     "memory": integer(1 << 20, 1 << 50, description="Bytes that it and its descendants may use."),
     "cpus": number(minimum=0.01, maximum=100_000, description="Processors that they may use."),
     "pids": integer(1, 1 << 22, description="How many they may be."),

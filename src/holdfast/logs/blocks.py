@@ -69,7 +69,7 @@ def is_plain(data: bytes) -> bool:
 def cleaned(data: bytes) -> bytes:
     """The text view, in UTF-8."""
     data = data.replace(b"\r\n", b"\n")
-    uncolored = without_colors(data)
+    uncolored = _without_colors(data)
     if is_plain(uncolored):
         return uncolored
     clean = _text(data)
@@ -89,7 +89,7 @@ def located(raw: bytes, line: Line) -> int | None:
     return _after(raw, line.source[line.text_start : line.span.start])
 
 
-def without_colors(data: bytes) -> bytes:
+def _without_colors(data: bytes) -> bytes:
     """The text without the sequences that colours are made of, if it has few different ones and no others.
 
     Which is so when each escape character begins one of them: then what is left of the line is the same in any order.

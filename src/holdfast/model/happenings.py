@@ -82,9 +82,14 @@ def queued(notice: Notice | None) -> list[Event]:
     """The event of a notice, which brings it with it."""
     if notice is None:
         return []
+    return [of_notice("queued", notice, notice.at)._replace(notice=notice)]
+
+
+def of_notice(what: str, notice: Notice, at: float, **more: str) -> Event:
+    """That it was queued, delivered or acked."""
     fields = {"id": notice.id, "key": notice.key, "kind": notice.kind}
     who = {"process": notice.process, "session": notice.session}
-    return [Event("notification.queued", notice.at, {**fields, **who}, notice=notice)]
+    return Event(f"notification.{what}", at, {**fields, **who, **more})
 
 
 def _is_run_of(before: Process | None, after: Process) -> bool:

@@ -67,6 +67,8 @@ def completion(process: Process, now: float) -> Notice | None:
     stop = stop_of(state)
     if stop is not None and stop.by is not None and stop.by == meta.session:
         return None
+    if stop is not None and stop.reason == "session_end":
+        return None  # its owner is over, and whoever ended that has the answer
     code = exit_code(state)
     if meta.notify in ("failure", "success") and (meta.notify == "success") != succeeded(process):
         return None
@@ -81,7 +83,7 @@ def completion(process: Process, now: float) -> Notice | None:
         "killed_by": stop.by if stop is not None else None,
         "gave_up": process.gave_up,
         "leftover_pids": [leftover.pid for leftover in process.leftovers],
-        "success": succeeded(process),
+        "succeeded": succeeded(process),
         "suppressed": 0,
     }
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)

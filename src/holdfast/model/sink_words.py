@@ -24,6 +24,10 @@ _ENDS = {
     "lost": "is lost: nobody saw its end",
     "failed_start": "could not be started",
 }
+_REASONS = {
+    "budget": "has used up its matches: its watch is off",
+    "broken": "cannot be watched any more: its patterns cannot be searched for",
+}
 _LEVELS: dict[str, Level] = {
     "ready": "success",
     "stalled": "warning",
@@ -71,6 +75,8 @@ def _who(notification: dict[str, Any], data: Data) -> str:
     if name := data.get("name"):
         return f"{one_line(name, _LONGEST_COMMAND)} ({command}) " if command else f"{one_line(name)} "
     who = command or one_line(notification.get("process"))
+    if not who and isinstance(several := data.get("processes"), list):
+        who = f"{len(several)} process{'es' if len(several) != 1 else ''}"
     return f"{who} " if who else ""
 
 
@@ -117,12 +123,21 @@ def _ready(data: Data) -> str:
     return f"is ready after {_duration(took)}" if isinstance(took, (int, float)) else "is ready"
 
 
+def _disabled(data: Data) -> str:
+    why = _REASONS.get(str(data.get("reason")), "matches too often: its watch is off")
+    return f"{why}, {_held_back(data)}"
+
+
+def _held_back(data: Data) -> str:
+    return f"{one_line(data.get('suppressed') or 0, 20) or 0} were held back"
+
+
 _LINES: dict[str, Callable[[Data], str]] = {
     "completion": _completion,
     "watch_match": _match,
-    "watch_disabled": lambda data: f"matches too often: its watch is off, {data.get('suppressed') or 0} were held back",
+    "watch_disabled": _disabled,
     "watch_overflow_tripped": lambda data: "too many matches at once: they are held back for a while",
-    "watch_overflow_released": lambda data: f"matches are told again, {data.get('suppressed') or 0} were held back",
+    "watch_overflow_released": lambda data: f"matches are told again, {_held_back(data)}",
     "progress": _progress,
     "ready": _ready,
     "stalled": lambda data: "has stalled: no output, and the processor is not used",

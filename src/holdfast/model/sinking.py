@@ -54,7 +54,7 @@ def wants(sink: Sink, notice: Notice) -> bool:
 
 def is_failure(data: dict[str, Any]) -> bool:
     """Whether a completion is bad news: anything but an exit with a code that counts as success."""
-    if isinstance(success := data.get("success"), bool):
+    if isinstance(success := data.get("succeeded"), bool):
         return not success
     return data.get("reason") != "exited" or data.get("exit_code") != 0
 

@@ -19,6 +19,7 @@ _LONGEST_NAME = 64
 _MEMBER_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PROJECT_KEYS = ("name", "env", "env_file")
 _OWN_KEYS = ("command", "cwd", "env", "env_file", "depends_on", "profiles", "oneshot", "ready")
+_RULES = [key.removeprefix("ready_") for key in READY_KEYS]
 _READY = {key.removeprefix("ready_"): key for key in (*READY_KEYS, "ready_timeout")}
 
 
@@ -120,6 +121,8 @@ def _options(file: Source, keys: tuple[str, ...], table: Mapping[str, object]) -
     given = {key: _value(file, (*keys, key), OPTIONS[key], table[key]) for key in OPTIONS if key in table}
     ready = _table(file, (*keys, "ready"), table.get("ready", {}))
     _check_keys(file, (*keys, "ready"), ready, tuple(_READY))
+    if "ready" in table and not ready:
+        raise file.error((*keys, "ready"), "has no rule", f"add one of {', '.join(_RULES)}, or leave it out")
     for short, key in _READY.items():
         if short in ready:
             if key in given:

@@ -78,8 +78,11 @@ def whole(least: int, most: int = _LARGEST) -> Check:
 def above_zero(value: object) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise Wrong(f"must be a number, not {kind(value)}", "write it in digits, without quotes")
-    if not math.isfinite(value) or not 0 < value < _LARGEST:
-        raise Wrong(f"must be more than 0, not {value!r:.40}", "choose a larger number")
+    if value != value or value in (math.inf, -math.inf):
+        raise Wrong(f"must be a finite number, not {value}", "choose a number, or leave it out")
+    if not 0 < value < _LARGEST:
+        way = "larger" if value <= 0 else "smaller"
+        raise Wrong(f"must be more than 0 and less than 2^62, not {value!r:.40}", f"choose a {way} number")
     return float(value)
 
 

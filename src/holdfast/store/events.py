@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.model.happenings import Event, Numbered, Origin
 from holdfast.model.sink import Sink
 from holdfast.store import inbox, outbox
+from holdfast_keeper import points
 
 #: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
 _MOST_BRIDGES = 10_000
@@ -26,6 +27,8 @@ def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Seque
             continue
         if event.notice is not None and not inbox.put(connection, event.notice):
             continue
+        if event.notice is not None:
+            points.reach("notice-writing")
         if event.notice is not None and sinks:
             outbox.append(connection, outbox.rows_for(event.notice, sinks, event.notice.at))
         envelope = event.envelope()

@@ -27,17 +27,14 @@ class Kept(NamedTuple):
 
 def put(connection: sqlite3.Connection, notice: Notice) -> bool:
     """Whether it is new."""
-    body = json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
-    row = (notice.id, notice.key, notice.kind, notice.process, notice.session, notice.at, body, notice.claim)
+    what = (notice.key, notice.kind, notice.process, notice.session, notice.at, _body(notice), notice.claim)
+    row = (notice.id, *what)
     cursor = connection.execute(f"INSERT OR IGNORE INTO inbox (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     return cursor.rowcount > 0
 
 
-def load(connection: sqlite3.Connection, now: float) -> Kept:
-    """What is to be told. What was being given as an answer when we died counts as given."""
-    connection.execute(
-        "UPDATE inbox SET acked_at = ?, acked_by = 'wait' WHERE claim IS NOT NULL AND acked_at IS NULL", (now,)
-    )
+def load(connection: sqlite3.Connection) -> Kept:
+    """What is to be told; also what was being given as an answer when somebody died, still claimed."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM inbox WHERE acked_at IS NULL ORDER BY seq").fetchall()
     aliases = dict(connection.execute("SELECT name, now FROM aliases").fetchall())
     memory = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
@@ -55,21 +52,25 @@ def claim(connection: sqlite3.Connection, ids: Iterable[str], by: str | None) ->
     connection.executemany("UPDATE inbox SET claim = ? WHERE id = ?", [(by, id_) for id_ in ids])
 
 
-def known(connection: sqlite3.Connection, ids: Iterable[str], session: str | None) -> set[str]:
-    """Those of the ids that belong to remembered notices, of that session where one is named."""
-    query = "SELECT id FROM inbox WHERE id = ? AND session = coalesce(?, session)"
+def acked(connection: sqlite3.Connection, ids: Iterable[str], session: str | None) -> set[str]:
+    """Those of the ids that are acknowledged and remembered, of that session where one is named."""
+    query = "SELECT id FROM inbox WHERE id = ? AND session = coalesce(?, session) AND acked_at IS NOT NULL"
     return {id_ for id_ in ids if connection.execute(query, (id_, session)).fetchone() is not None}
 
 
-def replace(connection: sqlite3.Connection, notices: Iterable[Notice]) -> None:
-    """Write what pending notices say, and to whom, anew."""
-    for notice in notices:
-        body = json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
-        connection.execute("UPDATE inbox SET session = ?, body = ? WHERE id = ?", (notice.session, body, notice.id))
+def address(connection: sqlite3.Connection, ids: Iterable[str], to: str) -> None:
+    """They are this session's now."""
+    connection.executemany("UPDATE inbox SET session = ? WHERE id = ?", [(to, id_) for id_ in ids])
+
+
+def reword(connection: sqlite3.Connection, notices: Iterable[Notice]) -> None:
+    """Write what they say anew."""
+    connection.executemany("UPDATE inbox SET body = ? WHERE id = ?", [(_body(one), one.id) for one in notices])
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str, at: float) -> None:
-    """From now on the old name means the new one."""
+    """From now on the old name means the new one, also in what was told long ago."""
+    connection.execute("UPDATE inbox SET session = ? WHERE session = ?", (new, old))
     connection.execute("UPDATE aliases SET now = ? WHERE now = ?", (new, old))
     connection.execute("DELETE FROM aliases WHERE name = ?", (new,))
     connection.execute("INSERT OR REPLACE INTO aliases (name, now, at) VALUES (?, ?, ?)", (old, new, at))
@@ -85,6 +86,10 @@ def forget(connection: sqlite3.Connection, acked_before: float, pending_before: 
     connection.execute("DELETE FROM inbox WHERE acked_at < ?", (acked_before,))
     connection.execute("DELETE FROM inbox WHERE acked_at IS NULL AND at < ?", (pending_before,))
     connection.execute("DELETE FROM aliases WHERE at < ?", (pending_before,))
+
+
+def _body(notice: Notice) -> str:
+    return json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
 
 
 def _read(row: tuple[Any, ...]) -> Notice:

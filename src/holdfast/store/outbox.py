@@ -31,12 +31,9 @@ class Tally(NamedTuple):
 
 
 def rows_for(notice: Notice, sinks: Iterable[Sink], now: float) -> list[Outgoing]:
-    """A row for each sink that wants the notice, held back where the sink is quiet; not numbered yet."""
+    """A row for each sink that wants the notice, due now; not numbered yet. Quiet hours are seen to when it is sent."""
     body = body_of(notice)
-    return [
-        Outgoing(0, sink.name, notice.key, body, notice.at, sinking.not_before(sink, now))
-        for sink in sinking.wanted_by(notice, sinks)
-    ]
+    return [Outgoing(0, sink.name, notice.key, body, notice.at, now) for sink in sinking.wanted_by(notice, sinks)]
 
 
 def append(connection: sqlite3.Connection, rows: Iterable[Outgoing]) -> None:

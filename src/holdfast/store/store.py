@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
@@ -16,7 +15,7 @@ from holdfast.model.process import Process
 from holdfast.model.sink import Sink
 from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
-from holdfast.store.writer import NOBODY, Change, Edit, Writer
+from holdfast.store.writer import Change, Edit, Writer, nobody
 
 T = TypeVar("T")
 
@@ -42,7 +41,7 @@ async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
 
 def _open(path: str) -> tuple[sqlite3.Connection, list[Process], Kept, str | None]:
     connection, set_aside = db.open_db(path)
-    return connection, processes.load(connection), inbox.load(connection, time.time()), set_aside
+    return connection, processes.load(connection), inbox.load(connection), set_aside
 
 
 class Store:
@@ -72,7 +71,7 @@ class Store:
 
     def begin_record(self, happened: Sequence[Event]) -> asyncio.Future[None]:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
-        return self._commit([Change(NOBODY, None, tuple(happened))], again=True)
+        return self._commit([Change(nobody(), None, tuple(happened))], again=True)
 
     async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[Process] = ()) -> None:
         """Have something done to the store, with the rows of these processes; it is when this returns.
@@ -80,14 +79,14 @@ class Store:
         Raises DiskFull when it can only be done later.
         """
         rows = [Change(process.id, process) for process in processes]
-        await self._commit([*rows, Change(NOBODY, None, tuple(happened), (edit,))], again=True)
+        await self._commit([*rows, Change(nobody(), None, tuple(happened), (edit,))], again=True)
+
+    def record_soon(self, happened: Sequence[Event]) -> None:
+        self._put_later([Change(nobody(), None, tuple(happened))])
 
     def change_soon(self, edit: Edit) -> None:
         """As change, with the next commit or a moment later."""
-        self._put_later([Change(NOBODY, None, (), (edit,))])
-
-    def record_soon(self, happened: Sequence[Event]) -> None:
-        self._put_later([Change(NOBODY, None, tuple(happened))])
+        self._put_later([Change(nobody(), None, (), (edit,))])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
@@ -126,9 +125,11 @@ class Store:
         """The number from which on nothing is missing."""
         return await asyncio.to_thread(_oldest_event, self._path)
 
-    async def known_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
-        """Those of the ids that belong to remembered notices, of that session where one is named."""
-        return await asyncio.to_thread(_known_notices, self._path, ids, session)
+    async def acked_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
+        """Those of the ids whose acknowledgement is on disk, of that session where one is named. Raises DiskFull."""
+        found: set[str] = set()
+        await self.change(lambda connection: found.update(inbox.acked(connection, ids, session)))
+        return found
 
     def forget_notices(self, acked_before: float, pending_before: float) -> None:
         """Drop old notices, soon."""
@@ -191,11 +192,6 @@ def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
 def _read_events(path: str, after: int, limit: int) -> list[Numbered]:
     with _reading(path) as connection:
         return events.read(connection, after, limit)
-
-
-def _known_notices(path: str, ids: Sequence[str], session: str | None) -> set[str]:
-    with _reading(path) as connection:
-        return inbox.known(connection, ids, session)
 
 
 def _oldest_event(path: str) -> int:

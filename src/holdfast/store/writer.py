@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
@@ -14,6 +15,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.sink import Sink
 from holdfast.store import db, events, processes
+from holdfast_keeper import points
 
 #: Between two attempts at what could not be written.
 _RETRY = 2.0
@@ -40,8 +42,12 @@ class Change(NamedTuple):
     """What else is to be done to the store with it."""
 
 
-#: Whose change it is when something happened that is no process's.
-NOBODY = ProcessId("")
+_numbers = count()
+
+
+def nobody() -> ProcessId:
+    """Whose change it is when it is no process's: each of these stands, and fails, for itself."""
+    return ProcessId(f"#{next(_numbers)}")
 
 
 class _Wanted(NamedTuple):
@@ -179,15 +185,17 @@ class Writer:
         try:
             with db.transaction(self._connection):
                 for change in changes:
-                    if change.process_id != NOBODY:
+                    if not change.process_id.startswith("#"):
                         processes.apply(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)
                     numbered += events.append(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
-                return DiskFull("no room to record the process")
+                return DiskFull("the disk has no room to record it")
             return HoldfastError(f"the store cannot be written: {failed}")
+        if any(one.notice is not None for one in numbered):
+            points.reach("notice-written")
         if numbered:
             self._on_events(numbered)
         return None

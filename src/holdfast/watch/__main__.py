@@ -1,4 +1,6 @@
-"""The watch process: python -m holdfast.watch PLACE BEAT; JSON, an object a line. It ends when its input does.
+"""The watch process: python -m holdfast.watch PLACE BEAT [plain]; JSON, an object a line.
+
+It ends when its input does. `plain`: without the optional faster engine.
 
 A process of its own, because it runs patterns that anybody chose over what any command chose to write: whatever that
 may bring about, the daemon goes on.
@@ -27,9 +29,9 @@ _KEPT = 16 << 20
 
 
 def main(arguments: list[str]) -> None:
-    place, beat = arguments
+    place, beat, *how = arguments
     _stand_back()
-    watches = Watches(place, Beat(int(beat)))
+    watches = Watches(place, Beat(int(beat)), "plain" not in how)
     pending = b""
     while True:
         if watches.is_idle or select.select([0], [], [], 0)[0]:

@@ -5,23 +5,33 @@ All of them together are one expression, so that a hundred cost as much as one. 
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue
 from holdfast.logs.finder import Finder, Place
 from holdfast.logs.pattern import Pattern, Span, compile_pattern, for_lines
+from holdfast.watch.prefilter import Prefilter
 
 MOST_PATTERNS = 100
 #: What the program of one expression, and that of all of them, may have of steps: more would be slow to run.
 LARGEST_PROGRAM = 20_000
 LARGEST_PROGRAMS = 100_000
+#: With this RE2 takes programs of that size, and refuses larger ones at once.
+_MEMORY_OF_ONE = LARGEST_PROGRAM * 16 * 4 * 3 // 2
 #: For the program and the states of all of them; where it does not do, they are run more slowly.
 _MEMORY = 64 << 20
 #: What may follow a line that is not complete, as far as it makes a difference: a letter, or something else.
 _FOLLOWERS = (b"x", b" ")
 
 _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
+
+
+#: From how many bytes on it pays to have a faster engine look first, and below which size of a block it does not.
+_MANY = 4 << 20
+_FEW = 4 << 10
 
 
 class First(NamedTuple):
@@ -34,22 +44,40 @@ class First(NamedTuple):
 class Patterns:
     """Raises BadValue for what cannot be used. Blocks for milliseconds, with large patterns for more."""
 
-    def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
+    def __init__(self, literals: Sequence[str], expressions: Sequence[str], may_prefilter: bool = True) -> None:
         if not 0 < len(literals) + len(expressions) <= MOST_PATTERNS:
             raise BadValue(f"a watch has 1 to {MOST_PATTERNS} patterns, not {len(literals) + len(expressions)}")
+        parts = _parts(literals, expressions)
         self._texts = (*literals, *expressions)
         self._each = [
             *(compile_pattern(text, fixed=True) for text in literals),
             *(compile_pattern(text) for text in expressions),
         ]
-        parts = _parts(literals, expressions)
         self._any = _any_of(parts)
         self._which = _set_of(parts)
         self._finder = Finder(self._any)
+        #: Whether even a line without text matches, which a prefilter is not asked about.
+        self.match_nothing = self._any.find(b"") is not None
+        self._prefilter = _Later(literals, expressions) if may_prefilter and not self.match_nothing else None
 
     def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
-        """The lines of `data[start:stop]` that match, of which the last has no newline."""
-        return self._finder.matching(data, start, stop)
+        """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
+        prefilter = self._prefilter.get(stop - start) if self._prefilter is not None else None
+        places = prefilter.places(data) if prefilter is not None else None
+        if places is None:
+            return self._finder.matching(data, start, stop)
+        return self._confirmed(data, start, stop, places)
+
+    def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[Place]:
+        """Of the lines that these places belong to, those that match."""
+        for place in sorted(places):
+            if start <= place <= stop:
+                begin = data.rfind(b"\n", start, place) + 1 or start
+                end = data.find(b"\n", place, stop)
+                end = stop if end < 0 else end
+                if (span := self._any.find(data, begin, end)) is not None:
+                    yield Place(begin, end, span)
+                start = end + 1
 
     def first(self, line: bytes) -> First:
         """Which pattern matches a line that is complete, of which it is known that one does."""
@@ -85,6 +113,27 @@ class Patterns:
         return None
 
 
+class _Later:
+    """A prefilter that is made beside everything else once there is much to look through, if it can be made."""
+
+    def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
+        self._texts = literals, expressions
+        self._seen = 0
+        self._made: Prefilter | None = None
+        self.making: threading.Thread | None = None
+
+    def get(self, size: int) -> Prefilter | None:
+        before, self._seen = self._seen, self._seen + size
+        if before <= _MANY < self._seen:
+            self.making = threading.Thread(target=self._make, daemon=True)
+            self.making.start()
+        return self._made if size >= _FEW else None
+
+    def _make(self) -> None:
+        with contextlib.suppress(ValueError):
+            self._made = Prefilter(*self._texts)
+
+
 def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int) -> Span | None:
     while at <= stop and (span := pattern.find(data, at, stop)) is not None:
         if span.end > known or not known:
@@ -94,13 +143,19 @@ def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int
 
 
 def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
+    """What each of them is as a part of one expression, if that is not too large; which is told fast."""
     from re2 import _re2
 
     quoted = [_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals]
     parts = [*quoted, *(for_lines(text).encode(errors="surrogateescape") for text in expressions)]
-    sizes = [_compiled(part).ProgramSize() for part in parts]
-    if max(sizes) > LARGEST_PROGRAM or sum(sizes) > LARGEST_PROGRAMS:
-        raise BadValue(f"the patterns are too large: {sum(sizes)} steps", next=_NEXT)
+    left = LARGEST_PROGRAMS
+    for part, text in zip(parts, (*literals, *expressions), strict=True):
+        regexp = _re2.RE2(part, _options(_MEMORY_OF_ONE))
+        if not regexp.ok():
+            compile_pattern(text, fixed=part in quoted)  # which says what is wrong with it
+        left -= regexp.ProgramSize() if regexp.ok() else left + 1
+        if left < 0:
+            raise BadValue("the patterns of this watch are too large", next=_NEXT)
     return [b"(?m:%b)" % part for part in parts]
 
 
@@ -130,12 +185,12 @@ def _compiled(pattern: bytes) -> Any:
     return regexp
 
 
-def _options() -> Any:
+def _options(memory: int = _MEMORY) -> Any:
     from re2 import _re2
 
     options = _re2.RE2.Options()
     options.log_errors = False
     options.never_capture = True
     options.never_nl = True
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     return options

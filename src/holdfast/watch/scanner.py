@@ -86,8 +86,12 @@ class Scanner:
         """The match with its pattern and text, 2,000 characters around what matched."""
         line = found.text[found.text_start : found.text_stop]
         pattern, span = found.first or self._patterns.first(line)
-        text, _, _, is_cut = shown(Line(0, 0, line, 0, len(line), span))
-        return Match(stream, found.start, found.stop, pattern, text, is_cut)
+        text, column, _, is_cut = shown(Line(0, 0, line, 0, len(line), span))
+        start, stop = found.start, found.stop
+        if is_cut and stop - start == len(line):  # it stands in the log as it is shown: say where that is
+            start += span.start - len(text[:column].encode())
+            stop = start + len(text.encode())
+        return Match(stream, start, stop, pattern, text, is_cut)
 
     def _last(self, is_open: bool) -> Iterator[Found]:
         begin, end = self._begin, len(self._held)

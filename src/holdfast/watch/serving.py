@@ -30,8 +30,9 @@ _MOST_NEW = 8
 
 
 class Watches:
-    def __init__(self, place: str, beat: Beat) -> None:
+    def __init__(self, place: str, beat: Beat, may_prefilter: bool) -> None:
         self._place = place
+        self._may_prefilter = may_prefilter
         self._beat = beat
         self._told: Told[tuple[list[str], list[str]]] = Told()
         self._sets: OrderedDict[int, Patterns] = OrderedDict()
@@ -91,7 +92,7 @@ class Watches:
     def _patterns(self, number: int, texts: tuple[list[str], list[str]]) -> Patterns:
         found = self._sets.get(number)
         if found is None:
-            found = self._sets[number] = Patterns(*texts)
+            found = self._sets[number] = Patterns(*texts, self._may_prefilter)
             while len(self._sets) > _MOST_SETS:
                 self._sets.popitem(last=False)
         self._sets.move_to_end(number)

@@ -19,12 +19,14 @@ CELL = 64 << 10
 #: Of what comes before a cut, as much is looked at together with what follows.
 OVERLAP = 8 << 10
 #: The sequences that the text view takes for a return or a move to another line, as they stand in the bytes.
-_MOVE = rb"(?:\x1b\[|\xc2\x9b)(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
+_MOVE = rb"(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
 _LONGEST = 7
-_MOVES = re.compile(_MOVE)
-_END = re.compile(rb"\n|\r|" + _MOVE)
+#: Each begins with one text, so that it is found at speed.
+_MOVES = re.compile(rb"\x1b\[" + _MOVE)
+_C1_MOVES = re.compile(rb"\xc2\x9b" + _MOVE)
 #: Where there are whole lines, what a terminal ends them with is one end.
-_ENDS = re.compile(rb"\n|\r\n?|" + _MOVE)
+_ENDS = re.compile(rb"\n|\r\n?|(?:\x1b\[|\xc2\x9b)" + _MOVE)
+_COLORS = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
 #: Reading so far back is enough to see where a state begins.
 LOOKBACK = 2 * CELL + OVERLAP + _LONGEST
 
@@ -66,26 +68,28 @@ def cuts(raw: bytes, base: int, start: int) -> Iterator[int]:
 
 def first_end(raw: bytes, start: int, searched: int, stop: int) -> tuple[int, int] | None:
     """Where the state that begins at `start` ends, and where the next one begins; not before `searched`."""
-    begin = max(0, searched - _LONGEST)
     line = raw.find(b"\n", start, stop) + 1 or stop
     line = raw.find(b"\r", start, line) + 1 or line
-    for move in _MOVES.finditer(raw, begin, line) if _has_moves(raw, begin, line) else ():
-        if move.end() > start:
-            return max(move.start(), start), move.end()
+    for begin, end in _moves(raw, max(0, searched - _LONGEST), line):
+        if end > start:
+            return max(begin, start), end
     return (line - 1, line) if raw[line - 1 : line] in (b"\n", b"\r") and line > start else None
 
 
 def last_end(raw: bytes, start: int, stop: int) -> int:
     """Behind the last end of a state that is complete behind `start`; 0 when there is none."""
     found = max(raw.rfind(b"\n", start, stop), raw.rfind(b"\r", start, stop)) + 1
-    begin = max(found, start - _LONGEST, 0)
-    if _has_moves(raw, begin, stop):
-        found = max([found, *(move.end() for move in _END.finditer(raw, begin, stop))])
+    for _, end in _moves(raw, max(found, start - _LONGEST, 0), stop):
+        found = max(found, end)
     return found if found > start else 0
 
 
-def _has_moves(raw: bytes, start: int, stop: int) -> bool:
-    return raw.find(b"\x1b[", start, stop) >= 0 or raw.find(b"\xc2\x9b", start, stop) >= 0
+def _moves(raw: bytes, start: int, stop: int) -> list[tuple[int, int]]:
+    """Where the cursor moves, in order."""
+    found = [move.span() for move in _MOVES.finditer(raw, start, stop)] if raw.find(b"\x1b[", start, stop) >= 0 else []
+    if raw.find(b"\xc2\x9b", start, stop) >= 0:
+        found = sorted([*found, *(move.span() for move in _C1_MOVES.finditer(raw, start, stop))])
+    return found
 
 
 def text_of(raw: bytes, is_open: bool) -> bytes:
@@ -98,11 +102,17 @@ def text_of(raw: bytes, is_open: bool) -> bytes:
 def texts_of(raw: bytes) -> bytes:
     """The texts of whole states, each with a newline behind it; as many as `ends` finds."""
     raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if _has_moves(raw, 0, len(raw)):
-        raw = blocks.without_colors(_MOVES.sub(b"\n", raw))
-    if blocks.is_plain(raw):
-        return raw
-    return without_sequences(raw.decode(errors="replace")).encode()
+    clean = _without_colors(raw)
+    if clean is None:
+        raw = _C1_MOVES.sub(b"\n", _MOVES.sub(b"\n", raw))
+        clean = _without_colors(raw)
+    return without_sequences(raw.decode(errors="replace")).encode() if clean is None else clean
+
+
+def _without_colors(raw: bytes) -> bytes | None:
+    """The text, if colours are all there is to take out: each escape character begins one, and nothing is special."""
+    clean, colors = _COLORS.subn(b"", raw)
+    return clean if colors == raw.count(b"\x1b") and blocks.is_plain(clean) else None
 
 
 def ends(raw: bytes) -> list[tuple[int, int]]:

@@ -9,14 +9,16 @@ The first message of a connection is `hello`.
 PROCESS stands for an id, a unique prefix of it (4 hex digits or more) or a name. `process` answers are process
 objects (PROCESS_FIELDS).
 
-    hello        version, client, session                     -> version, daemon (its release), pid
+    hello        version, client, session, had: [id] (notices whose news it was told as answers before)
+                                                              -> version, daemon (its release), pid
     start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
                  restart, restart_limit, restart_delay, success_codes, stop_cmd, attached (the caller is about to be, see there),
                  ready_log or ready_port or ready_http or ready_uptime, ready_timeout, stall, memory (bytes), cpus, pids,
                  notify ("any", "failure", "success", "never"), watch (texts), watch_regex, check_interval, origin (an object, given back),
-                 fingerprint (of the request, where a key stands for it)
+                 fingerprint (of the request, where a key stands for it),
+                 clean (secrets are left out of env unless granted by name; the notes name what was left out)
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
                                                               -> processes, next (null: this was the last page)
@@ -26,7 +28,8 @@ objects (PROCESS_FIELDS).
     top          session, task, sort ("cpu", "memory", "started"), limit (rows, 0 for all), history (samples, at most 60)
                                                               -> processes: [TOP_FIELDS], total, cpu_percent, rss_bytes (of all)
     logs         process, stream ("out", "err"), from (byte offset) or lines (a number: the tail) or line (0-based) with lines,
-                 bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`)
+                 bytes (at most), follow; with from: wait (seconds, for something beyond it, or beyond `beyond`);
+                 consume (an owner who is shown the end of one that has ended is not told of it again: `consumes`, as in wait)
                                                               -> data…, then start, end, first (dropped before it), total, closed, process;
                                                                  with wait and nothing new: unchanged: true, start, end, first, total, closed, id, status
     search       process, stream, pattern, ignore_case, fixed, invert, count, before, after (lines), limit, from, line (its number),
@@ -34,7 +37,7 @@ objects (PROCESS_FIELDS).
                                                                  before, after}], count, done, next: {from, line}, upto, start,
                                                                  searched, skipped, long_lines, first, total
     wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready", "match"), after (offset for "output";
-                 for "match" also {id: {stream: offset}}), match (pattern), ignore_case
+                 for "match" also {id: {stream: offset}}), match (pattern), ignore_case, consume (false: an end is only looked at)
                                                               -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match},
                                                                  consumes: [id] (notices whose news this is: the client says {"op": "got", "rid": n}
                                                                  when it has the answer, and nobody is told of them any more)
@@ -49,24 +52,31 @@ objects (PROCESS_FIELDS).
                                                                  at (how far the output was looked at), gap (output before it was left out, or null)}, process
     attached     process, from (byte offset or null: now)     -> {} when the process has ended; until then the caller's terminal answers its questions
     remove       processes                                    -> removed: [id]
-    end_session  session                                      -> results (as kill), left: [id]
+    end_session  session, to (who gets what goes on; null: the session that its processes name as their parent), keep (nobody does)
+                                                              -> results (as kill), passed: [{id, to}], left: [id], notifications: [id] (that are
+                                                                 told to that session now)
     events       pattern, since (a number: what follows it), follow
                                                               -> data… (lines of JSON; `offset`: the number to go on from), then newest, oldest
     publish      topic, payload                               -> seq
-    inbox        session, wait (seconds, for something), limit, take (keep it from other takers until ack or the end of the connection)
+    inbox        session, wait (seconds, for something), limit, take (keep it from other takers until ack or the end of the connection),
+                 raw (true: secrets in what is quoted are not masked)
                                                               -> notifications: [NOTIFICATION_FIELDS], waited, clamped_to (or null)
+    notices      session, take (until the end of this), window (so many that are not acknowledged at most)
+                                                              -> data… (lines of JSON, a notification each; none: nothing is left now), for ever
+    digest       session                                      -> text (for a model), processes (that run, with last_line), pending (notifications)
     ack          ids, session (only its own)                  -> acked: [id] (by this), known: [id] (before), unknown: [id]
     transfer     process, to (a session)                      -> process, notifications: [id] (that are told to the new owner now)
     rename_session  from, to                                  -> processes: [id], notifications: [id]
-    sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at}]
     sinks        -                                            -> sinks: [{name, way, to, state ("ok", "quiet", "failing", "off", "gone"), enabled, kinds,
                                                                  sessions, outcomes, quiet, tries, pending, dead, next_at, sent, failed, last_sent_at,
                                                                  last_error, last_error_at}], config (the file), trouble (why it is not followed, or null)
     sink_test    name (null: all)                             -> results: [{sink, sent, error, took}]
     sink_dead    limit                                        -> dead: [{id, sink, notification, kind, process, session, at, attempts, error, dead_at}]
     sink_retry   ids (numbers) or all                         -> retried: [id], unknown: [id]
+    sessions     -                                            -> sessions: [{session, running, ended, first_at, last_at, pending}]
     http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
                                                               -> url (null: shut), token_file, socket
+    redact       texts                                        -> texts (each with its secrets masked, as for a model)
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

@@ -11,6 +11,7 @@ from holdfast.bench.install import Unavailable
 from holdfast.bench.measures import QUICK, Row, measure
 from holdfast.bench.peer import Peer, end_marked, marked
 from holdfast.bench.peers import tmux
+from holdfast.bench.peers.ours import InPython
 from tests.cli.calling import as_json, refusal
 from tests.support import eventually, processes_of
 
@@ -51,10 +52,10 @@ def test_ratios_stand_beside_our_own_of_the_same_kind() -> None:
 
 
 def test_what_cannot_be_had_or_fails_is_named_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(Peer):
+    class Broken(InPython):
         name = "broken"
 
-        def start(self, text: str) -> str:
+        def open(self) -> None:
             raise OSError("it does not start")
 
     def unavailable(cache: Path) -> type[Peer]:

@@ -247,8 +247,6 @@ def test_what_cannot_be_started_is_said_and_not_registered() -> None:
         ["--task", "\x07", "--", "true"],
         ["--lifetime", "forever", "--", "true"],
         ["--if-running", "panic", "--", "true"],
-        ["--watch", "x", "--", "true"],
-        ["--notify", "--", "true"],
         ["--memory", "lots", "--", "true"],
         ["--memory", "5", "--", "true"],
         ["--cpus", "all", "--", "true"],

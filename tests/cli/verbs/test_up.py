@@ -167,6 +167,19 @@ def test_check_says_the_order_or_what_is_wrong(here: Path) -> None:
     assert json.loads(done.stdout)["error"]["code"] == "bad_value"
 
 
+def test_check_looks_for_directories_that_nothing_in_the_file_can_make(here: Path) -> None:
+    text = "[processes.web]\ncommand = 'x'\ncwd = 'build/web'\n"
+    (here / "holdfast.toml").write_text(text)
+    said = refusal("up", "--check")
+    assert f"holdfast.toml:3: processes.web.cwd is {here}/build/web, which is no directory. Next: create it" in said
+    build = "depends_on = { build = 'completed' }\n[processes.build]\ncommand = 'y'"
+    (here / "holdfast.toml").write_text(text + build)
+    assert out("up", "--check").split("\n")[1:3] == ["1. build", "2. web"]
+    (here / "holdfast.toml").write_text(text)
+    (here / "build" / "web").mkdir(parents=True)
+    assert out("up", "--check").split("\n")[1] == "1. web"
+
+
 def test_status_before_and_after() -> None:
     assert [s["process"] for s in as_json("up", "--status", "--json", "-p", "never")] == [None] * 3
     run_cli("up", "-d", "web")

@@ -70,7 +70,7 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return " ".join(f"{key}={entry}" for key, entry in value.items())
+        return " ".join(f"{key}={_shown(entry)}" for key, entry in value.items() if entry not in (None, [], {}))
     if isinstance(value, list):
         return " ".join(word if isinstance(word, str) and word and " " not in word else repr(word) for word in value)
     return str(value)

@@ -48,6 +48,19 @@ def _processors(text: str) -> float:
     return processors
 
 
+def parse_origin(text: str) -> object:
+    """An object; whatever else it has to be, the daemon checks."""
+    from holdfast.wire import light_json
+
+    try:
+        value = light_json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise BadValue(f"{text[:80]!r} is no JSON object", next="""write it as '{"chat": "42"}'""")
+    return value
+
+
 VERB = Verb(
     "run",
     synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
@@ -60,6 +73,9 @@ VERB = Verb(
         two seconds ends the command and all that it started by force, and holdfast ends with the command's own code.
         With --restart the first one ends it for good. If holdfast itself goes away, the command goes on. With -t on a
         terminal it is as if attached: see holdfast attach.
+
+        Its end, and what it is watched for, is told to its session: see holdfast inbox. One who saw the end here, in
+        the foreground, is not told of it again.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
         foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
@@ -78,6 +94,11 @@ VERB = Verb(
             convert=parse_variable,
             repeat=True,
             help="Set variable K to V; K alone hands on the value it has here.",
+        ),
+        Option(
+            "--clean-env",
+            help="Leave secrets out of its environment, by name and by look; what is named with --env, or as pass_env "
+            "in config.toml, stays. The names of what was left out are said.",
         ),
         Option("-t", "--pty", help="Give it a terminal of its own."),
         Option(
@@ -120,6 +141,32 @@ VERB = Verb(
             metavar="S",
             convert=parse_seconds,
             help="Mark it as stalled when it has neither written nor used the processor for S seconds. Ends nothing.",
+        ),
+        Option(
+            "--notify",
+            choices=("any", "failure", "success", "never"),
+            implies="any",
+            help="Which of its ends its session is told of (holdfast inbox); with never, nothing at all is told. An "
+            "end that the session asked for is not. Default: any.",
+        ),
+        Option(
+            "--watch",
+            metavar="TEXT",
+            repeat=True,
+            help="Tell its session when a line of its output holds TEXT. Not together with --notify, which wins.",
+        ),
+        Option("--watch-regex", metavar="RE", repeat=True, help="The same for a line that matches RE (RE2 syntax)."),
+        Option(
+            "--check-interval",
+            metavar="S",
+            convert=parse_seconds,
+            help="Tell its session every S seconds what it wrote since, if it did. At least 1.",
+        ),
+        Option(
+            "--origin",
+            metavar="JSON",
+            convert=parse_origin,
+            help="An object that comes back with every notification of it, such as the address to answer to.",
         ),
         Option(
             "--restart",
@@ -191,6 +238,7 @@ VERB = Verb(
     examples=[
         ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
         ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
+        ("A build, with word when it fails", "holdfast run -d --notify=failure make; holdfast inbox --wait 1h --ack"),
         ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
     ],
     greedy=True,
@@ -215,7 +263,7 @@ def run(given: Given) -> int:
             console.out_json(process.to_json()) if given.json else console.out(process.id)
             return 0
         if attaches:
-            return attached.attach(client, process, key, offset=0, accepted=0)
+            return attached.attach(client, process, key, offset=0, accepted=0, consumes=True)
         return _foreground(client, process, given)
 
 
@@ -271,10 +319,11 @@ def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
     more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall", "gate")
-    limits = ("memory", "cpus", "pids")
-    options = {name: getattr(given, name) for name in (*names, *again, *more, *limits)}
+    limits, news = ("memory", "cpus", "pids"), ("notify", "check_interval", "origin")
+    options = {name: getattr(given, name) for name in (*names, *again, *more, *limits, *news)}
+    options |= {name: getattr(given, name) or None for name in ("watch", "watch_regex")}
     size = given.size or (_terminal_size() if given.pty else None)
-    return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
+    return {**options, "env": dict(given.env), "size": size, "attached": attaches, "clean": given.clean_env}  # type: ignore[typeddict-item]
 
 
 def _attaches(given: Given) -> bool:

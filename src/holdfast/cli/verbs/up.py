@@ -141,7 +141,9 @@ def say_failures(failures: list[HoldfastError], json: bool) -> None:
 
 def _check(project: Project, given: Given) -> int:
     from holdfast.project import order
+    from holdfast.project.places import check_places
 
+    check_places(project)
     waves = order.waves({name: list(project.members[name].needs) for name in project.members})
     if given.json:
         console.out_json({"project": project.name, "file": project.file, "order": waves})

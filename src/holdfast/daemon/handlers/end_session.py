@@ -1,22 +1,45 @@
-"""end_session: a session is over, and what was to live as long as it ends."""
+"""end_session: a session is over. What was to live as long as it ends; the rest is its parent's."""
 
 from __future__ import annotations
 
 import asyncio
 
+from holdfast.daemon import values
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.model.lifetimes import end_with_session
+from holdfast.model.lifetimes import end_with_session, parent_of
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """When it is answered, what goes on is somebody's, on disk. Asking again does what is left to be done."""
     session = room.session(ask)
     if session is None:
         raise BadValue("end which session?")
     await room.approvals.end_session(session)
-    ending, left = end_with_session(room.registry.running(), session)
+    to = _heir(room, ask, session)
+    ending, _ = end_with_session(room.registry.running(), session)
     results = await asyncio.gather(
         *(end(room, process, call.session, "session_end", room.settings.grace) for process in ending)
     )
-    return {"results": results, "left": [process.id for process in left]}
+    closed = await room.sessions.close(session, to, [process.id for process in ending])
+    return {
+        "results": results,
+        "passed": [{"id": process_id, "to": to} for process_id in closed.passed],
+        "left": closed.left,
+        "notifications": closed.notices,
+    }
+
+
+def _heir(room: Room, ask: Message, session: str) -> str | None:
+    """Who gets what goes on: the one that is named, else the parent; nobody where it is to be kept."""
+    named, keep = room.session(ask, "to"), values.flag(ask, "keep")
+    if named is not None and keep:
+        raise BadValue("either they pass to another session or they are kept, not both", next="leave `keep` out")
+    if named == session:
+        raise BadValue("a session that ends cannot keep its processes by itself", next="name another, or say keep")
+    if named is not None or keep:
+        return named
+    parent = parent_of(room.registry.all.values(), session)
+    heir = room.sessions.resolve(parent) if parent is not None else None
+    return heir if heir != session else None

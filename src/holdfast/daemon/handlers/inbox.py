@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import aclosing
 
-from holdfast.daemon import notifications, values
+from holdfast.daemon import notifications, pushing, values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
+from holdfast.wire import light_json
+from holdfast_keeper import points
 
 _MOST = 1000
 _MOST_IDS = 100_000
@@ -26,8 +29,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     found = (await _pending(room, session, taker, granted))[:limit]
     if taker is not None:
         room.inbox.take(found, taker)
-    shown = await notifications.told(room, found)
-    room.inbox.told(found, "inbox")
+    shown = await notifications.handed_out(room, found, session, taker, "inbox", values.flag(ask, "raw"))
+    if shown:
+        points.reach("notice-shown")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 
@@ -41,6 +45,18 @@ async def _pending(room: Room, session: str, taker: object | None, wait: float) 
             return await room.inbox.until_any(session, taker)
     except TimeoutError:
         return []
+
+
+async def follow(room: Room, call: Call, ask: Message) -> Message:
+    """Stream what is pending, and what comes, until the client has enough. An empty piece: nothing is left now."""
+    session = room.session(ask) or call.session or "default"
+    take, window = values.flag(ask, "take"), values.integer(ask, "window", 1, _MOST)
+    count = 0
+    async with aclosing(pushing.pushed(room, session, "notices", take, window)) as batches:
+        async for batch in batches:
+            count += len(batch)
+            await call.send("notices", count, "".join(f"{light_json.dumps(one)}\n" for one in batch).encode())
+    return {}
 
 
 async def ack(room: Room, call: Call, ask: Message) -> Message:

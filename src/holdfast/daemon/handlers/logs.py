@@ -7,6 +7,7 @@ import contextlib
 from typing import NamedTuple
 
 from holdfast.daemon import output, values
+from holdfast.daemon.consuming import consume
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import lines
@@ -23,18 +24,27 @@ class _Wanted(NamedTuple):
     follow: bool
     wait: float | None
     beyond: int | None
+    consume: bool
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
-    """Streams the output, then tells where it began and ended, how much there is, and what was dropped."""
+    """Streams the output, then tells where it began and ended, how much there is, and what was dropped.
+
+    With `consume`, an owner who is shown the end of a process that has ended need not be told of it again.
+    """
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
     wanted = _read(ask, process)
     log = await room.read(Log, room.paths.place, process.id, wanted.stream)
     try:
         clamped = None if wanted.wait is None else await _news(room, log, process, wanted, wanted.wait)
         answer = await _stream(room, call, log, process, wanted)
+        if wanted.consume and _is_the_end(answer):
+            await consume(room, call, [process.id])
+        if call.consumed:
+            answer["consumes"] = call.consumed
+        elif wanted.wait is not None and answer["end"] == answer["start"]:
+            answer = _unchanged(answer)
         if wanted.wait is not None:
-            answer = answer if answer["end"] > answer["start"] else _unchanged(answer)
             answer["clamped_to"] = clamped
         return answer
     finally:
@@ -66,6 +76,10 @@ async def _news(room: Room, log: Log, process: Process, wanted: _Wanted, wait: f
             async with asyncio.timeout(granted):
                 await output.news(room, process.id, wanted.stream, at)
     return granted if granted < wait else None
+
+
+def _is_the_end(answer: Message) -> bool:
+    return answer["process"]["status"] == "ended" and bool(answer["end"] >= answer["total"])
 
 
 def _unchanged(answer: Message) -> Message:
@@ -121,6 +135,7 @@ def _read(ask: Message, process: Process) -> _Wanted:
         follow=values.flag(ask, "follow"),
         wait=values.seconds(ask, "wait"),
         beyond=values.integer(ask, "beyond", 0),
+        consume=values.flag(ask, "consume"),
     )
     if wanted.wait is not None and (wanted.follow or wanted.line is not None or wanted.lines is not None):
         raise BadValue("only from a byte on can more be waited for", next="give wait with from, and nothing else")

@@ -13,9 +13,9 @@ async def transfer(room: Room, call: Call, ask: Message) -> Message:
     to = values.session(ask, "to")
     if to is None:
         raise BadValue("transfer it to which session?", next="holdfast transfer ID SESSION")
-    notices = await room.sessions.hand_over([process.id], room.sessions.resolve(to))
+    notices = await room.sessions.hand_over([process.id], to)
     now = room.registry.get(process.id) or process
-    return {"process": room.show(now), "notifications": [notice.id for notice in notices]}
+    return {"process": room.show(now), "notifications": notices}
 
 
 async def rename(room: Room, call: Call, ask: Message) -> Message:
@@ -26,4 +26,4 @@ async def rename(room: Room, call: Call, ask: Message) -> Message:
     if old == new:
         raise BadValue("that is its name already")
     processes, notices = await room.sessions.rename(old, new)
-    return {"processes": [process.id for process in processes], "notifications": [notice.id for notice in notices]}
+    return {"processes": [process.id for process in processes], "notifications": notices}

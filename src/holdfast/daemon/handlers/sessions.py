@@ -1,4 +1,4 @@
-"""sessions: those that have processes, or had some that are still remembered."""
+"""sessions: those that have processes, or had some that are still remembered, or are yet to be told something."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from holdfast.daemon.room import Call, Message, Room
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     """The one that started something last comes last."""
-    found: dict[str, Message] = {}
+    pending = room.inbox.counts()
+    found: dict[str, Message] = {session: _unknown(session) for session in pending if call.sees(session)}
     seen = [process for process in room.registry.shown() if call.sees(process.meta.session)]
     for process in sorted(seen, key=lambda process: process.meta.requested_at):
-        told = found.pop(process.meta.session, None)
-        if told is None:
-            told = {"session": process.meta.session, "running": 0, "ended": 0, "first_at": process.meta.requested_at}
+        told = found.pop(process.meta.session, None) or _unknown(process.meta.session)
         told["ended" if process.has_ended else "running"] += 1
+        told["first_at"] = told["first_at"] or process.meta.requested_at
         told["last_at"] = process.meta.requested_at
         found[process.meta.session] = told
-    return {"sessions": list(found.values())}
+    return {"sessions": [{**told, "pending": pending.get(session, 0)} for session, told in found.items()]}
+
+
+def _unknown(session: str) -> Message:
+    return {"session": session, "running": 0, "ended": 0, "first_at": None, "last_at": None}

@@ -92,6 +92,7 @@ def _sink(sink: Sink, tally: Tally, now: float) -> Message:
         "quiet": str(sink.quiet) if sink.quiet is not None else None,
         "tries": sink.tries,
         **tally._asdict(),
+        "next_at": None if tally.next_at is None else sinking.not_before(sink, max(now, tally.next_at)),
     }
 
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import commands, environment, values, wanted, wanted_news
+from holdfast.daemon import commands, environment, secrecy, values, wanted, wanted_news
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
@@ -15,7 +15,6 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
 from holdfast.errors import BadValue, NotNow, Unsupported
-from holdfast.logs.pattern import compile_pattern
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -29,8 +28,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     """
     want = wanted.read(ask, room.settings, call.session)
     await _check_patterns(room, want)
-    if (session := room.sessions.resolve(want.meta.session)) != want.meta.session:
-        want = want._replace(meta=replace(want.meta, session=session))
+    want = _owned(room, want)
     if (known := _known(room, call, want)) is not None:
         return known
     async with commands.starting(room, call, ask, want) as use, room.supervisor.turn(want.meta.id):
@@ -39,13 +37,20 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         want = await _complete(room, want)
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
-            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1])]}
+            kept = wanted_news.not_taken(want.meta, twins[0].meta)
+            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
         process = await _start(room, want, values.flag(ask, "attached"))
         use.is_done = True
         notes = [duplicates.note(twins)] if twins else []
-        if wanted_news.drops_watch(ask):
-            notes.append(wanted_news.WATCH_DROPPED)
+        notes += wanted_news.notes(ask)
+        if want.removed:
+            notes.append(secrecy.left_out(want.removed))
         return {"process": room.show(process), "notes": notes}
+
+
+def _owned(room: Room, want: Wanted) -> Wanted:
+    """By the name that its session has now."""
+    return want._replace(meta=replace(want.meta, session=room.sessions.resolve(want.meta.session)))
 
 
 def _known(room: Room, call: Call, want: Wanted) -> Message | None:
@@ -60,18 +65,26 @@ def _known(room: Room, call: Call, want: Wanted) -> Message | None:
 
 async def _check_patterns(room: Room, want: Wanted) -> None:
     """Raises BadValue for a pattern to watch for that cannot be one."""
-    for pattern in want.meta.watch_regex:
-        await room.read(compile_pattern, pattern)
+    if want.meta.watch or want.meta.watch_regex:
+        from holdfast.watch.patterns import Patterns
+
+        await room.read(lambda: Patterns(want.meta.watch, want.meta.watch_regex, may_prefilter=False))
 
 
 async def _complete(room: Room, want: Wanted) -> Wanted:
     """With the environment that the command gets, and the shell found in it."""
     meta = want.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": room.paths.home}
-    env = environment.merge(await room.login.get(), want.env, want.grant, own, meta.pty)
+    login, caller = await room.login.get(with_secrets=not want.is_clean), want.env
+    removed: tuple[str, ...] = ()
+    room.secrecy.note({**login, **caller, **want.grant})
+    if want.is_clean:
+        removed = await asyncio.to_thread(room.secrecy.to_remove, {**login, **caller}, want.grant)
+        login, caller = environment.without(login, removed), environment.without(caller, removed)
+    env = environment.merge(login, caller, want.grant, own, meta.pty)
     if want.text is not None:
         meta = replace(meta, argv=wanted.through_shell(want.text, want.shell, room.settings, env))
-    return want._replace(meta=meta, env=env)
+    return want._replace(meta=meta, env=env, removed=removed)
 
 
 async def _twins(room: Room, want: Wanted) -> list[Process]:
@@ -101,6 +114,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
 
 async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
+    want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
     _check_limits(room, meta)
     check_room(room.registry.living.keys(), room.settings.max_processes)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 from holdfast.daemon import matching, output, values
+from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
@@ -32,9 +31,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     after = values.integer(ask, "after", 0) if until != "match" else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
     looked: matching.Looked = {}
-    owned = [process_id for process_id in ids if _is_owner(room, call, process_id)] if until == "exit" else []
+    consumes = values.flag(ask, "consume", True)
+    awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
     began = time.monotonic()
-    with _awaiting(room, owned, need == 1):
+    with room.inbox.awaiting(awaited, asker(call), need == 1):
         try:
             async with asyncio.timeout(timeout):
                 if wanted is not None:
@@ -52,7 +52,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             else:
                 done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
         shown = await _shown(room, ids)
-        call.consumed += await _consume(room, call, owned)
+        await consume(room, call, ids if consumes else [])
     return {
         "processes": shown,
         "done": done,
@@ -62,30 +62,6 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         **({} if wanted is None else {"matches": matching.matches(looked)}),
         **({"consumes": call.consumed} if call.consumed else {}),
     }
-
-
-@contextmanager
-def _awaiting(room: Room, owned: list[ProcessId], is_all: bool) -> Iterator[None]:
-    """Keep the news of these ends from others; what is not told here after all, they are told."""
-    try:
-        with room.inbox.awaiting(owned, is_all):
-            yield
-    finally:
-        if lost := room.inbox.abandoned():
-            room.chores.start(room.inbox.release(lost), "not told")
-
-
-def _is_owner(room: Room, call: Call, process_id: ProcessId) -> bool:
-    process = room.registry.get(process_id)
-    return process is not None and process.meta.session == (call.session or "default")
-
-
-async def _consume(room: Room, call: Call, owned: list[ProcessId]) -> list[str]:
-    """An owner who is told of an end here is not told of it again."""
-    processes = [process for process_id in owned if (process := room.registry.get(process_id)) is not None]
-    ended = [(process.id, process.run) for process in processes if process.has_ended]
-    ids = room.inbox.completion_ids(ended)
-    return await room.inbox.hold(ids, call) if ids else []
 
 
 def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | None]:

@@ -1,6 +1,6 @@
 """What there is, a module for each kind of thing. A route whose operation the daemon does not have is left out.
 
-The inbox and MCP get a module here, and a line below, when they come.
+MCP gets a module here, and a line below, when it comes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from holdfast.http.routes import (
     daemon,
     events,
     health,
+    inbox,
     log,
     many,
     processes,
     pub,
+    redact,
     search,
     sessions,
     sinks,
@@ -34,9 +36,11 @@ ROUTES: list[Route] = [
         attach,
         many,
         sessions,
+        inbox,
         sinks,
         events,
         pub,
+        redact,
         top,
         daemon,
         health,

@@ -50,6 +50,7 @@ async def _page(request: Request) -> LogPage:
         bytes=query.get("bytes"),
         raw=_is_raw(request),
         stream=query.get("stream", "out"),
+        consume=query.get("consume", False),
     )
     try:
         ask = next(asking)
@@ -145,7 +146,7 @@ async def _events(request: Request) -> Answer:
     ask = {**query, "process": process.id}
     at_once = {"wait": 0} if "wait" in query else {}
     await request.ask(
-        "logs", {**ask, **at_once, "follow": False, "bytes": 0}, _nowhere
+        "logs", {**ask, **at_once, "follow": False, "bytes": 0, "consume": False}, _nowhere
     )  # whatever is wrong with it is said now
 
     async def produce(write: Write) -> None:
@@ -225,6 +226,9 @@ ROUTES = [
             ),
             Parameter("wait", number(), "Seconds to wait for output behind `from`, where there is none yet."),
             Parameter("beyond", integer(), "With `wait`: for output behind this byte, where that lies behind `from`."),
+            Parameter(
+                "consume", flag(), "An owner who is shown the end of a process that has ended is not told of it again."
+            ),
             Parameter("follow", flag(True), "Events: go on as more comes."),
             Parameter("until", choice("exit", "closed", default="exit"), "Events: follow until then."),
         ),

@@ -15,6 +15,7 @@ from holdfast.http.schemas import (
     ANYTHING,
     ASKING_FIELDS,
     KILL_FIELDS,
+    SESSION,
     choice,
     flag,
     integer,
@@ -23,6 +24,7 @@ from holdfast.http.schemas import (
     obj,
     ref,
     text,
+    texts,
 )
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route, Schema
 
@@ -101,6 +103,10 @@ async def restart(request: Request) -> Answer:
     return json_answer(await request.while_there(request.ask("restart", asked)))
 
 
+async def transfer(request: Request) -> Answer:
+    return json_answer(await request.ask("transfer", {**await request.fields(_TRANSFER), "process": request.id}))
+
+
 async def resize(request: Request) -> Answer:
     await request.ask("resize", {**await request.fields(_RESIZE), "process": request.id})
     return nothing()
@@ -130,6 +136,7 @@ WAIT_FIELDS: dict[str, Schema] = {
     ),
     "match": text(description="With until=match: an RE2 pattern for a line of output."),
     "ignore_case": flag(),
+    "consume": {**flag(True), "description": "False: an end is only looked at, and its owner told all the same."},
 }
 _PLACES: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": integer()}}
 #: In a body, `after` may also tell a place in each stream of each process.
@@ -225,6 +232,23 @@ _ATTACHED = Route(
     needs="attached",
 )
 
+_TRANSFER = Route(
+    "POST",
+    "/api/v1/processes/{id}/transfer",
+    "transferProcess",
+    "Hand it, and what is still to be told of it, to another session",
+    {
+        200: Reply(
+            "It is that session's",
+            {JSON: obj({"process": ref("Process"), "notifications": texts("Those that are told to it now.")})},
+        )
+    },
+    transfer,
+    body=Body({"to": SESSION}, "The session.", required=("to",)),
+    errors=(507,),
+    needs="transfer",
+)
+
 _RESTART = Route(
     "POST",
     "/api/v1/processes/{id}/restart",
@@ -270,5 +294,6 @@ ROUTES = [
         query=(Parameter("ansi", flag(), "With colours and other attributes, as escape sequences."),),
         needs="screen",
     ),
+    _TRANSFER,
     _ATTACHED,
 ]

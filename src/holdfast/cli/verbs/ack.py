@@ -1,0 +1,53 @@
+"""`holdfast ack`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client.sync import connect
+from holdfast.errors import NotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "ack",
+    synopsis=["ack ID… [--json]"],
+    summary="acknowledge notifications",
+    about="""
+        Acknowledges notifications by their ids (note_ and 12 digits): they are never told again. That is on disk when
+        it returns. To acknowledge one again is no error; an id that nobody knows is, and the others are acknowledged
+        all the same.
+
+        With --json an object: acked (the ids that this call acknowledged), known (those that were before), unknown; and
+        error where there are such.
+    """,
+    options=[JSON],
+    exits=[("0", "All of them are acknowledged, now or before.")],
+    examples=[
+        ("One of them", "holdfast ack note_6c1162d2c497"),
+        ("All that is pending, unseen", "holdfast inbox --json | jq -r '.[].id' | xargs -r holdfast ack"),
+    ],
+)
+
+_NAMED = 3
+
+
+def run(given: Given) -> int:
+    ids = given.some("ID")
+    with connect() as client:
+        answer = client.ack(*ids)
+    unknown = answer["unknown"]
+    error = _refusal(unknown) if unknown else None
+    if given.json:
+        console.out_json(answer if error is None else {**answer, "error": error.to_wire()})
+    if error is None:
+        return 0
+    console.say_error(error)
+    return error.exit_status
+
+
+def _refusal(unknown: list[str]) -> NotFound:
+    shown = ", ".join(id_[:40] for id_ in unknown[:_NAMED]) + (" and others" if len(unknown) > _NAMED else "")
+    return NotFound(f"no notification {shown}", next="holdfast inbox --json tells the ids")

@@ -1,0 +1,54 @@
+"""`holdfast sessions`."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client.sync import connect
+from holdfast.model.units import age_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.wire.frames import Message
+
+VERB = Verb(
+    "sessions",
+    synopsis=["sessions [--json]"],
+    summary="list sessions",
+    about="""
+        Lists the sessions that have processes, running or remembered, or that are yet to be told something. The one
+        that started something last comes last.
+
+        For people a table: session, processes that run, that ended, notifications that wait, and the time since it last
+        started something. With --json an array of objects: session, running, ended, first_at, last_at, pending.
+    """,
+    options=[JSON],
+    exits=[("0", "Listed, also when there is nothing to list.")],
+    examples=[
+        ("Who is there", "holdfast sessions"),
+        ("Who has not heard its news", "holdfast sessions --json | jq -r '.[] | select(.pending > 0) | .session'"),
+    ],
+)
+
+_HEAD = ("SESSION", "RUNNING", "ENDED", "PENDING", "LAST")
+
+
+def run(given: Given) -> int:
+    given.only()
+    with connect() as client:
+        sessions = client.sessions()
+    if given.json:
+        console.out_json(sessions)
+    else:
+        now = time.time()
+        console.out(console.table(_HEAD, [_row(session, now) for session in sessions]))
+    return 0
+
+
+def _row(session: Message, now: float) -> tuple[str, ...]:
+    last = age_text(now - session["last_at"]) if session["last_at"] is not None else "-"
+    counts = (str(session[name]) for name in ("running", "ended", "pending"))
+    return (session["session"], *counts, last)

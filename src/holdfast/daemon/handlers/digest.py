@@ -1,0 +1,35 @@
+"""digest: what still runs for a session, for one that may have forgotten."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.tails import tail_of
+from holdfast.model import telling
+from holdfast.model.process import Process
+
+#: A short text has no room for more of them.
+_MOST_LINES = 20
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """The newest first. Reading it acknowledges nothing."""
+    session = room.session(ask) or call.session or "default"
+    owned = [process for process in room.registry.running() if process.meta.session == session]
+    owned.sort(key=lambda process: process.meta.requested_at, reverse=True)
+    lines = [await _last_line(room, process) for process in owned[:_MOST_LINES]]
+    shown = await room.show_fresh(owned)
+    told = [{**one, "last_line": line} for one, line in zip(shown, _filled(lines, len(shown)), strict=True)]
+    pending = len(room.inbox.all_of(session))
+    return {"text": telling.digest(told, time.time(), pending), "processes": told, "pending": pending}
+
+
+async def _last_line(room: Room, process: Process) -> str:
+    lines = [line for line in (await tail_of(room, process)).text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _filled(lines: list[str], size: int) -> list[str | None]:
+    """With nothing known of those beyond."""
+    return [*lines, *[None] * (size - len(lines))]

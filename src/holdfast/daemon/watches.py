@@ -1,0 +1,263 @@
+"""Watching output: each watched stream is scanned as it grows, and what is found is told by the rules.
+
+The cursor, the rules' state and what is told of it are written together: a crash of any part goes on from there, and
+finds the same once more or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from holdfast.daemon import output
+from holdfast.daemon.logbook import note
+from holdfast.daemon.match_news import NAME, MatchNews
+from holdfast.daemon.room import Room
+from holdfast.daemon.watch_link import Scan, WatchBroken, WatchLink
+from holdfast.errors import HoldfastError
+from holdfast.model import watching
+from holdfast.model.happenings import Event
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.model.watching import Outcome, Rules, WatchState
+from holdfast.store import inbox as rows
+
+#: Scans of one stream are not closer than this, so that a chatty process does not cost a scan for each line.
+_PACE = 0.005
+#: Programs write a line in pieces; what is told is the line and not its first words.
+_LINE = 0.05
+#: So much may have to be scanned again after a crash.
+_STRIDE = 64 << 20
+#: The end of a process does not wait for longer to be searched.
+_LAST_LOOK = 20.0
+#: The wall clock may be set while we sleep.
+_LONGEST_SLEEP = 30.0
+_AGAIN = 1.0
+
+
+class Watches:
+    def __init__(self, room: Room, link: WatchLink, news: MatchNews) -> None:
+        self._room = room
+        self._link = link
+        self._news = news
+        settings = room.settings
+        self._rules = Rules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
+        self._followed: set[ProcessId] = set()
+        #: Up to where each stream has been searched; what is on disk may lie before it.
+        self._cursors: dict[tuple[ProcessId, str], int] = {}
+        self._due: dict[ProcessId, float] = {}
+        self._due_changed = asyncio.Event()
+        # From the first moment on: also of those that ended while there was no daemon.
+        room.supervisor.last_words = self.last_words
+        room.sessions.on_rename.append(news.renamed)
+        room.sessions.on_transfer.append(news.transferred)
+
+    def begin(self) -> None:
+        """Watch all that run now, as after a crash of ours, and every run that begins later."""
+        for process in self._room.registry.running():
+            self._look_at(process)
+        self._room.registry.listen(self._look_at)
+        self._room.chores.start(self._watch_clock(), "watch windows")
+
+    def close(self) -> None:
+        self._link.close()
+
+    def _look_at(self, process: Process) -> None:
+        if _is_watched(process) and process.is_up and process.id not in self._followed:
+            self._followed.add(process.id)
+            self._note_due(process.id, _state(process))
+            self._room.chores.start(self._follow(process), "watch")
+
+    async def _follow(self, process: Process) -> None:
+        """All streams, until nothing more can come in any run."""
+        try:
+            await asyncio.gather(*(self._follow_stream(process, stream) for stream in process.meta.streams))
+        finally:
+            self._followed.discard(process.id)
+
+    async def _follow_stream(self, process: Process, stream: str) -> None:
+        room, process_id = self._room, process.id
+        while _is_watched(room.registry.get(process_id)):
+            at = self._cursor(process_id, stream)
+            run = output.run_of(room, process_id)
+            try:
+                reach = await room.outputs.beyond(process_id, stream, at)
+                if reach.end > at:
+                    await self._look(process_id, stream, at, reach.end)
+                    await asyncio.sleep(_PACE)
+                elif reach.closed and not await output.opens_again(room, process_id, run):
+                    return
+            except HoldfastError as failed:  # the keeper or the watch process is away
+                note("watch-waits", process=process_id, why=failed.message)
+                await asyncio.sleep(_AGAIN)
+
+    async def _look(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
+        process = self._room.registry.get(process_id)
+        if process is None or process.has_ended:
+            return
+        try:
+            scan = await self._whole_lines(process, stream, at, upto)
+        except WatchBroken as broken:
+            await self._break(process_id, broken)
+            return
+        async with self._room.supervisor.turn(process_id):
+            now = self._room.registry.get(process_id)
+            if now is not None and not now.has_ended and self._cursor(process_id, stream) == at:
+                await self._found(now, stream, scan)
+
+    async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> Scan:
+        meta = process.meta
+        scan = await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
+
+    async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> Scan:
+        """What is found; a line that matches before it is complete gets a moment to be completed."""
+        scan = await self._scan(process, stream, at, upto, is_final=False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINE):
+                while scan.matches and scan.matches[-1].end >= scan.upto:
+                    reach = await self._room.outputs.beyond(process.id, stream, scan.upto)
+                    if reach.end <= scan.upto:
+                        break
+                    scan = await self._scan(process, stream, at, reach.end, is_final=False)
+        return scan
+
+    async def _found(self, process: Process, stream: str, scan: Scan) -> None:
+        """In the turn of the process: what was found counts, and is on disk when this returns."""
+        state, now = _state(process), time.time()
+        after, outcomes = watching.matched(state, scan.matches, now, self._rules, scan.more)
+        key = (process.id, stream)
+        if after is state and scan.upto - state.cursors.get(stream, 0) < _STRIDE:
+            self._cursors[key] = scan.upto
+            return
+        await self._save(process, watching.scanned(after, stream, scan.upto), outcomes, now)
+        self._cursors[key] = scan.upto
+
+    async def _save(self, process: Process, state: WatchState, outcomes: list[Outcome], now: float) -> None:
+        process = replace(process, watching=self._with_cursors(process.id, state))
+        await self._write(self._news.of_outcomes(process, outcomes, now), process)
+        self._room.registry.put(process)
+        self._note_due(process.id, state)
+
+    async def _write(self, happened: list[Event], *processes: Process) -> None:
+        remembered = self._news.remembered
+        try:
+            await self._room.store.change(
+                lambda connection: rows.remember(connection, NAME, remembered), happened, processes
+            )
+        except HoldfastError as failed:  # it is tried again until there is room
+            note("notice-late", why=failed.message)
+
+    async def _break(self, process_id: ProcessId, why: WatchBroken) -> None:
+        note("watch-broken", process=process_id, why=why.message)
+        async with self._room.supervisor.turn(process_id):
+            process = self._room.registry.get(process_id)
+            if process is not None and not process.has_ended:
+                state, outcomes = watching.broken(_state(process))
+                await self._save(process, state, outcomes, time.time())
+
+    # The end of a process.
+
+    async def last_words(self, process: Process) -> tuple[Process, list[Event]]:
+        """What is to be told of its watch before its end is. In its turn; nothing is told of it afterwards."""
+        if not process.meta.watch and not process.meta.watch_regex:
+            return process, []
+        now = time.time()
+        state, outcomes = _state(process), list[Outcome]()
+        if not state.disabled:
+            state, outcomes = await self._last_look(process, state, now)
+        state, more = watching.ended(state, now)
+        process = replace(process, watching=state)
+        self._due.pop(process.id, None)
+        happened = self._news.of_outcomes(process, [*outcomes, *more], now)
+        return process, [*happened, *self._news.at_end(process, now)]
+
+    async def _last_look(self, process: Process, state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
+        outcomes: list[Outcome] = []
+        for stream, extent in process.streams.items():
+            upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
+            at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))
+            try:
+                async with asyncio.timeout(_LAST_LOOK):
+                    async for scan in self._scans(process, stream, at, upto):
+                        state, found = watching.matched(state, scan.matches, now, self._rules, scan.more)
+                        state = watching.scanned(state, stream, scan.upto)
+                        outcomes += found
+            except (HoldfastError, TimeoutError) as failed:
+                note("watch-unfinished", process=process.id, why=repr(failed))
+        return state, outcomes
+
+    async def _scans(self, process: Process, stream: str, at: int, upto: int) -> AsyncIterator[Scan]:
+        """All of it, up to the end of the output."""
+        while True:
+            scan = await self._scan(process, stream, at, upto, is_final=True)
+            yield scan
+            if scan.complete or scan.upto <= at:
+                return
+            at = scan.upto
+
+    # Windows and silences.
+
+    async def _watch_clock(self) -> None:
+        """Close windows, and end silences, when it is time, for ever."""
+        while True:
+            self._due_changed.clear()
+            now = time.time()
+            if happened := self._news.release(now):
+                await self._write(happened)
+            for process_id in [one for one, due in self._due.items() if watching.is_due(due, now, self._rules)]:
+                await self._elapse(process_id)
+            dues = [*self._due.values(), *([due] if (due := self._news.next_due) is not None else [])]
+            pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in dues)])
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._due_changed.wait()
+
+    async def _elapse(self, process_id: ProcessId) -> None:
+        self._due.pop(process_id, None)
+        async with self._room.supervisor.turn(process_id):
+            process = self._room.registry.get(process_id)
+            if process is None or process.has_ended:
+                return
+            now = time.time()
+            state, outcomes = watching.elapsed(_state(process), now, self._rules)
+            if outcomes or state != _state(process):
+                await self._save(process, state, outcomes, now)
+            else:
+                self._note_due(process_id, state)
+
+    def _note_due(self, process_id: ProcessId, state: WatchState) -> None:
+        due = watching.next_due(state)
+        if due is None:
+            self._due.pop(process_id, None)
+        else:
+            self._due[process_id] = due
+        self._due_changed.set()
+
+    # Cursors.
+
+    def _cursor(self, process_id: ProcessId, stream: str) -> int:
+        known = self._cursors.get((process_id, stream))
+        if known is not None:
+            return known
+        process = self._room.registry.get(process_id)
+        return _state(process).cursors.get(stream, 0) if process is not None else 0
+
+    def _with_cursors(self, process_id: ProcessId, state: WatchState) -> WatchState:
+        """What is searched in vain need not be searched again."""
+        newest = {stream: max(at, self._cursors.get((process_id, stream), 0)) for stream, at in state.cursors.items()}
+        return replace(state, cursors=newest)
+
+
+def _state(process: Process) -> WatchState:
+    return process.watching or WatchState()
+
+
+def _is_watched(process: Process | None) -> bool:
+    """Whether there is anything to look for, yet."""
+    if process is None or process.has_ended or not (process.meta.watch or process.meta.watch_regex):
+        return False
+    return not _state(process).disabled

@@ -1,0 +1,121 @@
+"""Texts of which every match of an expression contains one: where none stands, the expression need not be run. No I/O.
+
+More is told of groups than `logs.needles` does, since a watch can look for many texts at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+#: A shorter text is too frequent to save anything.
+_SHORTEST = 3
+_MOST = 16
+
+_TOKEN = re.compile(
+    r"""(?P<sign>\\[!-/:-@\[-`{-~])
+      | (?P<other>\\[dDwWsSbBt]|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|[.^$])
+      | (?P<repeat>[*+?]\??|\{(?P<least>\d+)(?:,\d*)?\}\??)
+      | (?P<open>\((?:\?:|\?P<\w+>|(?!\?)))
+      | (?P<close>\))
+      | (?P<either>\|)
+      | (?P<plain>[^\\\[\](){}*+?|.^$])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+Texts = frozenset[str]
+
+
+class Needed(NamedTuple):
+    """The texts; `is_caseless`: in small or capital letters."""
+
+    texts: Texts
+    is_caseless: bool
+
+
+class _Unknown(Exception):
+    """The expression has something in it that is not looked into."""
+
+
+def needed(expression: str) -> Needed | None:
+    """None where there is no such text, or it cannot be told at a glance."""
+    is_caseless = expression.startswith("(?i)")
+    try:
+        tokens = _tokens(expression.removeprefix("(?i)"))
+        texts = _alternatives(tokens)
+    except (_Unknown, RecursionError):
+        return None
+    if texts is None or min(map(len, texts)) < _SHORTEST or (is_caseless and not all(map(str.isascii, texts))):
+        return None
+    return Needed(texts, is_caseless)
+
+
+def _tokens(expression: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while at < len(expression):
+        token = _TOKEN.match(expression, at)
+        if token is None:
+            raise _Unknown
+        yield token
+        at = token.end()
+
+
+def _alternatives(tokens: Iterator[re.Match[str]]) -> Texts | None:
+    """Of what follows up to the end of the group: one text for each alternative at least."""
+    branch = _Branch()
+    branches = [branch]
+    for token in tokens:
+        match token.lastgroup:
+            case "close":
+                break
+            case "either":
+                branch = _Branch()
+                branches.append(branch)
+            case "open":
+                branch.take(_alternatives(tokens))
+            case "plain" | "sign":
+                branch.add(token[0][-1])
+            case "other":
+                branch.take(None)
+            case _:
+                branch.repeat(token["repeat"][0] == "+" or int(token["least"] or 0) > 0)
+    found = [branch.end() for branch in branches]
+    texts = frozenset().union(*(texts or () for texts in found))
+    return texts if all(found) and len(texts) <= _MOST else None
+
+
+class _Branch:
+    """One alternative: the texts that have to be in it so far, the best of them."""
+
+    def __init__(self) -> None:
+        self._best: Texts | None = None
+        self._run = ""
+        #: What the last group needs, as long as it may still turn out to be repeated.
+        self._group: Texts | None = None
+
+    def add(self, character: str) -> None:
+        self._offer(self._group)
+        self._group = None
+        self._run += character
+
+    def take(self, group: Texts | None) -> None:
+        """What comes next is not one character."""
+        self.end()
+        self._group = group
+
+    def repeat(self, is_there: bool) -> None:
+        """The last thing is there any number of times; at least once if `is_there`."""
+        if not is_there:
+            self._run, self._group = self._run[:-1], None
+        self.end()
+
+    def end(self) -> Texts | None:
+        self._offer(self._group)
+        self._offer(frozenset((self._run,)) if self._run else None)
+        self._group, self._run = None, ""
+        return self._best
+
+    def _offer(self, texts: Texts | None) -> None:
+        if texts and (self._best is None or min(map(len, texts)) > min(map(len, self._best))):
+            self._best = texts

@@ -1,0 +1,315 @@
+"""`holdfast inbox`, `ack`, `digest`, `sessions`, `transfer` and `session`, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from tests.cli.calling import Terminal, as_json, out, refusal, start
+from tests.support import eventually, run_cli
+
+
+@pytest.fixture(autouse=True)
+def mine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_SESSION", "mine")
+
+
+def ended(*arguments: str) -> str:
+    """The id of one that has ended, as somebody else saw."""
+    process_id = start(*arguments)
+    run_cli("wait", process_id, env={"HOLDFAST_SESSION": "another"})
+    return process_id
+
+
+def consumed() -> int:
+    """How many were told as the answer to a question."""
+    lines = out("events", "notification.acked", "--json").splitlines()
+    return len([line for line in lines if json.loads(line)["by"] == "wait"])
+
+
+def waiting(*arguments: str) -> subprocess.Popen[bytes]:
+    """A call that waits by now."""
+    call = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "inbox", "--wait", "60", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    eventually(lambda: _is_connected(call.pid))
+    return call
+
+
+def _is_connected(pid: int) -> bool:
+    """Whether it sleeps, with a socket open: it has asked, and waits for the answer."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        names = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return False
+    return state == "S" and any(name.startswith("socket:") for name in names)
+
+
+def test_what_is_pending_is_shown_until_it_is_acknowledged() -> None:
+    process_id = ended("-c", "echo 'made it'; exit 3")
+    shown = run_cli("inbox")
+    assert process_id in shown.stdout.decode() and "made it" in shown.stdout.decode()
+    (notice,) = as_json("inbox", "--json")
+    assert f"holdfast ack {notice['id']}" in shown.stderr.decode()
+    assert (notice["kind"], notice["process"], notice["session"]) == ("completion", process_id, "mine")
+    assert notice["data"]["exit_code"] == 3
+    assert as_json("inbox", "--json", "--session", "other") == []
+    assert as_json("ack", "--json", notice["id"]) == {"acked": [notice["id"]], "known": [], "unknown": []}
+    assert out("ack", notice["id"]) == ""
+    assert out("inbox") == ""
+
+
+def test_ack_acknowledges_what_was_printed_and_nothing_else() -> None:
+    first, second = ended("true"), ended("false")
+    assert [one["process"] for one in as_json("inbox", "--ack", "--limit", "1", "--json")] == [first]
+    assert second in out("inbox", "--ack")
+    assert as_json("inbox", "--json") == []
+
+
+def test_what_could_not_be_printed_is_not_acknowledged() -> None:
+    process_id = ended("true")
+    call = [sys.executable, "-m", "holdfast", "inbox", "--ack"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 125 and b"Traceback" not in done.stderr
+    read, write = os.pipe()
+    os.close(read)
+    assert subprocess.run(call, stdout=write, check=False).returncode == 141
+    os.close(write)
+    assert [one["process"] for one in as_json("inbox", "--json")] == [process_id]
+
+
+def test_waiting_wakes_at_once_and_costs_nothing() -> None:
+    process_id = start("--stdin", "-c", "read line")
+    call = waiting("--ack", "--json")
+    used = _cpu(call.pid)
+    time.sleep(0.3)
+    assert _cpu(call.pid) - used <= 0.01
+    out("send", process_id, "go")
+    stdout, _ = call.communicate(timeout=10)
+    assert [one["process"] for one in json.loads(stdout)] == [process_id]
+    assert out("inbox") == ""
+
+
+def test_a_wait_that_runs_out_says_nothing() -> None:
+    began = time.monotonic()
+    done = run_cli("inbox", "--wait", "0.2", "--ack")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert time.monotonic() - began >= 0.2
+    assert as_json("inbox", "--wait", "10ms", "--json") == []
+
+
+def test_a_wait_outlives_the_daemon() -> None:
+    process_id = start("--stdin", "-c", "read line")
+    call = waiting("--json")
+    os.kill(as_json("daemon", "status", "--json")["pid"], signal.SIGKILL)
+    out("send", process_id, "go")
+    stdout, stderr = call.communicate(timeout=20)
+    assert [one["process"] for one in json.loads(stdout)] == [process_id], stderr
+
+
+def test_a_wait_longer_than_is_granted_goes_on(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("wait_limit = 0.1\n")
+    process_id = start("--stdin", "-c", "read line")
+    call = waiting("--json")
+    time.sleep(0.3)
+    out("send", process_id, "go")
+    stdout, _ = call.communicate(timeout=10)
+    assert [one["process"] for one in json.loads(stdout)] == [process_id]
+
+
+def test_interrupting_a_wait_is_quiet() -> None:
+    call = waiting("--ack")
+    call.send_signal(signal.SIGINT)
+    stdout, stderr = call.communicate(timeout=10)
+    assert (call.returncode, stdout, stderr) == (130, b"", b"")
+
+
+def test_hostile_output_reaches_no_terminal_as_it_is() -> None:
+    ended("-c", "printf 'a\\x07\\x1b]0;x\\x07b\\n'")
+    shown = out("inbox")
+    assert "\x1b" not in shown and "\x07" not in shown
+
+
+def test_unknown_ids() -> None:
+    ended("true")
+    (notice,) = as_json("inbox", "--json")
+    assert "holdfast inbox" in refusal("ack", notice["id"], "note_000000000000")
+    answer = as_json("ack", "--json", notice["id"], "x" * 5000, code=125)
+    assert (answer["known"], answer["error"]["code"]) == ([notice["id"]], "not_found")
+    assert "ID is missing" in refusal("ack")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inbox", "--wait", "soon"),
+        ("inbox", "--limit", "0"),
+        ("inbox", "--limit", "1001"),
+        ("inbox", "x"),
+        ("inbox", "--session", "\n"),
+        ("transfer", "nobody", "s"),
+        ("transfer", "nobody"),
+        ("session", "rename", "a"),
+        ("session", "rename", "a", "a"),
+        ("session", "rename", "a", "\n"),
+        ("session", "end", "a", "--to", "b", "--keep"),
+        ("session", "end", "a", "--to", "a"),
+        ("session", "move", "a"),
+        ("run", "--notify=sometimes", "true"),
+        ("run", "--origin", "[1]", "true"),
+        ("run", "--origin", '{"x": "' + "y" * 5000 + '"}', "true"),
+        ("run", "-d", "--watch-regex", "(", "true"),
+        ("run", "-d", "--watch", "", "true"),
+        ("run", "--check-interval", "0", "-d", "true"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant(words: tuple[str, ...]) -> None:
+    refusal(*words)
+
+
+def test_a_foreground_run_is_not_told_again() -> None:
+    for words in (("-c", "echo hi; exit 3"), ("--json", "-c", "echo hi; exit 3"), ("--split", "-c", "exit 3")):
+        assert run_cli("run", *words).returncode == 3
+    with Terminal("run", "-t", "-c", "echo shown") as terminal:
+        terminal.see("shown")
+        assert terminal.end() == 0
+    eventually(lambda: consumed() == 4)
+    assert as_json("inbox", "--json") == []
+
+
+def test_a_foreground_run_that_is_left_is_told() -> None:
+    with Terminal("run", "-t", "--name", "left", "-c", "echo shown; read line") as terminal:
+        terminal.see("shown")
+        terminal.type(b"\x1d")
+        assert terminal.end() == 0
+    out("send", "left", "go")
+    assert [one["kind"] for one in as_json("inbox", "--wait", "10", "--json")] == ["completion"]
+
+
+def test_looking_consumes_nothing() -> None:
+    process_id = start("--pty", "--name", "looked-at", "-c", "echo shown; read line")
+    follower = subprocess.Popen([sys.executable, "-m", "holdfast", "logs", "-f", "looked-at"], stdout=subprocess.PIPE)
+    with Terminal("attach", "looked-at") as terminal:
+        terminal.see("shown")
+        terminal.type(b"x\r")
+        assert terminal.end() == 0
+    follower.communicate(timeout=10)
+    for words in (("ps", "-a"), ("inspect", process_id), ("logs", process_id), ("digest",), ("inbox",)):
+        out(*words)
+    assert [one["process"] for one in as_json("inbox", "--json")] == [process_id]
+
+
+def test_a_wait_consumes_whatever_it_waited_for() -> None:
+    for until in (("--until", "exit"), ("--until", "ready"), ("--until", "match", "--match", "never")):
+        process_id = start("--stdin", "--ready-log", "never", "-c", "read line; exit 3")
+        call = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "wait", *until, process_id], stderr=subprocess.DEVNULL
+        )
+        out("send", process_id, "go")
+        assert call.wait(10) == 3
+    eventually(lambda: consumed() == 3)
+    assert as_json("inbox", "--json") == []
+
+
+def test_notes_say_what_will_not_be_told() -> None:
+    done = run_cli("run", "-d", "--notify", "--watch", "READY", "--", "sleep", "100")
+    assert b"watch was dropped" in done.stderr
+    assert b"nor progress" in run_cli("run", "-d", "--notify=never", "--watch", "READY", "-c", "sleep 100").stderr
+    again = run_cli("run", "-d", "--if-running", "reuse", "--notify=failure", "--", "sleep", "100")
+    assert again.stdout == done.stdout and b"not taken over" in again.stderr
+
+
+def test_options_of_a_start_are_kept() -> None:
+    process_id = start("--notify=failure", "--origin", '{"chat": "42"}', "--check-interval", "5", "-c", "exit 1")
+    (notice,) = as_json("inbox", "--wait", "10", "--json")
+    assert (notice["process"], notice["origin"]) == (process_id, {"chat": "42"})
+    assert as_json("inspect", "--json", process_id)["notify"] == "failure"
+    assert "failure" in out("inspect", process_id)
+
+
+def test_a_watch_is_told_and_shown() -> None:
+    process_id = start(
+        "--watch", "READY", "--watch-regex", "o+ps", "--stdin", "-c", "echo READY; read line; echo ooops"
+    )
+    (notice,) = as_json("inbox", "--wait", "10", "--ack", "--json")
+    assert (notice["kind"], notice["data"]["output"]) == ("watch_match", "READY")
+    shown = as_json("inspect", "--json", process_id)
+    assert (shown["notify"], shown["watch"], shown["watch_data"]["matches"]) == ("any", ["READY", "o+ps"], 1)
+    told = out("inspect", process_id)
+    assert "READY o+ps" in told and "disabled=no matches=1" in told
+    out("send", process_id, "go")
+    eventually(lambda: len(as_json("inbox", "--json")) == 2)
+    assert [one["kind"] for one in as_json("inbox", "--json")] == ["watch_match", "completion"]
+
+
+def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
+    assert out("digest") == ""
+    process_id = start("-c", "echo first; echo the last line; sleep 100")
+    ended("true")
+    out("wait", "--until", "match", "--match", "the last", "--from", "0", process_id)
+    text = out("digest")
+    assert process_id in text and "the last line" in text and len(text) < 1600
+    answer = as_json("digest", "--json")
+    assert (answer["pending"], [one["id"] for one in answer["processes"]]) == (1, [process_id])
+    assert as_json("digest", "--json", "--session", "other")["processes"] == []
+
+
+def test_sessions_are_listed_with_what_they_have_not_heard() -> None:
+    ended("true")
+    assert out("sessions").splitlines()[1].split()[:4] == ["mine", "0", "1", "1"]
+    (session,) = as_json("sessions", "--json")
+    assert (session["session"], session["pending"]) == ("mine", 1)
+
+
+def test_rename_and_transfer() -> None:
+    done, live = ended("true"), start("--stdin", "-c", "read line")
+    answer = as_json("session", "rename", "mine", "later", "--json")
+    assert sorted(answer["processes"]) == sorted([done, live]) and len(answer["notifications"]) == 1
+    assert [one["process"] for one in as_json("inbox", "--json", "--session", "later")] == [done]
+    assert as_json("transfer", live, "third", "--json")["session"] == "third"
+    out("send", live, "go")
+    assert [one["process"] for one in as_json("inbox", "--wait", "10", "--json", "--session", "third")] == [live]
+
+
+def test_the_end_of_a_session_hands_on_what_goes_on() -> None:
+    done = ended("true")
+    live = start("--parent-session", "parent", "--stdin", "-c", "read line")
+    over = start("--lifetime", "session", "-c", "sleep 100")
+    answer = as_json("session", "end", "mine", "--json")
+    assert [result["id"] for result in answer["results"]] == [over]
+    assert (answer["passed"], answer["left"]) == ([{"id": live, "to": "parent"}], [])
+    assert len(answer["notifications"]) == 1
+    out("send", live, "go")
+    with holdfast.connect("parent") as parent:
+        eventually(lambda: len(parent.inbox()) == 2)
+        assert {one.process for one in parent.inbox()} == {done, live}
+    event = as_json("events", "session.end", "--json")
+    assert event["passed"] == [live] and event["ended"] == [over] and event["to"] == "parent"
+    assert as_json("inbox", "--json") == []
+
+
+def test_the_end_of_a_session_without_a_parent_leaves_its_processes() -> None:
+    live = start("-c", "sleep 100")
+    assert as_json("session", "end", "mine", "--json")["left"] == [live]
+    assert as_json("session", "end", "mine", "--keep", "--json")["left"] == [live]
+    assert as_json("session", "end", "mine", "--to", "heir", "--json")["passed"] == [{"id": live, "to": "heir"}]
+    assert "passed to x" in out("session", "end", "heir", "--to", "x")
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,307 @@
+"""Single mishaps of delivery, step by step: each of these once lost a notice, told it twice, or told a stranger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notices.ledger import Ledger, Owner, Peer, completion_id
+from tests.notices.world import Daemon, process
+
+P = process(1, "a").id
+
+
+class Stage:
+    """Sessions a and b; a process of a."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.loop = asyncio.new_event_loop()
+        self.ledger = Ledger()
+        self.sessions = {name: Owner([name]) for name in "ab"}
+        self.daemon = Daemon(path, self.loop)
+        self.start(1, "a")
+
+    def start(self, number: int, session: str) -> None:
+        one = process(number, session)
+        self.ledger.owners[one.id], self.ledger.heirs[one.id] = self.sessions[session], []
+        self.daemon.start(one)
+        self.daemon.settle()
+
+    def peer(self, session: str) -> Peer:
+        peer = Peer(self.ledger, self.sessions[session], session)
+        peer.connect(self.daemon)
+        return peer
+
+    def ask(self, peer: Peer, **question: Any) -> None:
+        """It reaches the daemon, which does what it can without the disk."""
+        peer.ask(**question)
+        self.daemon.turn_loop(8)
+
+    def end(self) -> None:
+        """The process ends; the disk has not heard of it."""
+        self.daemon.end(P)
+        self.daemon.turn_loop(8)
+
+    def crash(self) -> None:
+        self.daemon.die()
+        self.daemon = Daemon(self._path, self.loop)
+        self.daemon.settle()
+
+    def pending(self, session: str) -> list[str | None]:
+        """Of which processes it is yet to be told."""
+        self.daemon.settle()
+        peer = self.peer(session)
+        peer.ask(op="inbox")
+        self.daemon.settle()
+        (answer,) = [message["ok"] for message in peer.wire.hear()]  # type: ignore[union-attr]
+        assert not self.ledger.faults
+        return [one["process"] for one in answer["notifications"]]
+
+    def close(self) -> None:
+        self.daemon.die()
+        self.loop.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path / "store.db")
+    yield stage
+    stage.close()
+
+
+def wait(stage: Stage, peer: Peer, **more: Any) -> None:
+    stage.ask(peer, op="wait", processes=[P], **more)
+
+
+def test_a_wait_that_goes_while_the_end_is_written_leaves_the_notice(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    peer.hang_up()
+    assert stage.pending("a") == [P]
+    stage.crash()
+    assert stage.pending("a") == [P]
+
+
+def test_so_does_one_that_goes_while_it_claims_the_news(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    wait(stage, peer)
+    peer.hang_up()
+    assert stage.pending("a") == [P]
+
+
+def test_one_that_is_given_up_leaves_it_too(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    wait(stage, peer)
+    peer.give_up(1)
+    assert stage.pending("a") == [P]
+
+
+def test_also_when_the_answer_is_on_its_way_already(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.settle()
+    peer.give_up(1)
+    assert stage.pending("a") == [P]
+
+
+def test_a_wait_of_the_old_owner_does_not_use_up_the_news_of_the_new_one(stage: Stage) -> None:
+    old = stage.peer("a")
+    wait(stage, old)
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("b"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    stage.end()
+    stage.daemon.settle()
+    old.hear()
+    assert not old.asked
+    assert stage.pending("b") == [P]
+
+
+def test_a_wait_of_one_who_became_the_owner_uses_it_up(stage: Stage) -> None:
+    new = stage.peer("b")
+    wait(stage, new)
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    stage.end()
+    stage.daemon.settle()
+    new.hear()
+    assert completion_id(P) in stage.ledger.over
+    assert stage.pending("b") == []
+
+
+def test_of_two_waits_one_that_came_is_enough(stage: Stage) -> None:
+    first, second = stage.peer("a"), stage.peer("a")
+    wait(stage, first)
+    wait(stage, second)
+    stage.end()
+    stage.daemon.settle()
+    first.hang_up()
+    second.hear()
+    assert stage.pending("a") == []
+
+
+def test_news_that_was_claimed_when_the_daemon_died_waits_for_who_comes_back(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.commit()
+    stage.crash()
+    assert stage.pending("a") == []
+    peer.connect(stage.daemon)
+    stage.daemon.settle()
+    peer.hear()
+    assert not peer.asked
+    stage.daemon.nobody_came_back()
+    assert stage.pending("a") == []
+
+
+def test_and_is_told_when_nobody_comes_back(stage: Stage) -> None:
+    wait(stage, stage.peer("a"))
+    stage.end()
+    stage.daemon.commit()
+    stage.crash()
+    stage.daemon.nobody_came_back()
+    assert stage.pending("a") == [P]
+
+
+def test_one_who_had_the_answer_tells_the_next_daemon(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.settle()
+    stage.daemon.die()
+    peer.hear()  # it was in the socket; the daemon never heard that it came
+    stage.crash()
+    peer.connect(stage.daemon)
+    stage.daemon.nobody_came_back()
+    assert stage.pending("a") == []
+
+
+def test_a_stranger_cannot_say_that_it_had_it(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    stranger = stage.peer("b")
+    stranger.had.append(completion_id(P))
+    stranger.connect(stage.daemon)
+    assert stage.pending("a") == [P]
+
+
+def test_news_that_is_being_written_goes_to_the_new_owner(stage: Stage) -> None:
+    stage.daemon.news(P, 1)
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    assert stage.pending("a") == []
+    assert stage.pending("b") == [P]
+    stage.crash()
+    assert stage.pending("b") == [P]
+
+
+def test_news_that_somebody_still_believes_to_be_the_old_owners_does_too(stage: Stage) -> None:
+    """As a watch may, which read the output when it was."""
+    before = stage.daemon.registry.get(P)
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    stage.daemon.news(P, 1, before)
+    assert (stage.pending("a"), stage.pending("b")) == ([], [P])
+    stage.crash()
+    assert (stage.pending("a"), stage.pending("b")) == ([], [P])
+
+
+def test_a_process_that_was_handed_over_meanwhile_does_not_go_along_with_a_rename(stage: Stage) -> None:
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    stage.ask(stage.peer("a"), **{"op": "rename_session", "from": "a", "to": "a2"})
+    stage.daemon.settle()
+    assert stage.daemon.registry.owner(P) == "b"
+
+
+def test_a_process_that_goes_to_a_session_with_a_new_name_goes_there(stage: Stage) -> None:
+    stage.ask(stage.peer("b"), **{"op": "rename_session", "from": "b", "to": "b2"})
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("a"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    assert stage.daemon.registry.owner(P) == "b2"
+
+
+def test_nothing_is_known_as_acknowledged_before_the_disk_knows(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    first, second = stage.peer("a"), stage.peer("a")
+    for peer in (first, second):
+        stage.ask(peer, op="ack", ids=[completion_id(P)])
+    second.hear()
+    assert second.asked
+    stage.daemon.settle()
+    second.hear()
+    assert not second.asked
+
+
+def test_what_was_acknowledged_under_the_old_name_is_known_under_the_new(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    peer.ask(op="ack", ids=[completion_id(P)])
+    stage.daemon.settle()
+    peer.hear()
+    stage.ask(peer, **{"op": "rename_session", "from": "a", "to": "a2"})
+    stage.daemon.settle()
+    acked = stage.loop.create_task(stage.daemon.inbox.ack([completion_id(P)], "ack", "a2"))
+    stage.daemon.settle()
+    assert acked.result().known == [completion_id(P)]
+
+
+def test_a_full_disk_keeps_nobody_from_being_told(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    stage.daemon.writer.is_full = True
+    wait(stage, peer)
+    stage.daemon.commit()
+    stage.daemon.turn_loop(8)
+    peer.hear()
+    assert not peer.asked
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == []
+
+
+def test_one_that_cannot_be_written_keeps_no_other_from_being_acknowledged(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    stage.daemon.store.change_soon(_impossible)
+    peer = stage.peer("a")
+    stage.ask(peer, op="ack", ids=[completion_id(P)])
+    stage.daemon.commit()
+    stage.daemon.turn_loop(8)
+    peer.hear()
+    assert not peer.asked
+
+
+def _impossible(_: object) -> None:
+    raise ValueError("it can never be written")
+
+
+@pytest.mark.parametrize("mishap", [Stage.crash, lambda stage: stage.daemon.settle()], ids=["crash", "none"])
+def test_what_a_session_that_is_over_had_not_heard_its_heir_hears(
+    stage: Stage, mishap: Callable[[Stage], None]
+) -> None:
+    stage.end()
+    stage.daemon.settle()
+    stage.ledger.heirs[P].append(stage.sessions["b"])
+    stage.loop.create_task(stage.daemon.sessions.close("a", "b", [P]))
+    stage.daemon.settle()
+    mishap(stage)
+    assert stage.pending("a") == []
+    assert stage.pending("b") == [P]
