@@ -23,6 +23,10 @@ _VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
 _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 
 
+#: Words of the shell that the grammar takes for programs behind `time`, `!` and `coproc`.
+RESERVED = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
+
+
 def perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None, where: str) -> Feed:
     """Note a call and read what is inside it; what it writes, as far as that is known."""
     reader.count()
@@ -42,6 +46,8 @@ def _perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None
     if is_unknown_program(head.marked):
         reader.report(Call("@unknown-program", tuple(words), where, state.cwd))
         return Feed(None, where, ("@unknown-program",))
+    if head.source in RESERVED and arguments:
+        return perform(reader, words[1:], state, stdin, where)
     name = program_name(head.text)
     reader.report(Call(name, arguments, where, state.cwd))
     run = Run(reader, name, arguments, state, stdin, where)

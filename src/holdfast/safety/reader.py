@@ -29,6 +29,7 @@ MOST_DEPTH = 48
 MOST_COMMANDS = 4000
 MOST_COMBINATIONS = 16
 _BRANCHES = ("if_statement", "case_statement", "while_statement", "for_statement", "c_style_for_statement")
+_BLOCKS = ("subshell", "compound_statement")
 _PASSED_OVER = ("comment", "heredoc_body", "heredoc_end", "function_definition")
 
 
@@ -201,6 +202,9 @@ class Reader:
         # Assigned for the program alone; its words are expanded without.
         outcomes = [words.expand(start, end) for start, end in spans(script, _words_of(node))]
         outcomes += [[extra] for extra in redirects.arguments]
+        for block in node.children:
+            if block.type in _BLOCKS:
+                self.run(script, block, state, stdin)
         prefix = [child for child in node.children if child.type == "variable_assignment"]
         inside = state.copy() if prefix else state
         for child in prefix:
@@ -249,7 +253,7 @@ _WORDS = {
 
 def _words_of(node: Node) -> list[Node]:
     skipped = ("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect")
-    return [child for child in node.children if child.type not in skipped]
+    return [child for child in node.children if child.type not in skipped and child.type not in _BLOCKS]
 
 
 def combinations(outcomes: list[list[list[Word]]]) -> Iterator[list[Word]]:

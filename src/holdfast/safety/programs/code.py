@@ -58,13 +58,15 @@ LANGUAGES = {
     "emacs": Language(("--eval", "-eval"), reads=False),
     "gdb": Language(("-ex", "--ex", "-eval-command", "--eval-command"), reads=False),
 }
-_STRINGS = re.compile(r'"((?:[^"\\]|\\.){1,2000})"|\'((?:[^\'\\]|\\.){1,2000})\'|`([^`]{1,2000})`', re.DOTALL)
+#: Strings that are put together in the code, and in Perl and Ruby strings in brackets.
+_JOINED = re.compile(r"""(?<=\w)"\s*[+.]\s*"|(?<=\w)'\s*[+.]\s*'""")
+_STRINGS = re.compile(r'"((?:[^"\\]|\\.){1,2000})"|\'((?:[^\'\\]|\\.){1,2000})\'|`([^`]{1,2000})`|(?:\bqx|%x)[({/]([^)}/]+/?[^)}/]*)', re.DOTALL)
 #: Commands that stand bare in a line, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _DELETES = re.compile(
-    r"\b(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
-    r"|fs\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|Path|File\.delete)\b[\s(]*(?:glob[\s(]*)?"
+    r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
+    r"|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|Path|File\.delete)\b[\s(]*(?:glob[\s(]*)?"
     r"(?:[rbf]?[\"'](?P<path>[^\"'\n]{1,500})[\"'])?(?![^\n;]{0,200}\bprint\b)",
 )
 #: Code that hands strings to a shell or starts programs.
@@ -134,6 +136,7 @@ def look_at_code(run: Run, marked: str, source: str) -> None:
         run.find("@piped-code", source)
     elif marked.strip() == UNKNOWN:
         run.find("@unknown-code", source)
+    code = _JOINED.sub("", code)
     run.find("@code", code, run.name)
     note_files(run, code)
     if _STARTS.search(code):
@@ -150,7 +153,7 @@ def note_files(run: Run, code: str) -> None:
         if found["path"] or recursive:
             run.reader.report(Call("rm", (*recursive, path), run.where, run.state.cwd))
     for found in _STRINGS.finditer(code[:20000]):
-        text = found[1] or found[2] or found[3]
+        text = next(part for part in found.groups() if part is not None)
         if _PATH.fullmatch(text):
             run.reader.report(Call("@code-path", (Word(text.replace("~", "/root")),), run.where, run.state.cwd))
 

@@ -9,10 +9,13 @@ from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.state import Call, Feed, Word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.safety.programs.base import Handler
 
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 _GLOBAL = ("-H", "-L", "-P", "-D", "-O")
+_DELETERS = ("rm", "unlink", "shred")
 _NARROWING = ("-name", "-iname")
 _XARGS_VALUES = names(
     "-I -n -P -d -E -L -s -a --max-args --max-procs --delimiter --replace --arg-file --max-lines --max-chars --eof"
@@ -75,8 +78,15 @@ def _names_in_every_choice(texts: list[str]) -> bool:
 def _each(run: Run, rest: tuple[Word, ...], found: list[Word]) -> None:
     texts = [word.text for word in rest]
     end = next((place for place, text in enumerate(texts) if text in (";", "+")), len(rest))
+    _note_deleted(run, rest[:end], found)
     for item in found:
         run.perform([_filled(word, "{}", item) for word in rest[:end]])
+
+
+def _note_deleted(run: Run, line: Sequence[Word], found: list[Word]) -> None:
+    """What is found and then deleted file by file is as gone as with -delete."""
+    if line and line[0].text.rpartition("/")[2] in _DELETERS:
+        run.reader.report(Call("@find-delete", tuple(found), run.where, run.state.cwd))
 
 
 def _filled(word: Word, sign: str, item: Word) -> Word:
@@ -97,6 +107,8 @@ def xargs(run: Run) -> Feed | None:
     items = _items(run, by_line=one)
     if len(line) == 1 and line[0].text.rpartition("/")[2] in ("sh", "bash") and run.has("-P"):
         run.find("@fork-loop")
+    if run.stdin and run.stdin.paths:
+        _note_deleted(run, line, items)
     run.perform([*line, *items], Feed(""))
     return None
 

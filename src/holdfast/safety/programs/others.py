@@ -22,6 +22,8 @@ SENDERS = frozenset(names("curl wget nc ncat netcat socat ssh scp telnet http ht
 def git(run: Run) -> Feed | None:
     for place, word in enumerate(run.arguments[:-1]):
         setting = run.arguments[place + 1].text
+        if found := re.match(r"--(?:upload-pack|receive-pack|exec)=(.*)", setting, re.DOTALL):
+            run.script(found[1])
         if word.text == "-c" and (found := re.match(r"(?:alias\.[^=]*|core\.\w*)=!?(.*)", setting, re.DOTALL)):
             run.script(found[1])
         if re.match(r"alias\.", word.text) and setting.startswith("!"):
@@ -34,6 +36,13 @@ def git(run: Run) -> Feed | None:
         run.perform(run.arguments[texts.index("run") + 1 :])
     elif words[:2] == ["submodule", "foreach"]:
         run.script(joined(word for word in run.arguments[texts.index("foreach") + 1 :] if word.text != "--recursive"))
+    return None
+
+
+def make(run: Run) -> Feed | None:
+    for word in run.arguments:
+        if word.text.startswith("SHELL="):
+            run.script(word.marked.removeprefix("SHELL="))
     return None
 
 
@@ -93,6 +102,8 @@ def connect(run: Run) -> Feed | None:
 
 HANDLERS: dict[str, Handler] = {
     "git": git,
+    "make": make,
+    "gmake": make,
     **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
     **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat"}, send),

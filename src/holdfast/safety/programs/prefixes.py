@@ -90,6 +90,7 @@ RUNNERS = {
     "pnpm": ("exec", "dlx"),
     "yarn": ("exec", "dlx"),
     "mise": ("exec", "x"),
+    "npm": ("exec", "x"),
     "asdf": ("exec",),
     "doppler": ("run",),
     "op": ("run",),
@@ -126,6 +127,12 @@ def sudo(run: Run) -> Feed | None:
     if rest is None and run.has("-s", "-i", "--shell", "--login") and run.stdin:
         return run.reader.perform(run.reader, [*_shell()], run.state, run.stdin, run.where)
     return rest
+
+
+def coproc(run: Run) -> Feed | None:
+    """`coproc NAME { … }` and `coproc command`."""
+    named = len(run.arguments) > 1 and run.arguments[1].text == "{"
+    return run.perform(run.arguments[1:] if named else run.arguments)
 
 
 def command(run: Run) -> Feed | None:
@@ -193,6 +200,7 @@ HANDLERS: dict[str, Handler] = {
     "sudo": sudo,
     "doas": sudo,
     "command": command,
+    "coproc": coproc,
     "watch": watch,
     "su": su,
     "runuser": su,

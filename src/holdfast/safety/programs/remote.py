@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from holdfast.safety.programs.base import Run, joined, names
@@ -18,11 +19,16 @@ _BOX_VALUES = names(
     "--security-opt --restart --log-driver --gpus --shm-size --ulimit --dns --index --detach-keys --pull --runtime "
     "--volumes-from --userns --ipc --pid --cgroupns --project-name --file -f"
 )
+#: Options of ssh whose value is run on this machine.
+_HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
 _POD_VALUES = names("-n --namespace -c --container --context --kubeconfig -f --filename --cluster --user")
 
 
 def ssh(run: Run) -> Feed | None:
     send(run)
+    for word in run.arguments:
+        if found := _HELPERS.search(word.text):
+            run.script(found[1])
     rest = run.command_line(_SSH_VALUES)
     # Options may stand behind the host, too.
     line = Run(run.reader, run.name, tuple(rest[1:]), run.state, run.stdin, run.where).command_line(_SSH_VALUES)
@@ -113,10 +119,19 @@ def screen(run: Run) -> Feed | None:
     return run.perform(rest) if rest and "-X" not in texts else None
 
 
+def copier(run: Run) -> Feed | None:
+    """`rsync -e` and `scp -S` name the program that connects."""
+    send(run)
+    if helper := run.option("-e", "--rsh") if run.name == "rsync" else run.option("-S"):
+        run.script(helper.marked)
+    return None
+
+
 HANDLERS: dict[str, Handler] = {
     "ssh": ssh,
     "mosh": ssh,
     "autossh": ssh,
+    **dict.fromkeys(("rsync", "scp", "sftp"), copier),
     "docker": container,
     "podman": container,
     "nerdctl": container,

@@ -48,7 +48,8 @@ def printf(run: Run) -> Feed | None:
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
         return None
-    text = _formatted(unescaped(words[0]), words[1:])
+    values = [unescaped(word) if "%b" in words[0] else word for word in words[1:]]
+    text = _formatted(unescaped(words[0]), values)
     if variable:
         run.state.set(letters(variable), (text,))
         return NOTHING
