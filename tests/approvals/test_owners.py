@@ -43,10 +43,10 @@ DEEDS: dict[str, Deed] = {
     "remove": lambda hf, ref: hf.remove(ref),
     "follow": lambda hf, ref: _first(hf.follow(ref)),
     "read": lambda hf, ref: _first(hf.read(ref)),
+    "transfer": lambda hf, ref: hf.transfer(ref, "agent"),
 }
 #: Not to be had over HTTP yet, or only there.
 ON_THE_SOCKET: dict[str, Deed] = {
-    "transfer": lambda hf, ref: hf.transfer(ref, "agent"),
     "attached": lambda hf, ref: ask(hf, "attached", process=ref),
 }
 
@@ -135,6 +135,19 @@ def test_a_start_with_the_id_of_another_tells_nothing_of_it(agent: Client, forei
     with pytest.raises(holdfast.BadValue) as taken:
         ask(agent, "start", id=foreign.id, command="true", cwd="/")
     assert "secret" not in str(taken.value.to_wire())
+
+
+def test_notices_of_others_are_not_told(agent: Client, instance: Path) -> None:
+    with holdfast.connect(session="owner") as owner:
+        ended = owner.run("true", notify="any")
+        eventually(lambda: owner.inbox())
+        (notice,) = owner.inbox()
+        assert agent.inbox(session="owner") == agent.inbox(session="nobody") == []
+        assert agent.ack(notice.id)["unknown"] == [notice.id]
+        assert agent.digest("owner") == agent.digest("nobody")
+        assert [one.id for one in owner.inbox()] == [notice.id]
+        owner.ack(notice.id)
+        owner.remove(ended)
 
 
 def test_what_is_for_the_person_at_the_machine_is_refused(agent: Client, instance: Path) -> None:

@@ -140,9 +140,7 @@ def open_link(paths: Paths, session: str | None, had: list[str] | None = None, s
     return greet(launch.connect(paths), session, had, strict)
 
 
-def greet(
-    sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
-) -> Link:
+def greet(sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
     try:
         return Link(sock, session, had, strict)
     except BaseException:

@@ -340,10 +340,25 @@ class Client:
         """
         return self._do(verbs.kill(processes, session=session, task=task, all=all, signal=signal, grace=grace))
 
-    def send(self, process: Ref, data: str | bytes = b"", *, enter: bool = True, eof: bool = False) -> Message:
-        """Write to its input, with Enter after it; with `eof`, close the input afterwards."""
+    def send(
+        self,
+        process: Ref,
+        data: str | bytes = b"",
+        *,
+        enter: bool = True,
+        eof: bool = False,
+        asker: bool = False,
+        approval_wait: float | None = None,
+    ) -> Message:
+        """Write to its input, with Enter after it; with `eof`, close the input afterwards.
+
+        On a strict connection, what is typed into a shell is judged; `asker` and `approval_wait` are as in `run`.
+        """
         key = verbs.ref(process)
-        value = self._do(verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key)))
+        asking = verbs.asking(asker, approval_wait)
+        value = self._do(
+            verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key), asking=asking)
+        )
         if isinstance(accepted := value.get("accepted"), int):
             self._accepted[key] = accepted
         return value
@@ -351,9 +366,11 @@ class Client:
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         self._do(verbs.resize(process, cols, rows))
 
-    def restart(self, process: Ref, *, grace: float | None = None) -> Process:
+    def restart(
+        self, process: Ref, *, grace: float | None = None, asker: bool = False, approval_wait: float | None = None
+    ) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
-        return self._do(verbs.restart(process, grace=grace))
+        return self._do(verbs.restart(process, grace=grace, asking=verbs.asking(asker, approval_wait)))
 
     def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
