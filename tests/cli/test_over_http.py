@@ -76,6 +76,22 @@ def test_restart_and_kill() -> None:
     assert "no process" in refusal("restart", "nobody")
 
 
+def test_the_inbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_SESSION", "far away")
+    assert run_cli("run", "-c", "exit 3").returncode == 3
+    process_id = start("--notify=failure", "--stdin", "-c", "read line; exit 4")
+    assert process_id in out("digest")
+    out("send", process_id, "go")
+    (notice,) = as_json("inbox", "--wait", "10", "--ack", "--json")
+    assert (notice["process"], notice["data"]["exit_code"]) == (process_id, 4)
+    assert out("inbox") == ""
+    assert as_json("ack", "--json", notice["id"])["known"] == [notice["id"]]
+    live = start("--parent-session", "parent", "-c", "exec sleep 1000")
+    assert as_json("session", "rename", "far away", "near", "--json")["processes"]
+    assert as_json("session", "end", "near", "--json")["passed"] == [{"id": live, "to": "parent"}]
+    assert as_json("transfer", live, "third", "--json")["session"] == "third"
+
+
 def test_up_and_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "holdfast.toml").write_text(FILE)
     monkeypatch.chdir(tmp_path)

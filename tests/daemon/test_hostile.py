@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.client.conversation import Failed
 from holdfast.client.link import Link
 from holdfast.client.sync import Client
 from holdfast.daemon.handlers import HANDLERS
@@ -86,11 +87,30 @@ WORDS += ["from", "line", "lines", "bytes", "follow", "stream", "data", "enter",
 _ENDLESS = ("events",)
 
 
+#: Of these, every one does.
+_FOR_EVER = ("notices",)
+
+
 def code_of(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
+    if op in _FOR_EVER:
+        return _first_word(link, op, arguments)
     try:
         link.call(op, arguments)
     except holdfast.HoldfastError as refused:
         return refused.code
+    return None
+
+
+def _first_word(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
+    """As code_of, of one that would go on."""
+    rid = link.ask(op, arguments)
+    while not (heard := link.hear()):
+        continue
+    if isinstance(heard[0], Failed):
+        return heard[0].error.code
+    link.cancel(rid)
+    while not any(isinstance(answer, Failed) for answer in link.hear()):
+        continue
     return None
 
 

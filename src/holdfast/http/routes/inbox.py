@@ -25,7 +25,7 @@ _MOST = 1000
 _BEAT = 15.0
 #: For how long what was taken without a connection that stays is kept from others.
 _LEASE = 60.0
-_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit"), ("window",)
+_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit", "raw"), ("window",)
 
 
 def _session(request: Request) -> str:
@@ -205,6 +205,7 @@ ROUTES = [
                 "Keep what is given from others that take: until it is acknowledged or the stream is closed; "
                 "of a page, for a minute.",
             ),
+            Parameter("raw", flag(), "A page: the output of ends as it is; without, secrets in it are masked."),
             Parameter("window", integer(1, _MOST), "Streams: so many that are not acknowledged at most."),
         ),
         about="Everything is told again until it is acknowledged, on one stream once. See docs/inbox.md.",
