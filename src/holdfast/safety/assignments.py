@@ -61,7 +61,7 @@ def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
             declare_word(reader, word, state)
     program = script.source(node.children[0])
     reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
-    prints = not arguments or any(word.text == "-p" for word in arguments)
+    prints = all(word.text.startswith("-") for word in arguments)
     return Feed(None, script.source(node), (program,)) if prints else NOTHING
 
 
@@ -94,7 +94,8 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
 def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where: str) -> None:
     state.set(name, values)
     for value in values:
-        reader.report(Call("@assign", (Word(f"{name}={value}", where),), where, state.cwd))
+        reader.count()
+        reader.report(Call("@assign", (Word(f"{name}={value[:1000]}", where),), where, state.cwd))
         if name in COMMANDS:
             reader.read(letters(value), state.copy())
 

@@ -183,7 +183,9 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
         shell.block, text = "", f"{line}\n"
     open_end = waits_for_more(text)
     answer = not shell.block and _ANSWER.fullmatch(line)
-    tolerant = ("@unparsed",) if open_end or answer else ()
+    tolerant: tuple[str, ...] = ("@unparsed",) if open_end or answer else ()
+    if answer and not re.search(r"[$`/]", line):
+        tolerant += ("@unknown-program",)
     calls: list[Call] = []
     verdict = judge_in(
         shell.script.copy() if open_end else shell.script, text, policy, shell.start, passes=tolerant, calls=calls

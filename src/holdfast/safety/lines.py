@@ -13,8 +13,10 @@ _HARMLESS = ("\t", "\x0c", "\x07", "\x00", "\x1b", *_PASTE)
 _ARROWS = re.compile(r"\x1b[\[O][ABCDHF]")
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)([\w.-]+)\2")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#[^\n]*", re.DOTALL)
-_OPENS = re.compile(r"(?:^|[\s;&|({])(if|case|do|for|while|until)(?=[\s;(]|$)")
-_CLOSES = re.compile(r"(?:^|[\s;&|)}])(fi|esac|done)(?=[\s;&|)}]|$)")
+_TOKEN = re.compile(r"[;&|(){}\n]|[^\s;&|(){}]+")
+_OPENS = ("if", "case", "for", "while", "until", "select")
+_CLOSES = ("fi", "esac", "done")
+_THEN_A_COMMAND = (*";&|({\n", "if", "then", "else", "elif", "while", "until", "do", "!", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,18 @@ def waits_for_more(text: str) -> bool:
         return True
     if bare.rstrip().endswith(("|", "&&", "(")) or bare.count("(") > bare.count(")") + bare.count("case "):
         return True
-    words = len(_OPENS.findall(bare)) - len(re.findall(r"(?:^|\W)(?:for|while|until)(?=\W)", bare))
     braces = len(re.findall(r"(?:^|[\s;&|)])\{(?=\s)", bare)) - len(re.findall(r"(?:^|[\s;])\}", bare))
-    return words > len(_CLOSES.findall(bare)) or braces > 0
+    return braces > 0 or _open_blocks(bare) > 0
+
+
+def _open_blocks(bare: str) -> int:
+    """How many of `if`, `case` and loops have no end yet; the words count only where a command may stand."""
+    count, command_next = 0, True
+    for token in _TOKEN.findall(bare):
+        if command_next:
+            count += (token in _OPENS) - (token in _CLOSES)
+        command_next = token in _THEN_A_COMMAND or (command_next and token == ")")
+    return count
 
 
 def _open_here_document(text: str) -> bool:

@@ -23,6 +23,7 @@ _VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
 _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 
 
+MOST_WORDS = 1000
 #: Words of the shell that the grammar takes for programs behind `time`, `!` and `coproc`.
 RESERVED = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
 
@@ -32,6 +33,9 @@ def perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None,
     reader.count()
     if not words:
         return NOTHING
+    if len(words) > MOST_WORDS:
+        reader.find("@unparsed", where, "it has more words than are looked into")
+        words = words[:MOST_WORDS]
     reader.depth += 1
     if reader.depth > MOST_DEPTH:
         raise TooMuch("it is nested too deep to be looked into")

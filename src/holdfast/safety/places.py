@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 
 from holdfast.safety.marks import BRACKET, HOME, QUESTION, STAR, UNKNOWN, has_glob, without_braces
 
@@ -87,8 +88,8 @@ def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
 def _pattern(pattern: str) -> re.Pattern[str]:
     if pattern.startswith("~"):
         pattern = HOME + pattern[1:]
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    signs = {"**/": r"(?:[^/]+/)*", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
+    pieces = re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?)", pattern)
+    signs = {"/**": r"(?:/.*)?", "**/": r"(?:[^/]+/)*", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
     return re.compile("".join(signs.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
 
 
@@ -123,6 +124,8 @@ def _glob(part: str) -> re.Pattern[str]:
         signs.get(letter, "]" if letter == "]" and BRACKET in part else re.escape(letter)) for letter in part
     )
     try:
-        return re.compile(text, re.DOTALL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(text, re.DOTALL)
     except re.error:
         return re.compile(".*", re.DOTALL)

@@ -139,7 +139,7 @@ def paths_of(call: Call, at: str) -> list[str]:
         words = [target] if target else [word for word in words if not word.startswith("-")][-1:]
     elif at:
         return [word[len(at) :] for word in words if word.startswith(at)]
-    return [path for word in words for path in _paths_in(word)]
+    return [path for word in words for path in paths_in(word)]
 
 
 def _target_option(words: list[str]) -> str | None:
@@ -151,7 +151,8 @@ def _target_option(words: list[str]) -> str | None:
     return None
 
 
-def _paths_in(word: str) -> list[str]:
+def paths_in(word: str) -> list[str]:
+    """What of one argument may be a path: all of it, or what stands behind `=` or `@`."""
     found = [] if word.startswith("-") else [word]
     if "=" in word:
         found.append(word.partition("=")[2].removeprefix("@"))

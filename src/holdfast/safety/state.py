@@ -67,6 +67,8 @@ class Feed:
 
 
 NOTHING = Feed("")
+#: A longer value of a variable counts as not known.
+MOST_VALUE = 8192
 
 #: Variables that name a program by custom.
 CUSTOMS = {
@@ -113,6 +115,7 @@ class State:
 
     def set(self, name: str, values: tuple[str, ...]) -> None:
         """Give a variable its possible values; inside a branch it may keep those it had."""
+        values = tuple(value if len(value) <= MOST_VALUE else UNKNOWN for value in values)
         if self.branches and (before := self.values.get(name)):
             values = tuple(dict.fromkeys((*values, *before)))
         self.values[name] = values[:16] or ("",)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_TEXT = 64 * 1024
 MOST_DEPTH = 64
 MOST_HERE_DOCUMENTS = 256
+MOST_PIPES = 1000
+_DATA = re.compile(r"<<-?\s*(['\"\\])(\w+).*?\n\t*\2\n|'[^']*'|\"[^\"]*\"", re.DOTALL)
 _BRACKETS = re.compile(r"[(){}]")
 _SUBSTITUTIONS = ("command_substitution", "process_substitution", "arithmetic_expansion")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -54,6 +56,8 @@ def too_much(text: str) -> str | None:
     """Why a text is not even handed to the grammar, whose time for some texts grows faster than they do."""
     if len(text) > MOST_TEXT:
         return "it is too long to be looked into"
+    if text.count("|") > MOST_PIPES and _DATA.sub("", text).count("|") > MOST_PIPES:
+        return "it has more pipes than are looked into"
     if text.count("<<") > MOST_HERE_DOCUMENTS or _depth(text) > MOST_DEPTH:
         return "it is nested too deep to be looked into"
     return None
@@ -79,7 +83,8 @@ def _substitutions(text: str, root: Node) -> dict[int, Node]:
     todo = [root] if "`" in text or "(" in text else []
     while todo:
         node = todo.pop()
-        if node.type in _SUBSTITUTIONS and not node.has_error:
+        # Where backticks end, the grammar does not always know.
+        if node.type in _SUBSTITUTIONS and not node.has_error and text[node.start_byte] != "`":
             found[node.start_byte] = node
         todo.extend(node.children)
     return found

@@ -23,6 +23,7 @@ from holdfast.safety.marks import (
 )
 from holdfast.safety.parameters import Parameters
 from holdfast.safety.state import Feed, State, Word
+from holdfast.safety.syntax import MOST_TEXT
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 #: How many outcomes of one word are followed.
 MOST_OUTCOMES = 16
+#: What is longer than that counts as not known.
+MOST_LETTERS = 2 * MOST_TEXT
 _PLAIN = re.compile(r"""[^\\'"$`<>~]+""")
+_BLANKS = re.compile(r"\s+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]")
 
 
@@ -67,11 +71,14 @@ class Words:
         while position < end:
             choices, position = self._piece(position, end, start, quoted)
             outcomes = [outcome + choice for outcome in outcomes for choice in choices][:MOST_OUTCOMES]
+            if sum(map(len, outcomes)) > MOST_LETTERS:
+                outcomes = [outcome if len(outcome) <= MOST_LETTERS else UNKNOWN for outcome in outcomes[:1]]
         return outcomes
 
     def _piece(self, position: int, end: int, start: int, quoted: bool) -> tuple[list[str], int]:
         if run := _PLAIN.match(self.text, position, end):
-            return [run[0] if quoted else active(run[0])], run.end()
+            # Blanks in a word are there when the grammar has taken two words for one.
+            return [run[0] if quoted else _BLANKS.sub(SPLIT, active(run[0]))], run.end()
         letter = self.text[position]
         if letter == "\\":
             return self._backslash(position, quoted)

@@ -60,15 +60,19 @@ LANGUAGES = {
 }
 #: Strings that are put together in the code, and in Perl and Ruby strings in brackets.
 _JOINED = re.compile(r"""(?<=\w)"\s*[+.]\s*"|(?<=\w)'\s*[+.]\s*'""")
-_STRINGS = re.compile(r'"((?:[^"\\]|\\.){1,2000})"|\'((?:[^\'\\]|\\.){1,2000})\'|`([^`]{1,2000})`|(?:\bqx|%x)[({/]([^)}/]+/?[^)}/]*)', re.DOTALL)
+_STRINGS = re.compile(
+    r'"((?:[^"\\]|\\.){1,2000})"|\'((?:[^\'\\]|\\.){1,2000})\'|`([^`]{1,2000})`|(?:\bqx|%x)[({/]([^)}/]+/?[^)}/]*)',
+    re.DOTALL,
+)
 #: Commands that stand bare in a line, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
+_STRING = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
 _DELETES = re.compile(
-    r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
-    r"|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|Path|File\.delete)\b[\s(]*(?:glob[\s(]*)?"
-    r"(?:[rbf]?[\"'](?P<path>[^\"'\n]{1,500})[\"'])?(?![^\n;]{0,200}\bprint\b)",
+    r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll"
+    rf"|removedirs|emptyDirSync|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|File\.delete)\b[\s(]*(?:glob[\s(]*)?{_STRING}?"
 )
+_PATH_DELETES = re.compile(rf"\bPath\(\s*{_STRING}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 #: Code that hands strings to a shell or starts programs.
 _STARTS = re.compile(
     r"\bsystem\b|\bsubprocess\b|\bpopen\b|\bpopen2\b|\bexec\w*\b|\bspawn\w*\b|\bchild_process\b|\bshell_exec\b|\bpassthru\b"
@@ -152,6 +156,8 @@ def note_files(run: Run, code: str) -> None:
         path = Word(found["path"].replace("~", "/root")) if found["path"] else Word(UNKNOWN, found[0])
         if found["path"] or recursive:
             run.reader.report(Call("rm", (*recursive, path), run.where, run.state.cwd))
+    for found in _PATH_DELETES.finditer(code[:20000]):
+        run.reader.report(Call("rm", (Word(found["path"].replace("~", "/root")),), run.where, run.state.cwd))
     for found in _STRINGS.finditer(code[:20000]):
         text = next(part for part in found.groups() if part is not None)
         if _PATH.fullmatch(text):
@@ -164,12 +170,14 @@ def read_commands(run: Run, code: str) -> None:
         :64
     ]
     for text in strings:
-        if " " in text.strip() or "/" in text:
-            _quietly(run, text.replace("\\", ""))
+        _quietly(run, text.replace("\\", ""))
     words = [Word(text, text) for text in strings if re.fullmatch(r"[\w./~{}*-]+", text)]
     for place, word in enumerate(words[:16]):
         if place + 1 < len(words) and re.fullmatch(r"[a-z][\w.-]*|/\S*/[a-z][\w.-]*", word.text):
-            run.perform([Word(other.marked.replace("~", "/root"), "") for other in words[place:]], Feed(""))
+            line = [Word(other.marked.replace("~", "/root"), "") for other in words[place:]]
+            if all(other.text.startswith("-") for other in line[1:]):
+                line.append(Word(UNKNOWN, code[:200]))
+            run.perform(line, Feed(""))
 
 
 def _quietly(run: Run, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.places import resolve
 from holdfast.safety.programs.base import Run, joined, names
+from holdfast.safety.rules import paths_in
 from holdfast.safety.state import NOTHING, Feed, Word
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def _by_name(run: Run) -> list[Word]:
 def send(run: Run) -> Feed | None:
     """The environment must not leave the machine."""
     before = run.stdin.programs if run.stdin else ()
+    held = [
+        run.state.files.get(resolve(path, run.state.cwd)) for word in run.arguments for path in paths_in(word.marked)
+    ]
+    before += tuple(program for feed in held if feed for program in feed.programs)
     upstream = {"env", "printenv", "set", "export", "declare"}.intersection(before)
     inside = any(UNKNOWN in word.marked and _ENVIRONMENT.search(word.source) for word in run.arguments)
     if upstream or inside:
