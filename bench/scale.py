@@ -19,6 +19,8 @@ class Scale(NamedTuple):
     kills: int
     followers: int
     follow_seconds: float
+    notices: int
+    notice_sessions: int
 
 
 FULL = Scale(
@@ -34,6 +36,8 @@ FULL = Scale(
     kills=1000,
     followers=100,
     follow_seconds=5.0,
+    notices=10_000,
+    notice_sessions=100,
 )
 
 #: Says that the benchmarks work, and nothing about speed.
@@ -50,4 +54,6 @@ QUICK = Scale(
     kills=4,
     followers=5,
     follow_seconds=0.5,
+    notices=60,
+    notice_sessions=6,
 )

@@ -31,13 +31,24 @@ class Ledger:
     #: When the owner had the news for good, by notice.
     over: dict[str, int] = field(default_factory=dict)
     acked: set[str] = field(default_factory=set)
-    #: Those of which nobody can know whether they were told: daemon and client died at the same time.
+    #: Those that somebody who had seen them meant to acknowledge, whether or not the answer came.
+    meant: set[str] = field(default_factory=set)
+    #: Those of which nobody can know whether they were told: daemon and client died at the same time, or it was handed
+    #: over while the answer was on its way.
     undecided: set[str] = field(default_factory=set)
     takers: dict[str, Peer] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def is_told(self, id_: str) -> None:
         self.over.setdefault(id_, self.now)
+
+    def is_answered(self, peer: Peer, ids: list[str]) -> None:
+        """It has the news as an answer. Whether that was in time when it is being handed over, nobody can say."""
+        for process_id, owner in self.owners.items():
+            if (id_ := completion_id(ProcessId(process_id))) in ids and owner is peer.owner:
+                if self.heirs[process_id]:
+                    self.undecided.add(id_)
+                self.is_told(id_)
 
     def check_shown(self, peer: Peer, shown: list[dict[str, Any]], is_taken: bool) -> None:
         """The daemon says that this is what the peer is yet to be told."""
@@ -60,6 +71,9 @@ class Ledger:
 
     def was_handed_over(self, process_id: str, to: Owner) -> None:
         self.takers.clear()
+        id_ = completion_id(ProcessId(process_id))
+        if id_ in self.over and id_ not in self.meant:
+            self.undecided.add(id_)  # the old one had it as an answer; if the daemon did not know, the new one is told
         self.owners[process_id] = to
         self.heirs[process_id].remove(to)
 
@@ -89,6 +103,7 @@ class Peer:
         assert self.wire is not None
         self._last_rid += 1
         self.asked[self._last_rid] = question
+        self.ledger.meant |= self.seen.keys() & question.get("ids", ())
         self.wire.say({"rid": self._last_rid, **question})
         return self._last_rid
 
@@ -108,8 +123,7 @@ class Peer:
             if consumes := message["ok"].get("consumes"):
                 self.had += consumes
                 self.wire.say({"rid": message["rid"], "op": "got"})
-                for id_ in consumes:
-                    self.ledger.is_told(id_)
+                self.ledger.is_answered(self, consumes)
             if question["op"] == "ack":
                 self._check_acked(message["ok"])
 

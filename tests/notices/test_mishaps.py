@@ -128,6 +128,18 @@ def test_a_wait_of_the_old_owner_does_not_use_up_the_news_of_the_new_one(stage: 
     assert stage.pending("b") == [P]
 
 
+def test_nor_does_an_answer_that_is_on_its_way_when_it_is_handed_over(stage: Stage) -> None:
+    old = stage.peer("a")
+    wait(stage, old)
+    stage.end()
+    stage.daemon.settle()
+    stage.ledger.hand_over(P, stage.sessions["b"])
+    stage.ask(stage.peer("b"), op="transfer", process=P, to="b")
+    stage.daemon.settle()
+    old.hear()
+    assert stage.pending("b") == [P]
+
+
 def test_a_wait_of_one_who_became_the_owner_uses_it_up(stage: Stage) -> None:
     new = stage.peer("b")
     wait(stage, new)

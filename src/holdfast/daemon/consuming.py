@@ -13,6 +13,11 @@ def asker(call: Call) -> str:
     return call.session or "default"
 
 
+async def was_told(room: Room, call: Call) -> None:
+    """The client has the answer, and with it the news that is in it."""
+    await room.inbox.settle(call.consumed, "wait", room.sessions.resolve(asker(call)))
+
+
 async def consume(room: Room, call: Call, ids: Iterable[ProcessId]) -> None:
     """Of those that are the caller's and have ended, the completion counts as told once the client has the answer."""
     processes = [process for process_id in ids if (process := room.registry.get(process_id)) is not None]

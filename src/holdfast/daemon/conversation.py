@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import cast
 
 from holdfast.daemon import values
+from holdfast.daemon.consuming import was_told
 from holdfast.daemon.dispatch import answer
 from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
@@ -178,7 +179,7 @@ class Conversation(asyncio.Protocol):
     def _got(self, rid: int) -> None:
         if (call := self._telling.pop(rid, None)) is not None:
             points.reach("answer-got")
-            self._room.chores.start(self._room.inbox.settle(call.consumed, "wait"), "consumed")
+            self._room.chores.start(was_told(self._room, call), "consumed")
 
     def _not_told(self, call: Call) -> None:
         self._room.inbox.release(call.consumed, call)
@@ -196,7 +197,7 @@ class Conversation(asyncio.Protocol):
             return
         self._is_greeted = True
         if had:
-            self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner()), "had")
+            self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner() or "default"), "had")
         is_bound = self._is_strict or self._is_gated
         greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})

@@ -110,6 +110,17 @@ async def _judged(work: Callable[[Any], Any], unreadable: Literal["ask", "deny"]
 
 def _safety() -> Any:
     """Fetched when the first command is judged, in a thread: it takes a while."""
-    from importlib import import_module
+    from types import SimpleNamespace
 
-    return import_module("holdfast.safety")
+    from holdfast.safety.judge import judge, judge_argv
+    from holdfast.safety.keyboard import judge_input, shell_state
+    from holdfast.safety.policy import Policy, load_policy
+
+    return SimpleNamespace(
+        judge=judge,
+        judge_argv=judge_argv,
+        judge_input=judge_input,
+        shell_state=shell_state,
+        Policy=Policy,
+        load_policy=load_policy,
+    )

@@ -239,8 +239,8 @@ class Inbox:
                 await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
                 points.reach("notice-claimed")
 
-    async def settle(self, ids: Collection[str], by: str, session: str | None = None) -> None:
-        """It was told. With a session, only its own."""
+    async def settle(self, ids: Collection[str], by: str, session: str) -> None:
+        """It was told to this session: what is another's by now is not over."""
         await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by)
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
@@ -276,12 +276,14 @@ class Inbox:
     def moved(self, ids: Iterable[str], to: str, is_renamed: bool) -> None:
         """Offer these, which have another owner on disk now, to that: in the order in which all of it came.
 
-        `is_renamed`: it is the same one under another name, so that whoever took one has it still.
+        `is_renamed`: it is the same one under another name, so that whoever took one has it still, and an answer that
+        is on its way tells it. A new owner is told itself.
         """
         moving = [id_ for id_ in ids if id_ in self._pending]
         self._pending.move(moving, to)
         for id_ in moving if not is_renamed else ():
             self._takers.forget(id_)
+            self._tellers.forget(id_)
         self.let_go(moving)
 
     def reworded(self, notices: Iterable[Notice]) -> None:

@@ -1,17 +1,20 @@
-"""Judges commands before they run: `judge`, `judge_argv`, `judge_input`, by a policy that is data.
+"""What commands may do, and what may be seen of secrets.
 
-A seat belt for models that err, not a sandbox: see docs/safety.md. Importing it loads the grammar only when something
-is judged.
+`judge`, `judge_argv` and `judge_input` look at commands before they run, by a policy that is data. A seat belt for
+models that err, not a sandbox: see docs/safety.md. What is not used is not loaded.
 """
 
 from __future__ import annotations
 
-from holdfast.safety.judge import judge, judge_argv
-from holdfast.safety.keyboard import ShellState, judge_input, shell_state
-from holdfast.safety.policy import Policy, default_policy, load_policy, read_rules
-from holdfast.safety.rules import Rule
-from holdfast.safety.syntax import Script, parse
-from holdfast.safety.verdict import Action, Verdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.safety.judge import judge, judge_argv
+    from holdfast.safety.keyboard import ShellState, judge_input, shell_state
+    from holdfast.safety.policy import Policy, default_policy, load_policy, read_rules
+    from holdfast.safety.rules import Rule
+    from holdfast.safety.syntax import Script, parse
+    from holdfast.safety.verdict import Action, Verdict
 
 __all__ = [
     "Action",
@@ -29,3 +32,21 @@ __all__ = [
     "read_rules",
     "shell_state",
 ]
+
+_ROOMS = {
+    "judge": ("judge", "judge_argv"),
+    "keyboard": ("ShellState", "judge_input", "shell_state"),
+    "policy": ("Policy", "default_policy", "load_policy", "read_rules"),
+    "rules": ("Rule",),
+    "syntax": ("Script", "parse"),
+    "verdict": ("Action", "Verdict"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for room, names in _ROOMS.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{room}"), name)
+    raise AttributeError(name)

@@ -1,0 +1,53 @@
+"""Every state that the delivery of a completion can get into, looked at one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.notices.model import State, reachable
+
+
+def test_what_is_over_was_told() -> None:
+    for state in reachable():
+        if state.row == "over":
+            assert state.waiter in ("has it", "gone with it") or state.reader in ("acks", "acked"), state
+
+
+def test_from_wherever_it_stands_it_can_still_be_told() -> None:
+    """Nothing is stuck: no crash and no death leaves it where nobody ever hears of it."""
+    found = reachable()
+    before: defaultdict[State, list[State]] = defaultdict(list)
+    for state, following in found.items():
+        for after in following.values():
+            before[after].append(state)
+    able: set[State] = set()
+    new = [state for state in found if state.row == "over"]
+    while new:
+        state = new.pop()
+        if state not in able:
+            able.add(state)
+            new += before[state]
+    assert able == found.keys()
+
+
+def test_nobody_is_shown_what_was_told_as_an_answer() -> None:
+    found = reachable()
+    assert len(found) > 300
+    assert not [state for state in found if state.is_doubled]
+
+
+def test_only_one_who_has_the_answer_and_never_speaks_again_can_make_it_told_twice() -> None:
+    """The limit: between the last message and the crash nobody can know. Then we would rather tell it again."""
+    found = reachable(comes_back=False)
+    doubled = [state for state in found if state.is_doubled]
+    assert doubled
+    assert all(state.crashes for state in doubled)
+    for state in found:
+        if state.row == "over":
+            assert state.waiter in ("has it", "gone with it") or state.reader in ("acks", "acked"), state
+
+
+def test_what_was_acknowledged_stays_so() -> None:
+    for state, following in reachable(comes_back=False).items():
+        if state.reader == "acked":
+            assert all(after.row == "over" for after in following.values())
