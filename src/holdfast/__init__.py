@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
+    from holdfast.client.approving import Approval
     from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from holdfast.errors import (
         AlreadyRunning,
         Ambiguous,
+        ApprovalRequired,
         BadValue,
+        CommandDenied,
         CommandNotFound,
         Denied,
         DiskFull,
         HoldfastError,
         LimitReached,
+        NoApprover,
+        NotApproved,
         NoTerminal,
         NotExecutable,
         NotFound,
@@ -45,12 +50,13 @@ __all__ = [
     # talk to the daemon
     "connect", "Client", "aconnect", "AsyncClient",
     # what it tells
-    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "Notification", "TextView",
+    "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "Notification", "Approval", "TextView",
     # what can go wrong
     "HoldfastError",
     "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
     "NotNow", "StdinClosed", "StdinFull", "NoTerminal", "AlreadyRunning",
     "StartFailed", "NotExecutable", "CommandNotFound",
+    "NotApproved", "ApprovalRequired", "NoApprover", "CommandDenied",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -60,6 +66,7 @@ _ELSEWHERE = {
     "AsyncClient": "client.aio",
     "Process": "client.process",
     "KillResult": "client.process",
+    "Approval": "client.approving",
     "Waited": "client.process",
     "Notification": "client.notification",
     "LogPage": "client.page",

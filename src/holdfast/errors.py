@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class HoldfastError(Exception):
     """Something holdfast could not do. `code` is stable; `next` says what to try."""
@@ -11,14 +15,17 @@ class HoldfastError(Exception):
     #: What the command line ends with.
     exit_status = 125
 
-    def __init__(self, message: str, *, next: str | None = None) -> None:
+    def __init__(self, message: str, *, next: str | None = None, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
+        #: More about it, for programs; None mostly.
+        self.data = data
         if next is not None:
             self.next = next
 
-    def to_wire(self) -> dict[str, str]:
-        return {"code": self.code, "message": self.message, "next": self.next}
+    def to_wire(self) -> dict[str, Any]:
+        wire: dict[str, Any] = {"code": self.code, "message": self.message, "next": self.next}
+        return wire if self.data is None else {**wire, "data": self.data}
 
 
 class NotFound(HoldfastError):
@@ -130,6 +137,33 @@ class Denied(HoldfastError):
     next = "run it as the user that owns HOLDFAST_HOME"
 
 
+class NotApproved(HoldfastError):
+    """The command needs a person's approval and has none. It was not run."""
+
+    code = "not_approved"
+    next = "holdfast approvals"
+
+
+class ApprovalRequired(NotApproved):
+    """The caller asks a person itself: the request is in `data`."""
+
+    code = "approval_required"
+    next = "ask a person; then approve or deny it, and start again"
+
+
+class NoApprover(NotApproved):
+    """Nobody who could approve it is reachable. `data` has the request, which can still be answered."""
+
+    code = "no_approver"
+
+
+class CommandDenied(NotApproved):
+    """A rule, a person or the time said no; `reason` in `data` says which."""
+
+    code = "command_denied"
+    next = "do without it, or ask the person who set the rule"
+
+
 _BY_CODE: dict[str, type[HoldfastError]] = {
     kind.code: kind
     for kind in (
@@ -150,11 +184,20 @@ _BY_CODE: dict[str, type[HoldfastError]] = {
         Unreachable,
         Unsupported,
         Denied,
+        NotApproved,
+        ApprovalRequired,
+        NoApprover,
+        CommandDenied,
     )
 }
 
 
-def from_wire(error: dict[str, str]) -> HoldfastError:
+def from_wire(error: dict[str, Any]) -> HoldfastError:
     """The error that the other side raised; an unknown code of a newer release stays a HoldfastError."""
     kind = _BY_CODE.get(error.get("code", ""), HoldfastError)
-    return kind(error.get("message", "unknown error"), next=error.get("next"))
+    data = error.get("data")
+    return kind(
+        error.get("message", "unknown error"),
+        next=error.get("next"),
+        **({"data": data} if isinstance(data, dict) else {}),
+    )

@@ -61,6 +61,10 @@ class Settings(NamedTuple):
     """Whether secrets are masked in what notices quote."""
     pass_env: tuple[str, ...] = ()
     """Variables that are handed on to commands also where secrets are left out."""
+    approval_wait: float = 60.0
+    """How long a start waits for a person's answer, unless it says otherwise; 300 at most."""
+    approval_keep: float = 86400.0
+    """How long a request that nobody waits for can still be answered, and an approval for once be used."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
     sinks: tuple[Sink, ...] = ()

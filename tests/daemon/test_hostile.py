@@ -47,6 +47,9 @@ STARTS: list[dict[str, Any]] = [
     *each("env", [], {"": "x"}, {"a=b": "x"}, {"a": 7}, {"a": "b\0"}, {"a\0": "b"}, {"a": None}, {"a": "\ud800"}),
     *each("grant", "x", {"a": ["b"]}),
     *each("shell", 7, "a\0"),
+    *each("gate", "yes", 1, []),
+    *each("asker", "yes", 1, gate=True),
+    *each("approval_wait", -1, "x", float("nan"), gate=True),
 ]
 
 
@@ -84,7 +87,10 @@ WORDS += ["from", "line", "lines", "bytes", "follow", "stream", "data", "enter",
 
 
 #: Of these, one that is to go on goes on: there is nothing wrong with it.
-_ENDLESS = ("events",)
+_ENDLESS = (
+    "events",
+    "approvals",
+)
 
 
 #: Of these, every one does.

@@ -29,6 +29,8 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
     """Candidates with a description each; or `files` or `directories`, for the shell to find."""
     if slot == "ID":
         return _notifications() if verb == "ack" else _names(verb, current)
+    if slot == "APPROVAL":
+        return _approvals()
     if slot in _SESSIONS:
         return _groups("session")
     if slot in ("FILE", "PATH"):
@@ -78,6 +80,12 @@ def _groups(field: str) -> Found:
 def _notifications() -> Found:
     found = _ask("inbox", {}).get("notifications", [])
     return [(one["id"], f"{one['kind']} of {one['process']}") for one in found]
+
+
+def _approvals() -> Found:
+    """Those that wait for an answer, and those that can be taken back."""
+    found = _ask("approvals", {}).get("approvals", ())
+    return [(str(one["id"]), f"{one['scope'] or one['state']}: {one['command']}") for one in found]
 
 
 def _processes() -> list[Process]:

@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
+    from holdfast.client.approving import Approval, AsyncApprovalReading
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.log_verbs import SearchOptions
@@ -33,9 +34,10 @@ def aconnect(
     home: str | os.PathLike[str] | None = None,
     url: str | None = None,
     token: str | None = None,
+    strict: bool = False,
 ) -> Connecting:
     """The async twin of `connect`: `async with aconnect() as hf`, or `hf = await aconnect()` and `await hf.close()`."""
-    return Connecting(AsyncClient(session, home=home, url=url, token=token))
+    return Connecting(AsyncClient(session, home=home, url=url, token=token, strict=strict))
 
 
 class Connecting:
@@ -68,8 +70,10 @@ class AsyncClient:
         home: str | os.PathLike[str] | None = None,
         url: str | None = None,
         token: str | None = None,
+        strict: bool = False,
     ) -> None:
         self.session = caller.session_of(session)
+        self.is_strict = strict
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
         self._place = caller.place_of(url, token, home is not None, self.paths)
         self._patience = 0.0
@@ -104,7 +108,8 @@ class AsyncClient:
         restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
         (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean
-        (secrets are left out of its environment, but for those in `env`).
+        (secrets are left out of its environment, but for those in `env`); gate (judge it first: what is dangerous
+        needs a person's approval), approval_wait (seconds, for that), asker (the caller asks the person itself).
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
@@ -324,10 +329,25 @@ class AsyncClient:
         """
         return await self._do(verbs.kill(processes, session=session, task=task, all=all, signal=signal, grace=grace))
 
-    async def send(self, process: Ref, data: str | bytes = b"", *, enter: bool = True, eof: bool = False) -> Message:
-        """Write to its input, with Enter after it; with `eof`, close the input afterwards."""
+    async def send(
+        self,
+        process: Ref,
+        data: str | bytes = b"",
+        *,
+        enter: bool = True,
+        eof: bool = False,
+        asker: bool = False,
+        approval_wait: float | None = None,
+    ) -> Message:
+        """Write to its input, with Enter after it; with `eof`, close the input afterwards.
+
+        On a strict connection, what is typed into a shell is judged; `asker` and `approval_wait` are as in `run`.
+        """
         key = verbs.ref(process)
-        value = await self._do(verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key)))
+        asking = verbs.asking(asker, approval_wait)
+        value = await self._do(
+            verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key), asking=asking)
+        )
         if isinstance(accepted := value.get("accepted"), int):
             self._accepted[key] = accepted
         return value
@@ -335,9 +355,11 @@ class AsyncClient:
     async def resize(self, process: Ref, cols: int, rows: int) -> None:
         await self._do(verbs.resize(process, cols, rows))
 
-    async def restart(self, process: Ref, *, grace: float | None = None) -> Process:
+    async def restart(
+        self, process: Ref, *, grace: float | None = None, asker: bool = False, approval_wait: float | None = None
+    ) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
-        return await self._do(verbs.restart(process, grace=grace))
+        return await self._do(verbs.restart(process, grace=grace, asking=verbs.asking(asker, approval_wait)))
 
     async def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
@@ -423,6 +445,47 @@ class AsyncClient:
         """Have it sent again now, from the beginning: `retried`, `unknown`."""
         return await self._do(verbs.sink_retry(ids, all))
 
+    async def approvals(self, *, all: bool = False, session: str | None = None) -> list[Approval]:
+        """What a person is asked, and what was approved and still stands; with `all`, what is over, too."""
+        from holdfast.client import approving
+
+        return await self._do(approving.approvals(all, session))
+
+    def follow_approvals(self, *, session: str | None = None) -> AsyncApprovalReading:
+        """Each pending request, and then each that changes, for ever.
+
+        Whoever follows shows requests to a person, and says so (`approval_shown`) of each that can be seen.
+        """
+        from holdfast.client.approving import ApprovalsFollowed, AsyncApprovalReading
+
+        if not self._is_open:
+            raise verbs.closed()
+        return AsyncApprovalReading(AsyncReading(self._open, ApprovalsFollowed(session)))
+
+    async def approval_shown(self, approval: str | Approval) -> None:
+        """A person can see it now: whoever asked waits for the answer."""
+        from holdfast.client import approving
+
+        await self._do(approving.shown(approval))
+
+    async def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
+        """Let it be done: once, for the rest of the `session`, or `always`. `by` tells who said so."""
+        from holdfast.client import approving
+
+        return await self._do(approving.approve(approval, scope, by))
+
+    async def deny(self, approval: str | Approval, *, by: str | None = None) -> Approval:
+        """Say no; or take back what was approved, for what comes."""
+        from holdfast.client import approving
+
+        return await self._do(approving.deny(approval, by))
+
+    async def audit(self, *, after: int | None = None, limit: int | None = None, verify: bool = False) -> Message:
+        """`entries` of the audit log, the newest or those behind `after`; with `verify`, whether all of it is whole."""
+        from holdfast.client import approving
+
+        return await self._do(approving.audit(after, limit, verify))
+
     async def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
         return await self._do(verbs.http(what, listen))
@@ -470,10 +533,10 @@ class AsyncClient:
 
     async def _open(self) -> Connection:
         if self._place is None:
-            return await open_connection(self.paths, self.session, self._had)
+            return await open_connection(self.paths, self.session, self._had, self.is_strict)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
 
-        connection = await open_http_connection(self._place, self.session, self._patience)
+        connection = await open_http_connection(self._place, self.session, self._patience, self.is_strict)
         self._patience = FOR_A_KNOWN_DAEMON
         return connection

@@ -28,23 +28,23 @@ _GREETINGS = 5
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, had: list[str]) -> Connection:
+async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return await _open_once(paths, session, had)
+            return await _open_once(paths, session, had, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return await _open_once(paths, session, had)
+    return await _open_once(paths, session, had, strict)
 
 
-async def _open_once(paths: Paths, session: str, had: list[str]) -> Connection:
+async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
     found = await asyncio.to_thread(launch.connect, paths)
     sock = socket.socket(fileno=found.detach())
     _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: Connection(had), sock=sock)
     try:
-        greeting, _ = await connection.call("hello", hello(session, had), GREET_LIMIT)
-        check_version(greeting)
+        greeting, _ = await connection.call("hello", hello(session, had, strict), GREET_LIMIT)
+        check_version(greeting, strict)
     except BaseException:
         await connection.close()
         raise

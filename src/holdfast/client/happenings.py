@@ -75,7 +75,7 @@ class EventReading:
 
     def __next__(self) -> Message:
         while not self._events:
-            self._events = _parse(next(self._reading))
+            self._events = parse_lines(next(self._reading))
         return self._events.pop(0)
 
     def __enter__(self) -> Self:
@@ -100,7 +100,7 @@ class AsyncEventReading:
 
     async def __anext__(self) -> Message:
         while not self._events:
-            self._events = _parse(await anext(self._reading))
+            self._events = parse_lines(await anext(self._reading))
         return self._events.pop(0)
 
     async def __aenter__(self) -> Self:
@@ -113,5 +113,5 @@ class AsyncEventReading:
         await self._reading.close()
 
 
-def _parse(piece: Output) -> list[Message]:
+def parse_lines(piece: Output) -> list[Message]:
     return [light_json.loads(line) for line in piece.data.decode().splitlines()]

@@ -28,12 +28,13 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class HttpConnection(Connection):
     """Each question has a connection while it is under way; a few are kept for the next."""
 
-    def __init__(self, place: Place, session: str) -> None:
+    def __init__(self, place: Place, session: str, strict: bool = False) -> None:
         super().__init__()
         self.is_usable = True
         self._gate = self.transport = _Gate()
         self._place = place
         self._session = session
+        self._strict = strict
         self._idle: list[_Streams] = []
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._last_rid = 0
@@ -52,7 +53,7 @@ class HttpConnection(Connection):
         if not self.is_usable:
             raise LinkCut("the link to the daemon was cut")
         rid = self._last_rid + 1
-        exchange = Exchange(rid, op, arguments, self._place, self._session)
+        exchange = Exchange(rid, op, arguments, self._place, self._session, self._strict)
         self._last_rid = rid
         self._listeners[rid] = listener
         task = self._tasks[rid] = asyncio.get_running_loop().create_task(self._do(exchange))
@@ -141,12 +142,12 @@ class _Gate(asyncio.Transport):
         self.open.set()
 
 
-async def open_http_connection(place: Place, session: str, patience: float) -> HttpConnection:
+async def open_http_connection(place: Place, session: str, patience: float, strict: bool = False) -> HttpConnection:
     """A connection to a daemon; one that was not known before has to be there and to let us in.
 
     Raises Unreachable, Denied.
     """
-    connection = HttpConnection(place, session)
+    connection = HttpConnection(place, session, strict)
     if patience == 0.0:
         try:
             await connection.connect()

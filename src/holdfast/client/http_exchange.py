@@ -66,9 +66,11 @@ def _own_token(paths: Paths) -> str | None:
 class Exchange:
     """`request` is to be sent; `feed` gives the answers. Raises BadValue for what cannot be sent."""
 
-    def __init__(self, rid: int, op: str, arguments: Message, place: Place, session: str | None) -> None:
+    def __init__(
+        self, rid: int, op: str, arguments: Message, place: Place, session: str | None, strict: bool = False
+    ) -> None:
         self.rid = rid
-        self.request = _request(op, arguments, place, session)
+        self.request = _request(op, arguments, place, session, strict)
         self.is_answered = False
         self._op = op
         self._response = ResponseParser()
@@ -130,13 +132,15 @@ class Exchange:
         return Output(self.rid, "events", self._place, line)
 
 
-def _request(op: str, arguments: Message, place: Place, session: str | None) -> bytes:
+def _request(op: str, arguments: Message, place: Place, session: str | None, strict: bool) -> bytes:
     method, path, fields = request_words(op, arguments)
-    head = [f"{method} {path} HTTP/1.1", f"Host: {place.authority}", f"Accept: {accepted(op)}"]
+    head = [f"{method} {path} HTTP/1.1", f"Host: {place.authority}", f"Accept: {accepted(op, arguments)}"]
     if place.token:
         head.append(f"Authorization: Bearer {place.token}")
     if session and session.isprintable():
         head.append(f"Holdfast-Session: {session}")
+    if strict:
+        head.append("Holdfast-Strict: true")
     body = b""
     if fields is not None:
         try:
@@ -150,4 +154,5 @@ def _request(op: str, arguments: Message, place: Place, session: str | None) -> 
 
 
 def _error(problem: Message) -> HoldfastError:
-    return from_wire({"code": problem.get("code", ""), "message": problem["detail"], "next": problem.get("next", "")})
+    said = {"code": problem.get("code", ""), "message": problem["detail"], "next": problem.get("next", "")}
+    return from_wire({**said, "data": problem.get("data")})

@@ -26,8 +26,9 @@ PATIENCE = 15.0
 class HttpLink(Link):
     """As `Link`: not for several threads at once."""
 
-    def __init__(self, place: Place, session: str | None, patience: float = PATIENCE) -> None:
+    def __init__(self, place: Place, session: str | None, patience: float = PATIENCE, strict: bool = False) -> None:
         self._place = place
+        self._strict = strict
         self._session = session
         self._epoll = select.epoll()
         self._under_way: dict[int, tuple[socket.socket, Exchange]] = {}
@@ -56,7 +57,7 @@ class HttpLink(Link):
         return self.is_usable and not self._under_way
 
     def ask(self, op: str, arguments: Message) -> int:
-        exchange = Exchange(self._last_rid + 1, op, arguments, self._place, self._session)
+        exchange = Exchange(self._last_rid + 1, op, arguments, self._place, self._session, self._strict)
         sock = self._take()
         try:
             sock.sendall(exchange.request)
@@ -136,12 +137,12 @@ def unreachable(place: Place, why: OSError) -> Unreachable:
     return Unreachable(what, next="holdfast daemon http")
 
 
-def open_http_link(place: Place, session: str | None, patience: float) -> HttpLink:
+def open_http_link(place: Place, session: str | None, patience: float, strict: bool = False) -> HttpLink:
     """A link to a daemon; one that was not known before has to be there and to let us in.
 
     Raises Unreachable, Denied.
     """
-    link = HttpLink(place, session, patience)
+    link = HttpLink(place, session, patience, strict)
     if patience == 0.0:
         try:
             link.daemon, _ = link.call("status", {}, _CONNECT)

@@ -36,11 +36,14 @@ def answer_value(op: str, value: Message) -> Message:
         return {"process": value, "notes": notes}
     if op == "inspect" and not value.get("unchanged"):
         return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
+    if op in ("approve", "deny"):
+        return {"approval": value}
     return value
 
 
-def accepted(op: str) -> str:
-    return EVENTS if op in ("logs", "events", "notices") else "application/json"
+def accepted(op: str, arguments: Message) -> str:
+    is_stream = op in ("logs", "events", "notices") or (op == "approvals" and bool(arguments.get("follow")))
+    return EVENTS if is_stream else "application/json"
 
 
 def _process(ask: Message, rest: str = "") -> str:
@@ -71,6 +74,18 @@ def _inbox(ask: Message) -> Words:
     return "GET", _with_query(_session(ask, "/inbox"), ask), None
 
 
+def _approvals(ask: Message) -> Words:
+    query = {name: value for name, value in ask.items() if name != "follow"}
+    return "GET", _with_query(f"{_API}/approvals", query), None
+
+
+def _approval(rest: str) -> Callable[[Message], Words]:
+    def say(ask: Message) -> Words:
+        return "POST", f"{_API}/approvals/{quote(str(ask.pop('id', '')), safe='', errors='replace')}{rest}", ask
+
+    return say
+
+
 def _post(rest: str) -> Callable[[Message], Words]:
     return lambda ask: ("POST", _process(ask, rest), ask)
 
@@ -98,6 +113,11 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "sink_test": lambda ask: ("POST", f"{_API}/sinks/test", ask),
     "sink_dead": lambda ask: ("GET", _with_query(f"{_API}/sinks/dead", ask), None),
     "sink_retry": lambda ask: ("POST", f"{_API}/sinks/retry", ask),
+    "approvals": _approvals,
+    "approve": _approval("/approve"),
+    "deny": _approval("/deny"),
+    "approval_shown": _approval("/shown"),
+    "audit": lambda ask: ("GET", _with_query(f"{_API}/audit", ask), None),
     "end_session": lambda ask: ("POST", _session(ask, "/end"), ask),
     "rename_session": lambda ask: ("POST", _session(ask, "/rename", "from"), ask),
     "digest": lambda ask: ("GET", _session(ask, "/digest"), None),

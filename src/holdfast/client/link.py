@@ -24,6 +24,7 @@ GREET_LIMIT = 15.0
 #: This many cuts in a row without anything in between, and it is the question that brings the daemon down.
 PATIENCE = 10
 _GREETINGS = 5
+_AGAIN = "holdfast daemon stop (detached processes go on), then try again"
 _PIECE = 1 << 18
 
 
@@ -34,14 +35,16 @@ class LinkCut(Unreachable):
 class Link:
     """A connection that has been greeted. Not for several threads at once. `had`: see Conversation."""
 
-    def __init__(self, sock: _socket.socket, session: str | None, had: list[str] | None = None) -> None:
+    def __init__(
+        self, sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
+    ) -> None:
         self._sock = sock
         self._conversation = Conversation(had)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that nobody waits for.
         self.is_usable = True
-        self.daemon = self._greet(session, had)
+        self.daemon = self._greet(session, had, strict)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -108,9 +111,9 @@ class Link:
             next="it may be stopped or overloaded: holdfast daemon status",
         )
 
-    def _greet(self, session: str | None, had: list[str] | None) -> Message:
-        greeting, _ = self.call("hello", hello(session, had), GREET_LIMIT)
-        check_version(greeting)
+    def _greet(self, session: str | None, had: list[str] | None, strict: bool) -> Message:
+        greeting, _ = self.call("hello", hello(session, had, strict), GREET_LIMIT)
+        check_version(greeting, strict)
         return greeting
 
     def _send(self, data: bytes) -> None:
@@ -127,32 +130,34 @@ class Link:
         return bool(self._poll.poll(timeout * 1000))
 
 
-def open_link(paths: Paths, session: str | None, had: list[str] | None = None) -> Link:
+def open_link(paths: Paths, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return greet(launch.connect(paths), session, had)
+            return greet(launch.connect(paths), session, had, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return greet(launch.connect(paths), session, had)
+    return greet(launch.connect(paths), session, had, strict)
 
 
-def greet(sock: _socket.socket, session: str | None, had: list[str] | None = None) -> Link:
+def greet(sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
     try:
-        return Link(sock, session, had)
+        return Link(sock, session, had, strict)
     except BaseException:
         sock.close()
         raise
 
 
-def hello(session: str | None, had: list[str] | None) -> Message:
+def hello(session: str | None, had: list[str] | None, strict: bool = False) -> Message:
     greeting = {"version": messages.VERSION, "client": RELEASE, "session": session}
-    return {**greeting, "had": had} if had else greeting
+    return {**greeting, **({"had": had} if had else {}), **({"strict": True} if strict else {})}
 
 
-def check_version(greeting: Message) -> None:
+def check_version(greeting: Message, strict: bool = False) -> None:
+    if strict and greeting.get("strict") is not True:
+        raise Unsupported("the daemon is older and cannot bind a connection to its session", next=_AGAIN)
     if greeting.get("version") != messages.VERSION:
         raise Unsupported(
             f"the daemon speaks version {greeting.get('version')}, this client speaks {messages.VERSION}",
-            next="holdfast daemon stop (detached processes go on), then try again",
+            next=_AGAIN,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self, Unpack, overload
 
+    from holdfast.client.approving import Approval, ApprovalReading
     from holdfast.client.found import Found, Matches
     from holdfast.client.happenings import EventReading
     from holdfast.client.http_exchange import Place
@@ -39,13 +40,16 @@ def connect(
     home: str | os.PathLike[str] | None = None,
     url: str | None = None,
     token: str | None = None,
+    strict: bool = False,
 ) -> Client:
     """A client of the instance that HOLDFAST_HOME (or `home`) names. Starts the daemon where there is none.
 
     With a `url` (or HOLDFAST_URL, where no `home` is named) it speaks HTTP with the daemon there, which has to run; the
     `token` is that of HOLDFAST_TOKEN, or of the instance's token file, unless given.
+
+    With `strict`, only what belongs to the session is there: whatever belongs to others is as if it were not.
     """
-    return Client(session, home=home, url=url, token=token)
+    return Client(session, home=home, url=url, token=token, strict=strict)
 
 
 class Client:
@@ -61,8 +65,10 @@ class Client:
         home: str | os.PathLike[str] | None = None,
         url: str | None = None,
         token: str | None = None,
+        strict: bool = False,
     ) -> None:
         self.session = caller.session_of(session)
+        self.is_strict = strict
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
         self._place: Place | None = caller.place_of(url, token, home is not None, self.paths)
         self._patience = 0.0
@@ -101,7 +107,8 @@ class Client:
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
         (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean (secrets are left
         out of its environment, but for those in `env`); attached (somebody's terminal is about to show what it writes,
-        and answers what it asks).
+        and answers what it asks); gate (judge it first: what is dangerous needs a person's approval), approval_wait
+        (seconds, for that), asker (the caller asks the person itself).
         """
         options["session"] = options.get("session") or self.session
         return self._do(verbs.run(command, **options))
@@ -333,10 +340,25 @@ class Client:
         """
         return self._do(verbs.kill(processes, session=session, task=task, all=all, signal=signal, grace=grace))
 
-    def send(self, process: Ref, data: str | bytes = b"", *, enter: bool = True, eof: bool = False) -> Message:
-        """Write to its input, with Enter after it; with `eof`, close the input afterwards."""
+    def send(
+        self,
+        process: Ref,
+        data: str | bytes = b"",
+        *,
+        enter: bool = True,
+        eof: bool = False,
+        asker: bool = False,
+        approval_wait: float | None = None,
+    ) -> Message:
+        """Write to its input, with Enter after it; with `eof`, close the input afterwards.
+
+        On a strict connection, what is typed into a shell is judged; `asker` and `approval_wait` are as in `run`.
+        """
         key = verbs.ref(process)
-        value = self._do(verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key)))
+        asking = verbs.asking(asker, approval_wait)
+        value = self._do(
+            verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key), asking=asking)
+        )
         if isinstance(accepted := value.get("accepted"), int):
             self._accepted[key] = accepted
         return value
@@ -344,9 +366,11 @@ class Client:
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         self._do(verbs.resize(process, cols, rows))
 
-    def restart(self, process: Ref, *, grace: float | None = None) -> Process:
+    def restart(
+        self, process: Ref, *, grace: float | None = None, asker: bool = False, approval_wait: float | None = None
+    ) -> Process:
         """Run it again with the same spec and id; one that runs is ended first. There are never two of it."""
-        return self._do(verbs.restart(process, grace=grace))
+        return self._do(verbs.restart(process, grace=grace, asking=verbs.asking(asker, approval_wait)))
 
     def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """What a person would see on its terminal now; with `ansi`, the lines hold colours and styles."""
@@ -435,6 +459,46 @@ class Client:
         """Have it sent again now, from the beginning: `retried`, `unknown`."""
         return self._do(verbs.sink_retry(ids, all))
 
+    def approvals(self, *, all: bool = False, session: str | None = None) -> list[Approval]:
+        """What a person is asked, and what was approved and still stands; with `all`, what is over, too."""
+        from holdfast.client import approving
+
+        return self._do(approving.approvals(all, session))
+
+    def follow_approvals(self, *, session: str | None = None) -> ApprovalReading:
+        """Each pending request, and then each that changes, for ever.
+
+        Whoever follows shows requests to a person, and says so (`approval_shown`) of each that can be seen.
+        """
+        from holdfast.client.approving import ApprovalReading, ApprovalsFollowed
+        from holdfast.client.reading import Reading
+
+        return ApprovalReading(Reading(self.open_link, ApprovalsFollowed(session)))
+
+    def approval_shown(self, approval: str | Approval) -> None:
+        """A person can see it now: whoever asked waits for the answer."""
+        from holdfast.client import approving
+
+        self._do(approving.shown(approval))
+
+    def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
+        """Let it be done: once, for the rest of the `session`, or `always`. `by` tells who said so."""
+        from holdfast.client import approving
+
+        return self._do(approving.approve(approval, scope, by))
+
+    def deny(self, approval: str | Approval, *, by: str | None = None) -> Approval:
+        """Say no; or take back what was approved, for what comes."""
+        from holdfast.client import approving
+
+        return self._do(approving.deny(approval, by))
+
+    def audit(self, *, after: int | None = None, limit: int | None = None, verify: bool = False) -> Message:
+        """`entries` of the audit log, the newest or those behind `after`; with `verify`, whether all of it is whole."""
+        from holdfast.client import approving
+
+        return self._do(approving.audit(after, limit, verify))
+
     def http(self, what: str = "tell", listen: str | None = None) -> Message:
         """Where HTTP is served on TCP: `tell`, `open` (on `listen`, a loopback address and port) or `shut` it."""
         return self._do(verbs.http(what, listen))
@@ -455,11 +519,11 @@ class Client:
         if not self._is_open:
             raise verbs.closed()
         if self._place is None:
-            return open_link(self.paths, self.session, self._had)
+            return open_link(self.paths, self.session, self._had, self.is_strict)
         from holdfast.client.http_link import PATIENCE as FOR_A_KNOWN_DAEMON
         from holdfast.client.http_link import open_http_link
 
-        link = open_http_link(self._place, self.session, self._patience)
+        link = open_http_link(self._place, self.session, self._patience, self.is_strict)
         self._patience = FOR_A_KNOWN_DAEMON
         return link
 

@@ -72,6 +72,9 @@ if TYPE_CHECKING:
         check_interval: float | None
         origin: Mapping[str, object] | None
         clean: bool
+        gate: bool
+        asker: bool
+        approval_wait: float | None
 
 
 _RUN_OPTIONS = (
@@ -80,11 +83,14 @@ _RUN_OPTIONS = (
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
     *("notify", "watch", "watch_regex", "check_interval", "origin", "clean"),
+    *("gate", "asker", "approval_wait"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
 _START = 300.0
+#: A person may take so long to answer.
+_LONGEST_APPROVAL = 300.0
 #: A sender may wait for another message, and for a receiver that hangs.
 _SINK_TEST = 120.0
 #: As much of a log as one page holds unless more is asked for.
@@ -127,7 +133,7 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
         "memory": _size(options.get("memory")),
     }
     given = {key: value for key, value in arguments.items() if value is not None}
-    value, _ = yield Ask("start", given, limit=_START)
+    value, _ = yield Ask("start", given, limit=_START + (_LONGEST_APPROVAL if options.get("gate") else 0.0))
     return Process(value["process"], (*notes, *value.get("notes", ())))
 
 
@@ -298,7 +304,9 @@ def kill(
     return [KillResult(result) for result in value["results"]]
 
 
-def send(process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: int | None) -> Verb[Message]:
+def send(
+    process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: int | None, asking: Message | None = None
+) -> Verb[Message]:
     """Write to a process's input. `accepted` is how far its input reached when it was last known."""
     from binascii import b2a_base64
 
@@ -308,6 +316,7 @@ def send(process: Ref, data: str | bytes, *, enter: bool, eof: bool, accepted: i
         "data": b2a_base64(raw, newline=False).decode(),
         "enter": enter,
         "eof": eof,
+        **(asking or {}),
     }
     try:
         value, _ = yield Ask("send", {**asked, "at": None}, may_repeat=False)
@@ -328,10 +337,10 @@ def resize(process: Ref, cols: int, rows: int) -> Verb[None]:
     yield Ask("resize", {"process": ref(process), "cols": cols, "rows": rows}, limit=QUICK)
 
 
-def restart(process: Ref, *, grace: float | None = None) -> Verb[Process]:
+def restart(process: Ref, *, grace: float | None = None, asking: Message | None = None) -> Verb[Process]:
     """Run it again. Which run it is to be is known before it is asked for, so that a repeated question does it once."""
     known = yield from inspect(process)
-    asked = {"process": known.id, "run": (known.restarts or 0) + 1, "grace": grace}
+    asked = {"process": known.id, "run": (known.restarts or 0) + 1, "grace": grace, **(asking or {})}
     value, _ = yield Ask("restart", {key: value for key, value in asked.items() if value is not None})
     return Process(value["process"])
 
@@ -462,6 +471,12 @@ def patience(timeout: object) -> float | None:
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout >= 0:  # also refuses nan
         raise BadValue(f"a timeout is a number of seconds from 0 on, not {timeout!r:.80}", next="None waits for ever")
     return float(timeout)
+
+
+def asking(asker: bool, approval_wait: float | None) -> Message:
+    """How a person is asked, as far as it is said."""
+    said: Message = {"asker": True} if asker else {}
+    return said if approval_wait is None else {**said, "approval_wait": approval_wait}
 
 
 def closed() -> HoldfastError:

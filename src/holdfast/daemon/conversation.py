@@ -10,10 +10,12 @@ from typing import cast
 
 from holdfast.daemon import values
 from holdfast.daemon.consuming import was_told
-from holdfast.daemon.handlers import GOING_ON, HANDLERS
+from holdfast.daemon.dispatch import answer
+from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
+from holdfast.daemon.peers import peer_pid
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, HoldfastError, NotNow, Unsupported
+from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
 from holdfast_keeper import points
@@ -34,11 +36,12 @@ class Conversation(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Those that nobody can give up.
-        self._going_on: set[int] = set()
+        self._going_on: dict[int, Call] = {}
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
+        self._is_strict = self._is_gated = False
         #: Those whose answers tell the news of notices, until the client says that it has them.
         self._telling: dict[int, Call] = {}
 
@@ -114,9 +117,10 @@ class Conversation(asyncio.Protocol):
             self._begin(rid, message)
 
     def _begin(self, rid: int, message: Message) -> None:
-        work = self._serve(rid, message)
+        call = self._call(rid)
+        work = self._serve(rid, call, message)
         if str(message.get("op")) in GOING_ON:
-            self._going_on.add(rid)
+            self._going_on[rid] = call
             task = self._room.chores.start(work, "request")
         else:
             task = asyncio.get_running_loop().create_task(work)
@@ -125,21 +129,19 @@ class Conversation(asyncio.Protocol):
 
     def _ended(self, rid: int) -> None:
         del self._tasks[rid]
-        self._going_on.discard(rid)
+        self._going_on.pop(rid, None)
 
     def _cancel(self, rid: int) -> None:
-        if rid in self._tasks and rid not in self._going_on:
+        if rid in self._going_on:
+            self._going_on[rid].given_up.set()
+        elif rid in self._tasks:
             self._tasks[rid].cancel()
         if (call := self._telling.pop(rid, None)) is not None:
             self._not_told(call)  # the answer comes too late
 
-    async def _serve(self, rid: int, message: Message) -> None:
-        call = self._call(rid)
+    async def _serve(self, rid: int, call: Call, message: Message) -> None:
         try:
-            handler = HANDLERS.get(str(message.get("op")))
-            if handler is None:
-                raise Unsupported(f"unknown operation {str(message.get('op'))[:60]!r}")
-            answer = await handler(self._room, call, message)
+            found = await answer(self._room, call, str(message.get("op")), message)
         except asyncio.CancelledError:
             self._refuse(rid, Cancelled("given up"))
             raise
@@ -149,13 +151,13 @@ class Conversation(asyncio.Protocol):
             note("request-failed", op=message.get("op"), why=traceback.format_exc())
             self._refuse(rid, HoldfastError(f"the daemon failed on {message.get('op')}: see its log"))
         else:
-            self._answer(rid, call, answer)
+            self._answer(rid, call, found)
         finally:
             if self._telling.get(rid) is not call:
                 self._not_told(call)
 
-    def _answer(self, rid: int, call: Call, answer: Message) -> None:
-        if self._send({"rid": rid, "ok": answer}) and call.consumed:
+    def _answer(self, rid: int, call: Call, found: Message) -> None:
+        if self._send({"rid": rid, "ok": found}) and call.consumed:
             if (before := self._telling.pop(rid, None)) is not None:
                 self._not_told(before)
             self._telling[rid] = call
@@ -168,7 +170,7 @@ class Conversation(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
-        return Call(self._owner(), send_data, taker=self)
+        return Call(self._owner(), send_data, taker=self, is_strict=self._is_strict, is_gated=self._is_gated)
 
     def _owner(self) -> str | None:
         """The session that it speaks for, by the name that this has now."""
@@ -187,6 +189,8 @@ class Conversation(asyncio.Protocol):
             if not isinstance(message.get("version"), int):
                 raise BadValue("hello names the version that the client speaks")
             self._session = values.session(message)
+            self._is_strict = values.flag(message, "strict")
+            self._bind()
             had = values.texts(message, "had", _MOST_HAD)
         except HoldfastError as error:
             self._refuse(rid, error)
@@ -194,7 +198,16 @@ class Conversation(asyncio.Protocol):
         self._is_greeted = True
         if had:
             self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner() or "default"), "had")
-        self._send({"rid": rid, "ok": {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid()}})
+        is_bound = self._is_strict or self._is_gated
+        greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
+        self._send({"rid": rid, "ok": greeting})
+
+    def _bind(self) -> None:
+        """A command that was judged speaks for its own session, whatever it says."""
+        kinship = self._room.kin.of(peer_pid(self._transport)) if self._transport is not None else None
+        if kinship is not None:
+            self._is_gated = True
+            self._session = kinship.session or self._session
 
     # Answers.
 

@@ -10,13 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.daemon import values
+from holdfast.daemon.approvals import Approvals
+from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
+from holdfast.daemon.gate import Gate
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
@@ -51,6 +56,11 @@ class Room:
     stream: Stream
     inbox: Inbox
     sessions: Sessions
+    gate: Gate
+    approvals: Approvals
+    audit: Audit
+    readers_of_input: Readers
+    kin: Kin
     sinks: Sinks
     relays: Relays
     keeper: KeeperLink
@@ -115,18 +125,38 @@ class Room:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "taker", "consumed", "_send_data")
+    __slots__ = ("session", "is_strict", "is_gated", "taker", "consumed", "given_up", "_send_data")
 
     def __init__(
-        self, session: str | None, send_data: Callable[[str, int, bytes], Awaitable[None]], taker: object = None
+        self,
+        session: str | None,
+        send_data: Callable[[str, int, bytes], Awaitable[None]],
+        taker: object = None,
+        is_strict: bool = False,
+        is_gated: bool = False,
     ) -> None:
         #: The session that the client said it speaks for.
         self.session = session
+        #: Whether it is bound to its session: what belongs to others is not there for it.
+        self.is_strict = is_strict or is_gated
+        #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
+        self.is_gated = is_gated
+        #: Set when nobody waits for the answer any more; what goes on all the same may look at it.
+        self.given_up = asyncio.Event()
         #: Who has what this call takes out of the inbox, for as long as it is there.
         self.taker = taker
         #: Notices whose news is in the answer: they count as told when the client has it.
         self.consumed: list[str] = []
         self._send_data = send_data
+
+    @property
+    def owner(self) -> str:
+        """The session whose processes are the caller's own."""
+        return self.session or "default"
+
+    def sees(self, session: str) -> bool:
+        """Whether what belongs to this session is there for the caller."""
+        return not self.is_strict or session == self.owner
 
     async def send(self, stream: str, offset: int, data: bytes) -> None:
         """Stream some output to the client; returns when it has taken most of what was sent before."""

@@ -11,17 +11,22 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from holdfast.backends.local import LocalBackend
-from holdfast.daemon import environment, notify, timers
+from holdfast.daemon import commands, environment, notify, timers
+from holdfast.daemon.approvals import Approvals
+from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.depot import Depot
+from holdfast.daemon.gate import Gate
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink, Refused
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.match_news import NAME as BREAKER
@@ -29,6 +34,7 @@ from holdfast.daemon.match_news import MatchNews
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
+from holdfast.daemon.readers import Readers
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
@@ -52,6 +58,7 @@ from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.settings import Settings
+from holdfast.store import approvals as approval_rows
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -84,6 +91,8 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
+        room.approvals.settle(partial(commands.was_used, room))
+        vital.append(room.chores.start(room.approvals.watch_time(), "approvals"))
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
         vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
         vital.append(room.chores.start(timers.forget_old(room), "retention"))
@@ -137,6 +146,10 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
+    sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
+    asked = await opened.store.read(approval_rows.load)
+    approvals = Approvals(opened.store, asked, settings.approval_keep)
+    sessions.on_rename.append(approvals.renamed)
     room = Room(
         paths=paths,
         settings=settings,
@@ -144,7 +157,12 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         store=opened.store,
         stream=stream,
         inbox=inbox,
-        sessions=Sessions(names, registry, inbox, opened.store, supervisor.turn),
+        gate=Gate(paths.home),
+        approvals=approvals,
+        audit=Audit(opened.store),
+        kin=Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))}),
+        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
+        sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
         keeper=keeper,
@@ -209,7 +227,8 @@ def _stop_on_signals(room: Room) -> None:
 
 
 async def _stop(room: Room, server: Server) -> None:
-    # Clients first: no new work comes in.
+    # Clients first: no new work comes in. What they ask a person for is not withdrawn by that.
+    room.approvals.is_leaving = True
     await server.close()
     # Then the keeper is told if we go on purpose. If not, it starts us again.
     if room.stop_asked.is_set():

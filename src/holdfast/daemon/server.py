@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import os
 import socket
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.logbook import note
+from holdfast.daemon.peers import peer_pid, peer_uid
 from holdfast.daemon.room import Room
 from holdfast.paths import Paths, make_directories
 
@@ -95,7 +95,7 @@ class Server:
 
     def _welcome(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         if self._http is not None:
-            _hand_over(transport, self._http.protocol(tcp), first)
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else peer_pid(transport)), first)
         else:
             transport.pause_reading()
             self._room.chores.start(self._fetch_http(transport, first, tcp), "http")
@@ -112,7 +112,7 @@ class Server:
         if self._http is None:
             self._http = door(self._room)
         if not transport.is_closing():
-            _hand_over(transport, self._http.protocol(tcp), first)
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else peer_pid(transport)), first)
             transport.resume_reading()
 
     def _ended(self, conversation: Conversation) -> None:
@@ -142,7 +142,7 @@ class Doorman(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        uid = _peer_uid(self._transport)
+        uid = peer_uid(self._transport)
         if uid not in (os.geteuid(), 0):
             note("client-refused", uid=uid)
             self._transport.abort()
@@ -169,9 +169,3 @@ def _listen(paths: Paths) -> socket.socket:
         os.close(directory)
     sock.setblocking(False)
     return sock
-
-
-def _peer_uid(transport: asyncio.Transport) -> int:
-    sock = transport.get_extra_info("socket")
-    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(uid)

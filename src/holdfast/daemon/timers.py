@@ -83,5 +83,6 @@ async def forget_old(room: Room) -> None:
                 note("not-forgotten", process=process_id, why=failed.message)
         room.inbox.forget(time.time() - room.settings.keep_events, time.time() - room.settings.keep_notices)
         room.store.forget_outgoing(time.time() - room.settings.keep_notices)
+        room.approvals.forget(time.time() - room.settings.keep_events)
         room.store.forget_events(time.time() - room.settings.keep_events, room.settings.max_events)
         await asyncio.sleep(_RETENTION_PAUSE)

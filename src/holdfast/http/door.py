@@ -41,9 +41,9 @@ class HttpDoor:
         )
         self._config.load()
 
-    def protocol(self, tcp: bool) -> asyncio.Protocol:
-        """One that takes a connection from here on."""
-        return BoundedProtocol(self._config, self._state, {"tcp": tcp})
+    def protocol(self, tcp: bool, pid: int | None = None) -> asyncio.Protocol:
+        """One that takes a connection from here on; `pid` made it, where that is known."""
+        return BoundedProtocol(self._config, self._state, {"tcp": tcp, "pid": pid})
 
     async def close(self) -> None:
         """Take no more requests; end what waits or streams, and let answers that are nearly there go out."""

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.http.problems import MEDIA
 from holdfast.http.request import OCTETS
 from holdfast.http.routes import ROUTES
-from holdfast.http.schemas import COMPONENTS, text
+from holdfast.http.schemas import COMPONENTS, choice, text
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route
 from holdfast.version import VERSION
 from holdfast.wire import light_json
@@ -55,7 +55,7 @@ def _operation(route: Route) -> Node:
     node: Node = {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": [*_path_parameters(route), *map(_parameter, (*route.query, *route.headers, _SESSION))],
+        "parameters": [*_path_parameters(route), *map(_parameter, (*route.query, *route.headers, _SESSION, _STRICT))],
         "responses": {str(status): _response(reply) for status, reply in route.replies.items()},
     }
     for status in _errors(route):
@@ -70,6 +70,7 @@ def _operation(route: Route) -> Node:
 
 
 _SESSION = Parameter("Holdfast-Session", text(256), "The session that the caller speaks for.", "header")
+_STRICT = Parameter("Holdfast-Strict", choice("true", "false"), "Whether only that session is there.", "header")
 _PROBLEM: Node = {"content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 

@@ -11,6 +11,10 @@ MEDIA = "application/problem+json"
 STATUS = {
     "bad_value": 400,
     "denied": 403,
+    "command_denied": 403,
+    "no_approver": 403,
+    "approval_required": 403,
+    "not_approved": 403,
     "not_found": 404,
     "ambiguous": 409,
     "not_now": 409,
@@ -30,13 +34,16 @@ STATUS = {
 TITLES = {
     "ambiguous": "Ambiguous",
     "already_running": "Already running",
+    "approval_required": "Approval required",
     "bad_value": "Bad value",
+    "command_denied": "Command denied",
     "command_not_found": "Command not found",
     "denied": "Denied",
     "disk_full": "Disk full",
     "failed": "Failed",
     "failed_start": "Start failed",
     "limit_reached": "Limit reached",
+    "no_approver": "No approver",
     "no_terminal": "No terminal",
     "not_executable": "Not executable",
     "not_found": "Not found",
@@ -69,6 +76,7 @@ def status_of(error: HoldfastError) -> int:
 
 
 def problem(error: HoldfastError) -> dict[str, object]:
+    more = {} if error.data is None else {"data": error.data}
     return {
         "type": "about:blank",
         "title": TITLES.get(error.code, error.code.replace("_", " ").capitalize()),
@@ -76,6 +84,7 @@ def problem(error: HoldfastError) -> dict[str, object]:
         "code": error.code,
         "detail": error.message,
         "next": error.next,
+        **more,
     }
 
 

@@ -8,14 +8,15 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from holdfast.daemon import values
+from holdfast.daemon import dispatch, strict, values
 from holdfast.daemon.consuming import was_told
-from holdfast.daemon.handlers import GOING_ON, HANDLERS
+from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.problems import Gone, Refusal
 from holdfast.http.table import JSON, Parameter, Route, Schema
+from holdfast.model.process import Process
 from holdfast.wire import light_json
 
 T = TypeVar("T")
@@ -123,21 +124,34 @@ class Request:
         self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
     ) -> Message:
         """What the daemon answers. What is to go on goes on when the client goes away."""
-        session = self._session()
-        resolved = self.room.sessions.resolve(session) if session is not None else None
-        call = Call(resolved, send_data or _nothing_to_send, taker)
-        work = HANDLERS[op](self.room, call, arguments)
+        call = self.call(send_data, taker)
+        work = dispatch.answer(self.room, call, op, arguments)
         if op not in GOING_ON:
             try:
                 return await work
             finally:
                 if call.consumed:
                     self._telling.append(call)
-        result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
+        try:
+            result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
+        finally:
+            call.given_up.set()
         if isinstance(result, HoldfastError):
             raise result
         settled: Message = result
         return settled
+
+    def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
+        """Who asks. Raises BadValue."""
+        kinship = self.room.kin.of(self.scope["state"]["pid"])
+        session = (kinship.session if kinship is not None else None) or self._session()
+        resolved = self.room.sessions.resolve(session) if session is not None else None
+        is_gated = kinship is not None
+        return Call(resolved, send_data or _nothing_to_send, taker, is_strict=self._is_strict(), is_gated=is_gated)
+
+    def find(self, text: str) -> Process:
+        """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
+        return strict.find(self.room, self.call(), text)
 
     def settle(self, is_sent: bool) -> None:
         """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
@@ -168,6 +182,12 @@ class Request:
     async def _gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+    def _is_strict(self) -> bool:
+        said = self.header("holdfast-strict")
+        if said not in (None, "true", "false"):
+            raise BadValue("Holdfast-Strict must be true or false")
+        return said == "true"
 
     def _session(self) -> str | None:
         named = self.header("holdfast-session")

@@ -147,6 +147,28 @@ _PROBLEM = {
     "next": {**_STRING, "description": "What to try."},
 }
 
+_APPROVAL = {
+    "id": {"type": "string", "pattern": "^appr_[0-9a-f]{12}$"},
+    "at": _NUMBER,
+    "session": _STRING,
+    "backend": _STRING,
+    "action": choice("start", "restart", "send"),
+    "process": {**_STRING, "description": "The process that is to be started or typed into."},
+    "command": _STRING,
+    "cwd": _STRING,
+    "rule": maybe(_STRING),
+    "why": _STRING,
+    "asker": {**_FLAG, "description": "Whoever made the request asks a person itself."},
+    "state": choice("pending", "approved", "denied", "expired", "withdrawn"),
+    "scope": maybe(_STRING),
+    "decided_by": maybe(_STRING),
+    "decided_at": maybe(_NUMBER),
+    "reason": maybe(_STRING),
+    "expires_at": maybe(_NUMBER),
+    "shown_at": maybe(_NUMBER),
+    "used_at": maybe(_NUMBER),
+}
+
 COMPONENTS: dict[str, Schema] = {
     "Process": obj({name: _KNOWN_FIELDS.get(name, {}) for name in PROCESS_FIELDS}),
     "KillResult": obj(_KILL_RESULT, ("id", "status", "survivors")),
@@ -165,7 +187,8 @@ COMPONENTS: dict[str, Schema] = {
         }
     ),
     "Notification": obj({name: _NOTIFICATION.get(name, {}) for name in NOTIFICATION_FIELDS}),
-    "Problem": obj(_PROBLEM),
+    "Problem": obj({**_PROBLEM, "data": {"type": "object", "description": "More, for programs."}}, tuple(_PROBLEM)),
+    "Approval": obj(_APPROVAL),
 }
 
 _SIGNAL: Schema = {"oneOf": [integer(1, 64), text(20)], "description": "A number, or a name such as TERM."}
@@ -173,6 +196,12 @@ _SIGNAL: Schema = {"oneOf": [integer(1, 64), text(20)], "description": "A number
 KILL_FIELDS: dict[str, Schema] = {
     "signal": {**_SIGNAL, "description": "Send just this signal: a number, or a name such as TERM."},
     "grace": number(description="Seconds between the polite signal and the forced end."),
+}
+
+#: How a person is asked, where that is needed.
+ASKING_FIELDS: dict[str, Schema] = {
+    "asker": {**flag(), "description": "The caller asks a person itself, and is told what to ask."},
+    "approval_wait": number(description="Seconds to wait for a person's answer, 300 at most."),
 }
 
 START_FIELDS: dict[str, Schema] = {
@@ -244,4 +273,6 @@ START_FIELDS: dict[str, Schema] = {
     "memory": integer(1 << 20, 1 << 50, description="Bytes that it and its descendants may use."),
     "cpus": number(minimum=0.01, maximum=100_000, description="Processors that they may use."),
     "pids": integer(1, 1 << 22, description="How many they may be."),
+    "gate": {**flag(), "description": "Judge the command first: what is dangerous needs a person's approval."},
+    **ASKING_FIELDS,
 }

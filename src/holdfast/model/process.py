@@ -66,6 +66,8 @@ class Meta:
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    gated: bool = False
+    """Whether it was judged before it was started: what it starts by itself is judged, too."""
     fingerprint: str | None = None
     """Of the request that asked for it under a key, so that the key cannot stand for another request."""
 

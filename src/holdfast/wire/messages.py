@@ -1,7 +1,7 @@
 """The words of the conversation: operations, their arguments and their answers.
 
 A client asks `{"rid": n, "op": NAME, ...arguments}`; several may be under way on one connection. It is answered
-`{"rid": n, "ok": {...}}` or `{"rid": n, "error": {"code", "message", "next"}}`. An operation that streams sends
+`{"rid": n, "ok": {...}}` or `{"rid": n, "error": {"code", "message", "next", "data"}}`. An operation that streams sends
 any number of `{"rid": n, "data": {"stream", "offset", "size"}}`, each followed by one `B` frame of that size,
 before its `ok`. `{"op": "cancel", "rid": n}` gives an operation up; closing the connection gives all of them up.
 The first message of a connection is `hello`.
@@ -9,8 +9,9 @@ The first message of a connection is `hello`.
 PROCESS stands for an id, a unique prefix of it (4 hex digits or more) or a name. `process` answers are process
 objects (PROCESS_FIELDS).
 
-    hello        version, client, session, had: [id] (notices whose news it was told as answers before)
-                                                              -> version, daemon (its release), pid
+    hello        version, client, session, had: [id] (notices whose news it was told as answers before),
+                 strict (only what belongs to the session is there)
+                                                              -> version, daemon (its release), pid, strict
     start        id (chosen by the client, so that a retry after a cut link is the same start), labels (dict of texts), command or argv,
                  shell, cwd, env (the caller's), grant (dict of --env), umask, session, task, parent_session, name,
                  pty, cols, rows, stdin, split, lifetime, log_cap, deadline, deadline_action, if_running,
@@ -19,6 +20,7 @@ objects (PROCESS_FIELDS).
                  notify ("any", "failure", "success", "never"), watch (texts), watch_regex, check_interval, origin (an object, given back),
                  fingerprint (of the request, where a key stands for it),
                  clean (secrets are left out of env unless granted by name; the notes name what was left out)
+                 gate (judge it first), asker (the caller asks a person itself), approval_wait (seconds)
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
                                                               -> processes, next (null: this was the last page)
@@ -43,10 +45,11 @@ objects (PROCESS_FIELDS).
                                                                  when it has the answer, and nobody is told of them any more)
     kill         processes or session or task or all, signal (null: the ladder), grace
                                                               -> results: [{id, status, reason, forced, survivors, exit_code, signal, sent}]
-    send         process, data (base64), enter, eof, at (offset or null)
+    send         process, data (base64), enter, eof, at (offset or null), asker, approval_wait (as with start, on a strict connection)
                                                               -> written, accepted, status ("sent" or "already_exited"), process
     resize       process, cols, rows                          -> {}
-    restart      process, run (which run it is to be, so that a retry is the same restart; null: the next), grace
+    restart      process, run (which run it is to be, so that a retry is the same restart; null: the next), grace,
+                 asker, approval_wait (as with start, on a strict connection)
                                                               -> process
     screen       process, ansi                                -> screen: {id, lines, cursor: {row, col, visible}, cols, rows, title, alternate,
                                                                  at (how far the output was looked at), gap (output before it was left out, or null)}, process
@@ -77,6 +80,12 @@ objects (PROCESS_FIELDS).
     http         what ("tell", "open", "shut"), listen (with open: a loopback address and port)
                                                               -> url (null: shut), token_file, socket
     redact       texts                                        -> texts (each with its secrets masked, as for a model)
+    approvals    all, session, follow                         -> approvals: [object]; with follow data… (lines of JSON: the pending ones, then each
+                                                                 that changes), and whoever follows shows them to a person
+    approve      id, scope ("once", "session", "always"), by  -> approval
+    deny         id, by                                       -> approval
+    approval_shown  id                                        -> {} (a person can see it)
+    audit        after (a number), limit, verify              -> entries: [object], verified: {entries, head, fault, seq} (with verify)
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
     stop         -                                            -> ended: [id], left: [id]

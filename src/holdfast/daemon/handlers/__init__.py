@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from holdfast.daemon.handlers import (
+    approvals,
     attached,
+    audit,
     digest,
     doctor,
     end_session,
@@ -61,6 +63,11 @@ HANDLERS: dict[str, Handler] = {
     "sink_dead": sinks.dead,
     "sink_retry": sinks.retry,
     "redact": redact.handle,
+    "approvals": approvals.handle,
+    "approve": approvals.approve,
+    "deny": approvals.deny,
+    "approval_shown": approvals.shown,
+    "audit": audit.handle,
     "status": status.handle,
     "doctor": doctor.handle,
     "http": http.handle,
@@ -70,4 +77,18 @@ HANDLERS: dict[str, Handler] = {
 
 #: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
 #: with the same start finds it done.
-GOING_ON = frozenset({"start", "kill", "restart", "remove", "end_session", "ack", "transfer", "rename_session", "stop"})
+GOING_ON = frozenset(
+    {
+        "start",
+        "kill",
+        "restart",
+        "remove",
+        "end_session",
+        "ack",
+        "transfer",
+        "rename_session",
+        "stop",
+        "approve",
+        "deny",
+    }
+)

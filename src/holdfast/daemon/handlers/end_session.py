@@ -16,6 +16,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     session = room.session(ask)
     if session is None:
         raise BadValue("end which session?")
+    await room.approvals.end_session(session)
     to = _heir(room, ask, session)
     ending, _ = end_with_session(room.registry.running(), session)
     results = await asyncio.gather(

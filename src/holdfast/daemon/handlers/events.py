@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon import values
+from holdfast.daemon import strict, values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.happenings import Event, Receipt
@@ -26,7 +26,8 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     stream = room.stream.follow(after, pattern) if follow else room.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
-        await call.send("events", batch.cursor, "".join(f"{text}\n" for text in batch.texts).encode())
+        shown = strict.seen(room, call, batch)
+        await call.send("events", shown.cursor, "".join(f"{text}\n" for text in shown.texts).encode())
     return {"newest": newest, "oldest": await room.store.oldest_event()}
 
 

@@ -22,7 +22,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     number = values.integer(ask, "signal", 1, signal.NSIG - 1)
     grace = values.seconds(ask, "grace")
     patience = room.settings.grace if grace is None else min(grace, _LONGEST_GRACE)
-    targets = await _targets(room, ask)
+    targets = await _targets(room, call, ask)
     if number is not None:
         works = [_signal(room, process, number) for process in targets]
     else:
@@ -30,7 +30,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     return {"results": await asyncio.gather(*works)}
 
 
-async def _targets(room: Room, ask: Message) -> list[Process]:
+async def _targets(room: Room, call: Call, ask: Message) -> list[Process]:
     """The processes that are meant: named ones, or all living ones of a session, a task, or the instance."""
     names, session, task = values.texts(ask, "processes", _MOST), room.session(ask), values.session(ask, "task")
     everyone = values.flag(ask, "all")
@@ -42,7 +42,8 @@ async def _targets(room: Room, ask: Message) -> list[Process]:
     fitting = [
         process_id
         for process_id, process in room.registry.living.items()
-        if everyone or process.meta.session == session or (task is not None and process.meta.task == task)
+        if call.sees(process.meta.session)
+        and (everyone or process.meta.session == session or (task is not None and process.meta.task == task))
     ]
     return [process for process_id in fitting if (process := await _started(room, process_id)) is not None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import restarting, values
+from holdfast.daemon import commands, restarting, values
 from holdfast.daemon.room import Call, Message, Room
 
 _LONGEST_GRACE = 86400.0
@@ -14,5 +14,6 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
     run, grace = values.integer(ask, "run", 1, _MOST_RUNS), values.seconds(ask, "grace")
     patience = room.settings.grace if grace is None else min(grace, _LONGEST_GRACE)
-    process = await restarting.restart(room, process, call.session, run, patience)
+    async with commands.restarting(room, call, ask, process, run):
+        process = await restarting.restart(room, process, call.session, run, patience)
     return {"process": room.show(process)}

@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from dataclasses import replace
 
-from holdfast.daemon import values
+from holdfast.daemon import typed, values
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
@@ -26,7 +26,8 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if process.is_waiting:
         raise _between_runs(process)
     try:
-        accepted = await room.inputs.write(process.id, data, at) if data or not eof else None
+        async with typed.typing(room, call, ask, process, data):
+            accepted = await room.inputs.write(process.id, data, at) if data or not eof else None
         if eof:
             await _close(room, process)
     except Refused as refused:

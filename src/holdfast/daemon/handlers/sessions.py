@@ -8,8 +8,9 @@ from holdfast.daemon.room import Call, Message, Room
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     """The one that started something last comes last."""
     pending = room.inbox.counts()
-    found: dict[str, Message] = {session: _unknown(session) for session in pending}
-    for process in sorted(room.registry.shown(), key=lambda process: process.meta.requested_at):
+    found: dict[str, Message] = {session: _unknown(session) for session in pending if call.sees(session)}
+    seen = [process for process in room.registry.shown() if call.sees(process.meta.session)]
+    for process in sorted(seen, key=lambda process: process.meta.requested_at):
         told = found.pop(process.meta.session, None) or _unknown(process.meta.session)
         told["ended" if process.has_ended else "running"] += 1
         told["first_at"] = told["first_at"] or process.meta.requested_at

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import environment, secrecy, values, wanted, wanted_news
+from holdfast.daemon import commands, environment, secrecy, values, wanted, wanted_news
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
@@ -14,7 +14,7 @@ from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
-from holdfast.errors import NotNow, Unsupported
+from holdfast.errors import BadValue, NotNow, Unsupported
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
@@ -29,16 +29,18 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     want = wanted.read(ask, room.settings, call.session)
     await _check_patterns(room, want)
     want = _owned(room, want)
-    async with room.supervisor.turn(want.meta.id):
-        known = room.registry.get(want.meta.id)
-        if known is not None:
-            return {"process": room.show(known), "notes": []}
+    if (known := _known(room, call, want)) is not None:
+        return known
+    async with commands.starting(room, call, ask, want) as use, room.supervisor.turn(want.meta.id):
+        if (known := _known(room, call, want)) is not None:
+            return known
         want = await _complete(room, want)
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
             kept = wanted_news.not_taken(want.meta, twins[0].meta)
             return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
         process = await _start(room, want, values.flag(ask, "attached"))
+        use.is_done = True
         notes = [duplicates.note(twins)] if twins else []
         notes += wanted_news.notes(ask)
         if want.removed:
@@ -49,6 +51,16 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
 def _owned(room: Room, want: Wanted) -> Wanted:
     """By the name that its session has now."""
     return want._replace(meta=replace(want.meta, session=room.sessions.resolve(want.meta.session)))
+
+
+def _known(room: Room, call: Call, want: Wanted) -> Message | None:
+    """The answer where it was started before, by the same question. One that is being started is not known yet."""
+    known = room.registry.get(want.meta.id)
+    if known is None or isinstance(known.state, Requested):
+        return None
+    if not call.sees(known.meta.session):
+        raise BadValue("this id is taken", next="choose another one")
+    return {"process": room.show(known), "notes": []}
 
 
 async def _check_patterns(room: Room, want: Wanted) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.http.routes import (
+    approvals,
     attach,
     daemon,
     events,
@@ -43,6 +44,7 @@ ROUTES: list[Route] = [
         top,
         daemon,
         health,
+        approvals,
     )
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS

@@ -12,7 +12,7 @@ from base64 import b64encode
 
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
-from holdfast.errors import BadValue, NotNow, StdinFull, Unreachable
+from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.following import follow
 from holdfast.http.problems import Gone
 from holdfast.http.request import Request
@@ -31,7 +31,7 @@ _PIECE = 64 << 10
 
 async def attach(request: Request, socket: Socket) -> None:
     """Until the process has ended and its output was sent, or the client goes."""
-    process = request.room.registry.identify(request.id)
+    process = request.find(request.id)
     begin = {
         stream: await _place(request, process, stream, request.query.get("from")) for stream in process.meta.streams
     }
@@ -104,7 +104,7 @@ async def _input(request: Request, socket: Socket, process: Process) -> None:
                 raise BadValue(f"channel {channel} does not lead to a process", next="0 is input, 3 is control")
         except Gone:
             raise
-        except (BadValue, NotNow) as error:
+        except (BadValue, NotNow, NotApproved) as error:
             await socket.control({"type": "error", **error.to_wire()})
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import values
+from holdfast.daemon import strict, values
 from holdfast.daemon.handlers.events import asked_for
-from holdfast.daemon.room import Message, Room
+from holdfast.daemon.room import Message
 from holdfast.daemon.stream import Batch
 from holdfast.errors import BadValue
 from holdfast.http import open_socket, sse
@@ -47,7 +47,9 @@ async def _page(request: Request) -> Answer:
     limit = values.integer(request.query, "limit", 1, _MOST) or _USUAL
     found: list[Message] = []
     place, size = since or 0, 0
-    async for batch in room.stream.read(place, pattern):
+    call = request.call()
+    async for found_now in room.stream.read(place, pattern):
+        batch = strict.seen(room, call, found_now)
         for event, written in zip(batch.events, batch.texts, strict=True):
             found.append(event)
             size += len(written)
@@ -74,7 +76,7 @@ def _stream(request: Request) -> Answer:
 
     async def produce(write: Write) -> None:
         if request.method != "HEAD":
-            await request.while_there(_Told(request.room, write, place).tell(pattern, follow))
+            await request.while_there(_Told(request, write, place).tell(pattern, follow))
 
     return Stream(sse.MEDIA, produce)
 
@@ -82,8 +84,9 @@ def _stream(request: Request) -> Answer:
 class _Told:
     """One who is told by server-sent events, and up to where."""
 
-    def __init__(self, room: Room, write: Write, place: int) -> None:
-        self._room = room
+    def __init__(self, request: Request, write: Write, place: int) -> None:
+        self._room = request.room
+        self._call = request.call()
         self._write = write
         self._place = place
 
@@ -94,7 +97,8 @@ class _Told:
         stream = self._room.stream.follow if follow else self._room.stream.read
         newest = self._room.stream.newest
         try:
-            async for batch in stream(self._place, pattern):
+            async for found in stream(self._place, pattern):
+                batch = strict.seen(self._room, self._call, found)
                 self._place = batch.cursor
                 if batch.events:
                     await self._write(_messages(batch))
@@ -125,8 +129,9 @@ async def events_socket(request: Request, socket: Socket) -> None:
 
 
 async def _send(request: Request, socket: Socket, place: int, pattern: str) -> None:
+    call = request.call()
     async for batch in request.room.stream.follow(place, pattern):
-        for message in batch.messages:
+        for message in strict.seen(request.room, call, batch).messages:
             await socket.send_text(message)
 
 

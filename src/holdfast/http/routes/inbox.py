@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from holdfast.daemon import pushing, values
+from holdfast.daemon import pushing, strict, values
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import open_socket, sse
@@ -32,7 +32,7 @@ def _session(request: Request) -> str:
     """The session that the path names. Raises BadValue."""
     named = values.session(request.parameters)
     assert named is not None
-    return named
+    return strict.session_for(request.room, request.call(), named)
 
 
 def _refuse(request: Request, names: tuple[str, ...], goes_with: str) -> None:

@@ -83,7 +83,7 @@ def _shown(request: Request, page: LogPage) -> Answer:
     if _is_raw(request):
         del value["text"]
         value["data"] = b64encode(page.data).decode()
-    process = request.room.registry.identify(page.process_id)
+    process = request.find(page.process_id)
     return json_answer(
         {**value, "stream": request.query.get("stream", "out"), "status": request.room.show(process)["status"]}
     )
@@ -104,7 +104,7 @@ async def _wait(request: Request) -> None:
     room, query = request.room, request.query
     if "from" not in query:
         raise BadValue("wait goes with from: for what lies behind it", next="take the next_offset of the page before")
-    process = room.registry.identify(request.id)
+    process = request.find(request.id)
     stream = query.get("stream", "out")
     if process.has_ended or stream not in process.meta.streams:
         return
@@ -142,7 +142,7 @@ async def _events(request: Request) -> Answer:
         query.pop("lines", None)
     if query.setdefault("follow", True) and "from" not in query and "lines" not in query:
         query["from"] = 0
-    process = request.room.registry.identify(request.id)
+    process = request.find(request.id)
     ask = {**query, "process": process.id}
     at_once = {"wait": 0} if "wait" in query else {}
     await request.ask(

@@ -30,7 +30,7 @@ async def start(request: Request) -> Answer:
             raise BadValue("either an id or an Idempotency-Key, not both")
         ask |= {"id": keys.process_id(key), "fingerprint": keys.fingerprint(ask)}
     is_new = request.room.registry.get(ProcessId(str(ask.get("id")))) is None
-    answer = await request.ask("start", _wire(ask))
+    answer = await request.while_there(request.ask("start", _wire(ask)))
     process = answer["process"]
     if key is not None:
         keys.check(request.room.registry.get(ProcessId(ask["id"])), ask["fingerprint"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.errors import Denied
 from holdfast.http import open_socket
 from holdfast.http.request import Request
 from holdfast.http.socket import Socket
@@ -19,6 +20,8 @@ Written = tuple[dict[str, int], asyncio.Future[None]]
 
 
 async def pub(request: Request, socket: Socket) -> None:
+    if request.call().is_strict:
+        raise Denied("a bridge is not bound to a session", next="leave Holdfast-Strict out")
     await socket.accept(text=True)
     unwritten: asyncio.Queue[Written] = asyncio.Queue(_MOST_UNWRITTEN)
     with request.room.relays.connection():

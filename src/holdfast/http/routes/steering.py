@@ -13,6 +13,7 @@ from holdfast.http.negotiate import media_of
 from holdfast.http.request import OCTETS, Request
 from holdfast.http.schemas import (
     ANYTHING,
+    ASKING_FIELDS,
     KILL_FIELDS,
     SESSION,
     choice,
@@ -48,7 +49,7 @@ async def wait_by_post(request: Request) -> Answer:
 
 
 async def _wait(request: Request, asked: Message) -> Answer:
-    process = request.room.registry.identify(request.id)
+    process = request.find(request.id)
     answer = await request.while_there(request.ask("wait", {**asked, "processes": [process.id]}))
     processes, done = answer.pop("processes"), answer.pop("done")
     shown = processes[0] if processes else request.room.show(process)
@@ -76,7 +77,7 @@ async def stdin(request: Request) -> Answer:
         if request.query:
             raise BadValue("with a JSON body, all is said in it", next=f"or send {OCTETS}")
         asked = _with_text(await request.fields(_STDIN))
-    return json_answer(await request.ask("send", {**asked, "process": request.id}))
+    return json_answer(await request.while_there(request.ask("send", {**asked, "process": request.id})))
 
 
 def _with_text(asked: Message) -> Message:
@@ -98,7 +99,8 @@ async def screen(request: Request) -> Answer:
 
 
 async def restart(request: Request) -> Answer:
-    return json_answer(await request.ask("restart", {**await request.fields(_RESTART), "process": request.id}))
+    asked = {**await request.fields(_RESTART), "process": request.id}
+    return json_answer(await request.while_there(request.ask("restart", asked)))
 
 
 async def transfer(request: Request) -> Answer:
@@ -202,6 +204,7 @@ _STDIN = Route(
             "enter": flag(),
             "eof": flag(),
             "at": integer(),
+            **ASKING_FIELDS,
         },
         "What to write: bytes as they are, or JSON with `text` or `data`.",
         raw=True,
@@ -257,6 +260,7 @@ _RESTART = Route(
         {
             "grace": KILL_FIELDS["grace"],
             "run": integer(description="Which run it is to be: asking twice does it once."),
+            **ASKING_FIELDS,
         },
         "How to end the one that runs.",
         optional=True,

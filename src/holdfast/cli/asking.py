@@ -1,0 +1,116 @@
+"""Asking a person on a terminal, one request after the other. Only words that cannot be meant otherwise are a yes."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from holdfast.cli import colours, console
+from holdfast.errors import NotFound, NotNow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.client.approving import Approval, ApprovalReading
+    from holdfast.client.sync import Client
+
+#: What is to be typed, and what it means.
+_WORDS = {"approve": "once", "approve once": "once", "approve session": "session", "approve always": "always"}
+_BY = "terminal"
+_LONGEST_LINE = 4096
+
+
+def follow(client: Client, session: str | None) -> int:
+    """Ask about each request as it comes, until the input ends."""
+    console.say("waiting for requests; ^C or ^D ends it")
+    with client.follow_approvals(session=session) as reading:
+        return _Desk(client, reading).work()
+
+
+class _Desk:
+    """What waits here: the request that is shown, and those behind it."""
+
+    def __init__(self, client: Client, reading: ApprovalReading) -> None:
+        self._client = client
+        self._reading = reading
+        self._waiting: dict[str, Approval] = {}
+        self._shown: str | None = None
+
+    def work(self) -> int:
+        while True:
+            if self._shown is None and self._waiting:
+                self._show(next(iter(self._waiting.values())))
+            if self._is_next_the_person():
+                line = os.read(0, _LONGEST_LINE)
+                if not line:
+                    return self._leave()
+                if self._shown is not None:
+                    self._answer(line.decode(errors="replace"))
+            else:
+                for approval in self._reading.hear():
+                    self._take(approval)
+
+    def _is_next_the_person(self) -> bool:
+        poll = select.poll()
+        poll.register(0, select.POLLIN | select.POLLHUP)
+        poll.register(self._reading.fileno(), select.POLLIN)
+        return any(fd == 0 for fd, _ in poll.poll())
+
+    def _take(self, approval: Approval) -> None:
+        if approval.state == "pending":
+            self._waiting[approval.id] = approval
+        elif self._waiting.pop(approval.id, None) is not None and self._shown == approval.id:
+            self._shown = None
+            console.out("")
+            console.say(f"{approval.id} is {approval.state}")
+
+    def _show(self, approval: Approval) -> None:
+        """What was typed before it could be read is no answer to it."""
+        _forget_typed()
+        self._shown = approval.id
+        left = (approval.fields.get("expires_at") or 0.0) - time.time()
+        console.out("")
+        console.out(colours.paint(f"{approval.id}: session {console.visible(approval.session)} wants to", colours.BOLD))
+        for line in approval.command.split("\n"):
+            console.out(f"    {colours.paint(console.visible(line), colours.YELLOW)}")
+        console.out(f"  {_deed(approval)}, in {console.visible(str(approval.fields['cwd']))}")
+        console.out(f"  asked because {console.visible(approval.why)}")
+        prompt = "  approve | approve session | approve always | anything else denies"
+        sys.stdout.write(f"{prompt} ({max(0, round(left))} s)\n> " if 0 < left < 1000 else f"{prompt}\n> ")
+        sys.stdout.flush()
+        self._client.approval_shown(approval)
+
+    def _answer(self, line: str) -> None:
+        approval_id, self._shown = self._shown, None
+        assert approval_id is not None
+        self._waiting.pop(approval_id, None)
+        scope = _WORDS.get(" ".join(line.lower().split()))
+        try:
+            if scope is None:
+                self._client.deny(approval_id, by=_BY)
+                console.say(f"{approval_id} is denied")
+            else:
+                self._client.approve(approval_id, scope, by=_BY)
+                console.say(f"{approval_id} is approved: {scope}")
+        except (NotNow, NotFound) as late:
+            console.say(late.message)
+
+    def _leave(self) -> int:
+        """The end of the input is a no to what was asked."""
+        if self._shown is not None:
+            self._answer("")
+        return 0
+
+
+def _deed(approval: Approval) -> str:
+    if approval.action == "send":
+        return f"typed into {approval.process}"
+    again = " again" if approval.action == "restart" else ""
+    return f"as {approval.process}{again}, on {console.visible(str(approval.fields['backend']))}"
+
+
+def _forget_typed() -> None:
+    import termios
+
+    termios.tcflush(0, termios.TCIFLUSH)

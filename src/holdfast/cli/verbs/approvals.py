@@ -1,0 +1,97 @@
+"""`holdfast approvals`."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.cli import colours, console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.client.approving import Approval
+    from holdfast.client.sync import Client
+
+VERB = Verb(
+    "approvals",
+    synopsis=["approvals [--all] [--session S] [--json]", "approvals --follow [--session S] [--json]"],
+    summary="show what a person is asked before it is done, and ask",
+    about="""
+        Commands of agents that are dangerous wait for a person's approval. This shows those that wait, and the
+        approvals that still stand: for a session, for always, or for once and not used yet. Answer with holdfast
+        approve and holdfast deny; deny also takes an approval back.
+
+        With --follow on a terminal, each request is shown as it comes, and you are asked. Type approve to let it be
+        done once, approve session to let exactly this command pass for the rest of its session, approve always to let
+        it pass from now on. Anything else is a no: Enter alone, the end of the input, and not answering in time, too.
+        For as long as it runs, those who ask wait for you.
+
+        With --follow --json, one object a line for each request and for each change of one. Whoever reads them shows
+        them to a person, and answers by holdfast approve and holdfast deny.
+    """,
+    options=[
+        Option("--all", help="Also those that are over."),
+        Option("-f", "--follow", help="Ask for each request as it comes."),
+        Option("--session", metavar="S", help="Only those of session S. Default: all sessions."),
+        JSON,
+    ],
+    exits=[("0", "All that was there has been shown.")],
+    examples=[
+        ("What waits for you", "holdfast approvals"),
+        ("Be asked, in a terminal beside the agent's", "holdfast approvals --follow"),
+        ("What was approved for good", "holdfast approvals --json | jq '.[] | select(.scope == \"always\")'"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    given.only()
+    if given.follow and given.all:
+        raise BadValue("approvals: either --all or --follow", next=given.usage)
+    with connect() as client:
+        if given.follow:
+            return _follow(client, given)
+        found = client.approvals(all=given.all, session=given.session)
+    if given.json:
+        console.out_json([approval.to_json() for approval in found])
+    elif found:
+        _show(found)
+    else:
+        console.say("nobody asks for anything")
+    return 0
+
+
+def _follow(client: Client, given: Given) -> int:
+    if given.json:
+        return _stream(client, given.session)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadValue("approvals: --follow asks a person, on a terminal", next="--follow --json for a program")
+    from holdfast.cli import asking
+
+    return asking.follow(client, given.session)
+
+
+def _stream(client: Client, session: str | None) -> int:
+    shown: set[str] = set()
+    with client.follow_approvals(session=session) as reading:
+        for approval in reading:
+            console.out_json(approval.to_json())
+            sys.stdout.flush()
+            if approval.state == "pending" and approval.id not in shown:
+                shown.add(approval.id)
+                client.approval_shown(approval)
+    return 0
+
+
+def _show(found: list[Approval]) -> None:
+    rows = [
+        (one.id, one.session, one.scope or one.state, one.action, one.why, one.command.replace("\n", "⏎"))
+        for one in found
+    ]
+    colour = {"pending": colours.YELLOW, "approved": colours.GREEN}
+    states = [one.state for one in found]
+    head = ("ID", "SESSION", "STATE", "ACTION", "WHY", "COMMAND")
+    console.out(console.table(head, rows, lambda row, column: colour.get(states[row], "") if column == 2 else ""))

@@ -1,0 +1,49 @@
+"""`holdfast approve`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "approve",
+    synopsis=["approve APPROVAL [--session|--always] [--json]"],
+    summary="let a command be done that waits for a person's approval",
+    about="""
+        Approves the request that is named by its id, or the first 4 or more digits of it. Whoever waits for the answer
+        goes on; where nobody waits, the same command passes when it is asked for again, once and within a day.
+
+        It counts for exactly this command, directory, backend and session. With --session it counts for the rest of
+        the session, with --always from now on, in every session. holdfast deny takes it back.
+    """,
+    options=[
+        Option("--session", help="For the rest of the session, not just once."),
+        Option("--always", help="From now on, in every session."),
+        JSON,
+    ],
+    exits=[("0", "Approved, also when it was before.")],
+    examples=[
+        ("Look, then let it be done", "holdfast approvals; holdfast approve appr_1f0c"),
+        ("Do not ask for it again in this session", "holdfast approve appr_1f0c --session"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    (named,) = given.only("APPROVAL")
+    if given.session and given.always:
+        raise BadValue("approve: either --session or --always", next=given.usage)
+    scope = "session" if given.session else "always" if given.always else "once"
+    with connect() as client:
+        approval = client.approve(named, scope, by="cli")
+    if given.json:
+        console.out_json(approval.to_json())
+    else:
+        console.say(f"{approval.id} is approved ({scope}): {approval.command}")
+    return 0

@@ -1,0 +1,87 @@
+"""`holdfast audit`."""
+
+from __future__ import annotations
+
+from holdfast.cli import colours, console
+from holdfast.cli.options import JSON, Option, Verb, count
+from holdfast.client.sync import connect
+from holdfast.errors import BadValue, HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.wire.frames import Message
+
+_PAGE = 1000
+
+VERB = Verb(
+    "audit",
+    synopsis=["audit [-n COUNT] [--verify] [--json]"],
+    summary="show who decided what, and who touched what is not theirs",
+    about="""
+        Shows the audit log, oldest first: commands that were judged and what came of it, requests for approval and
+        their answers, and what was done to processes of one session from outside of it.
+
+        Each entry holds the hash of the one before it. With --verify all of it is gone through, and the first entry
+        that was changed or is missing is named. The last hash is printed: whoever notes it elsewhere can tell later
+        that nothing up to there was written anew.
+    """,
+    options=[
+        Option("-n", "--lines", metavar="COUNT", convert=count, help="So many of the newest. Default: 100."),
+        Option("--verify", help="Tell whether it is whole, instead of showing it."),
+        JSON,
+    ],
+    exits=[("0", "Shown; with --verify, all of it is as it was written.")],
+    examples=[
+        ("What was decided lately", "holdfast audit -n 20"),
+        ("Whether anybody changed it", "holdfast audit --verify"),
+    ],
+)
+
+
+class AuditBroken(HoldfastError):
+    """Something in the audit log is not as it was written."""
+
+    code = "audit_broken"
+    next = "compare with a backup of the store: holdfast daemon status --json | jq .home"
+
+
+def run(given: Given) -> int:
+    given.only()
+    if given.lines is not None and not 1 <= given.lines <= _PAGE:
+        raise BadValue(f"audit: -n takes 1 to {_PAGE}", next=given.usage)
+    with connect() as client:
+        answer = client.audit(limit=1 if given.verify else given.lines, verify=given.verify)
+    if given.verify:
+        return _verified(answer["verified"], given.json)
+    if given.json:
+        console.out_json(answer["entries"])
+    else:
+        for entry in answer["entries"]:
+            console.out(_line(entry))
+    return 0
+
+
+def _verified(verified: Message, as_json: bool) -> int:
+    if verified["fault"] is not None:
+        raise AuditBroken(verified["fault"], data=verified)
+    if as_json:
+        console.out_json(verified)
+    else:
+        console.out(f"{verified['entries']} entries, all as they were written; the last is {verified['head']}")
+    return 0
+
+
+def _line(entry: Message) -> str:
+    import time
+
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
+    told = {"seq", "at", "what", "hash"}
+    fields = " ".join(f"{key}={_short(value)}" for key, value in entry.items() if key not in told and value is not None)
+    what = colours.paint(console.visible(str(entry["what"])), colours.BOLD)
+    return f"{entry['seq']:>6} {at} {what} {console.visible(fields)}"
+
+
+def _short(value: object) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

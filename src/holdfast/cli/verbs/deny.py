@@ -1,0 +1,43 @@
+"""`holdfast deny`."""
+
+from __future__ import annotations
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Verb
+from holdfast.client.sync import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "deny",
+    synopsis=["deny APPROVAL… [--json]"],
+    summary="say no to a command that waits for approval, or take an approval back",
+    about="""
+        Denies the requests that are named by their ids, or the first 4 or more digits of them. Whoever waits for the
+        answer is told no.
+
+        An approval that was given before and still stands is taken back: what it let pass is asked for again.
+
+        With --json an array of the approvals as they stand now.
+    """,
+    options=[JSON],
+    exits=[("0", "Denied, also when they were before.")],
+    examples=[
+        ("No", "holdfast deny appr_1f0c"),
+        ("Take back everything that still stands", "holdfast approvals --json | jq -r '.[].id' | xargs holdfast deny"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    named = given.some("APPROVAL")
+    with connect() as client:
+        denied = [client.deny(one, by="cli") for one in named]
+    if given.json:
+        console.out_json([approval.to_json() for approval in denied])
+    else:
+        for approval in denied:
+            console.say(f"{approval.id} is denied: {approval.command}")
+    return 0

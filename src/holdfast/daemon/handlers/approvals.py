@@ -1,0 +1,88 @@
+"""approvals, approve, deny, approval_shown: what a person is asked, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import BadValue, Denied
+from holdfast.model.approvals import SCOPES, Approval, identify
+from holdfast.wire import light_json
+
+_LONGEST_ID = 64
+_LONGEST_NAME = 256
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """The pending ones and those that stand; with `all`, those that are over, too.
+
+    With `follow`, each of the pending ones and then each that changes, as lines of JSON: for as long as this lasts,
+    whoever asks is a surface, which says `approval_shown` of what it shows to a person.
+    """
+    sees = _sees(room, call, ask)
+    if values.flag(ask, "follow"):
+        _check_is_person(call)
+        await _follow(room, call, sees)
+    everything = values.flag(ask, "all")
+    shown = [one for one in room.approvals.all() if sees(one.session) and (everything or _is_open(one))]
+    return {"approvals": [one.to_json() for one in shown]}
+
+
+async def approve(room: Room, call: Call, ask: Message) -> Message:
+    """On disk when it is answered. The same answer again is no error."""
+    _check_is_person(call)
+    approval = _named(room, call, ask)
+    if call.is_strict and not approval.asker:
+        raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
+    scope = values.choice(ask, "scope", SCOPES, "once")
+    return {"approval": (await room.approvals.decide(approval, "approved", scope, _by(call, ask))).to_json()}
+
+
+async def deny(room: Room, call: Call, ask: Message) -> Message:
+    """Also of one that was approved before: that is taken back, for what comes."""
+    approval = _named(room, call, ask)
+    return {"approval": (await room.approvals.decide(approval, "denied", None, _by(call, ask))).to_json()}
+
+
+async def shown(room: Room, call: Call, ask: Message) -> Message:
+    """A person can see it now."""
+    await room.approvals.shown(_named(room, call, ask))
+    return {}
+
+
+def _check_is_person(call: Call) -> None:
+    if call.is_gated:
+        raise Denied("a command that was judged cannot approve anything", next="a person does, in a terminal of theirs")
+
+
+async def _follow(room: Room, call: Call, sees: Callable[[str], bool]) -> None:
+    with room.approvals.surface(sees) as surface:
+        await call.send("approvals", 0, b"")
+        while True:
+            approval = await surface.news.get()
+            await call.send("approvals", 0, f"{light_json.dumps(approval.to_json())}\n".encode())
+
+
+def _sees(room: Room, call: Call, ask: Message) -> Callable[[str], bool]:
+    """Which sessions' requests are meant; by the names that they have then."""
+    named = values.session(ask)
+    if named is None:
+        return call.sees
+    return lambda session: call.sees(session) and session == room.sessions.resolve(named)
+
+
+def _named(room: Room, call: Call, ask: Message) -> Approval:
+    named = values.needed_text(ask, "id", _LONGEST_ID)
+    return identify(named, (one for one in room.approvals.all() if call.sees(one.session)))
+
+
+def _by(call: Call, ask: Message) -> str:
+    by = values.text(ask, "by", _LONGEST_NAME)
+    if by is not None and not (by and by.isprintable()):
+        raise BadValue("by must be a printable text: who says so")
+    return by or call.owner
+
+
+def _is_open(approval: Approval) -> bool:
+    return approval.is_pending or approval.is_standing

@@ -1,0 +1,33 @@
+"""audit: who decided what, and who touched what is not theirs; and whether the record of it is whole."""
+
+from __future__ import annotations
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.store import audit
+from holdfast.wire import light_json
+
+_USUAL = 100
+_MOST = 1000
+
+
+async def handle(room: Room, call: Call, ask: Message) -> Message:
+    """The newest entries, or those behind `after`, oldest first. With `verify`, all of them are gone through."""
+    after, limit = values.integer(ask, "after", 0), values.integer(ask, "limit", 1, _MOST) or _USUAL
+    if after is None:
+        entries = await room.store.read(lambda db: audit.last(db, limit))
+    else:
+        entries = await room.store.read(lambda db: audit.read(db, after, limit))
+    answer: Message = {"entries": [_shown(entry) for entry in entries]}
+    if values.flag(ask, "verify"):
+        answer["verified"] = (await room.store.read(audit.verify))._asdict()
+    return answer
+
+
+def _shown(entry: audit.Entry) -> Message:
+    try:
+        said = light_json.loads(entry.text)
+    except ValueError:
+        said = None
+    fields = said if isinstance(said, dict) else {"what": "unreadable"}
+    return {**fields, "seq": entry.seq, "at": entry.at, "hash": entry.hash}

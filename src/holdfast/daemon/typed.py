@@ -1,0 +1,139 @@
+"""What those who are bound to a session type into shells: judged line by line, however many writes a line takes.
+
+What is not a complete line yet is on disk before it is written, so that a crash in between hides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from holdfast.daemon import commands, gating
+from holdfast.daemon.gate import Judged
+from holdfast.daemon.keeper_link import Refused
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import Unreachable
+from holdfast.model.approvals import Approval
+from holdfast.model.process import Process
+from holdfast.store import approvals as rows
+from holdfast.wire import light_json
+
+_BUDGET = 1.0
+#: What of a shell's state outlives a crash: who reads, and what it has not read to its end.
+_KEPT = ("kind", "program", "pending", "edited", "block", "below")
+
+
+@asynccontextmanager
+async def typing(room: Room, call: Call, ask: Message, process: Process, data: bytes) -> AsyncIterator[None]:
+    """While something is written to a process. Raises NotApproved where it must not be."""
+    if not call.is_strict or not data:
+        yield
+        return
+    async with room.readers_of_input.lock(process):
+        reader = await _reader(room, process)
+        before = _snapshot(reader)
+        judged = await room.gate.typed(data, reader)
+        async with commands.using(room, await _passed(room, call, ask, process, before, data, judged)) as use:
+            if judged.action != "allow":
+                await room.gate.accept(data, reader)
+            await _keep(room, process, reader)
+            try:
+                yield
+            except Refused:  # nothing of it was written
+                _restore(reader, before)
+                await _keep(room, process, reader)
+                raise
+            use.is_done = True
+
+
+async def _passed(
+    room: Room, call: Call, ask: Message, process: Process, before: Message, data: bytes, judged: Judged
+) -> Approval | None:
+    if judged.action == "allow":
+        return None  # what is typed is in no log of ours
+    meta = process.meta
+    typed_before = f"{before.get('block', '')}{before.get('pending', '')}"
+    what = {"process": meta.id, "command": typed_before + data.decode(errors="backslashreplace"), "cwd": meta.cwd}
+    bound = {**what, "data": b64encode(data).decode()}
+    claimant = f"{meta.id}@{os.urandom(6).hex()}"
+    asked = gating.asked(room, ask, "send", meta.session, bound, claimant, meta.backend)
+    return await gating.pass_gate(room, call, asked, judged)
+
+
+async def _reader(room: Room, process: Process) -> Any:
+    """Who reads: by the command; where that tells nothing, by what runs in it now."""
+    readers = room.readers_of_input
+    reader = readers.get(process)
+    if reader is None:
+        reader = await room.gate.reader(process.meta.command, process.meta.cwd)
+        if (kept := readers.kept.pop(process.id, None)) is not None:
+            _restore(reader, _read(kept, process.run) if reader is not None else {})
+        readers.put(process, reader)
+    if _is_plain(reader):
+        for argv in await _running(room, process):
+            found = await room.gate.reader(argv, process.meta.cwd)
+            if not _is_plain(found):
+                readers.put(process, found)
+                return found
+    return reader
+
+
+def _is_plain(reader: Any) -> bool:
+    return reader is not None and reader.kind == "plain" and not reader.below
+
+
+async def _running(room: Room, process: Process) -> list[list[str]]:
+    """The arguments of everyone in it; nothing when the keeper does not answer at once."""
+    try:
+        async with asyncio.timeout(_BUDGET):
+            answer = await room.keeper.request("tree", id=process.id)
+    except (Refused, Unreachable, TimeoutError):
+        return []
+    return await asyncio.to_thread(lambda: [argv for pid in answer["pids"] if (argv := _arguments(pid))])
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(1 << 16).split(b"\0")[:-1]
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in words]
+
+
+def _snapshot(reader: Any) -> Message:
+    """What of a shell's state counts; nothing where nobody can tell who reads."""
+    if reader is None:
+        return {}
+    return {name: getattr(reader, name) for name in _KEPT if name != "below"} | {"below": list(reader.below)}
+
+
+async def _keep(room: Room, process: Process, reader: Any) -> None:
+    """On disk when it returns, where there is something to keep."""
+    is_open = reader is not None and bool(reader.pending or reader.block or reader.below)
+    readers = room.readers_of_input
+    if is_open:
+        text = light_json.dumps({"run": process.run, **_snapshot(reader)})
+        await room.store.change(partial(rows.put_typed, process=process.id, text=text))
+        readers.open.add(process.id)
+    elif process.id in readers.open:
+        readers.open.discard(process.id)
+        await room.store.change(partial(rows.put_typed, process=process.id, text=""))
+
+
+def _restore(reader: Any, before: Message) -> None:
+    for name, value in before.items():
+        setattr(reader, name, value)
+
+
+def _read(kept: str, run: int) -> Message:
+    """What was kept of this run; nothing of an earlier one."""
+    found = light_json.loads(kept)
+    if found.pop("run", None) != run:
+        return {}
+    return {**found, "below": [tuple(pair) for pair in found["below"]]}

@@ -1,0 +1,138 @@
+"""What a person is asked before it is done: its states, and when an answer covers a request. No I/O, time is given."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import Ambiguous, NotFound, NotNow
+
+Action: TypeAlias = Literal["start", "restart", "send"]
+State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
+Scope: TypeAlias = Literal["once", "session", "always"]
+
+PREFIX = "appr_"
+SCOPES: tuple[Scope, ...] = ("once", "session", "always")
+#: The least of an id that may stand for it.
+_SHORTEST = len(PREFIX) + 4
+#: What is kept, but not shown: how the answer is found again.
+_INNER = frozenset({"fingerprint", "used_by", "spent_at"})
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A request, and its answer once there is one."""
+
+    id: str
+    at: float
+    session: str
+    backend: str
+    action: Action
+    process: str
+    """The process that is to be started, or typed into."""
+    command: str
+    cwd: str
+    fingerprint: str
+    rule: str | None
+    why: str
+    asker: bool = False
+    """Whoever made the request asks a person itself, and may tell the answer."""
+    state: State = "pending"
+    scope: Scope | None = None
+    decided_by: str | None = None
+    decided_at: float | None = None
+    reason: str | None = None
+    """In a word, why it is not pending any more: approved, denied, timeout, unused, withdrawn, session_end."""
+    expires_at: float | None = None
+    shown_at: float | None = None
+    used_at: float | None = None
+    used_by: str | None = None
+    spent_at: float | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state == "pending"
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it lets anything pass from now on."""
+        return self.state == "approved" and self.spent_at is None
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__ if name not in _INNER}
+
+
+def fingerprint(what: dict[str, Any]) -> str:
+    """The same for exactly the same, and for nothing else."""
+    said = json.dumps(what, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def covers(approval: Approval, wanted: str, session: str, claimant: str, now: float) -> bool:
+    """Whether this answer lets the claimant do what is wanted, which is told by its fingerprint."""
+    if not approval.is_standing or approval.fingerprint != wanted or is_due(approval, now):
+        return False
+    if approval.scope == "always":
+        return True
+    if approval.session != session:
+        return False
+    return approval.scope == "session" or approval.used_by in (None, claimant)
+
+
+def claimed(approval: Approval, claimant: str, now: float) -> Approval:
+    """As it stands when it is about to be used: a `once` answer is this claimant's from now on."""
+    if approval.scope == "once":
+        return replace(approval, used_at=now, used_by=claimant)
+    return replace(approval, used_at=now)
+
+
+def released(approval: Approval) -> Approval:
+    """As it stands when it was not used after all."""
+    return replace(approval, used_at=None, used_by=None) if approval.scope == "once" else approval
+
+
+def spent(approval: Approval, now: float) -> Approval:
+    return replace(approval, spent_at=now) if approval.scope == "once" else approval
+
+
+def decided(approval: Approval, state: State, scope: Scope | None, by: str, now: float, keep: float) -> Approval:
+    """With the answer. A pending request takes any; one that was approved can still be denied, which takes it back.
+
+    The same answer again changes nothing. Raises NotNow for an answer that comes too late.
+    """
+    if approval.state == state and approval.scope == scope:
+        return approval
+    if not approval.is_pending and not (state == "denied" and approval.is_standing and approval.used_by is None):
+        raise NotNow(f"{approval.id} is {_standing(approval)}", next="holdfast approvals --all")
+    expires_at = now + keep if scope == "once" else None
+    return replace(
+        approval, state=state, scope=scope, decided_by=by, decided_at=now, reason=state, expires_at=expires_at
+    )
+
+
+def over(approval: Approval, state: State, reason: str, now: float) -> Approval:
+    """Without an answer, or with one that ends."""
+    return replace(approval, state=state, reason=reason, decided_at=approval.decided_at or now, expires_at=None)
+
+
+def is_due(approval: Approval, now: float) -> bool:
+    """Whether its time is over."""
+    waits = approval.is_pending or (approval.is_standing and approval.used_by is None)
+    return waits and approval.expires_at is not None and approval.expires_at <= now
+
+
+def identify(text: str, approvals: Iterable[Approval]) -> Approval:
+    """The one that an id, or the beginning of one, stands for. Raises NotFound, Ambiguous."""
+    fitting = [one for one in approvals if one.id == text or (len(text) >= _SHORTEST and one.id.startswith(text))]
+    if not fitting:
+        raise NotFound(f"no approval {text[:80]}", next="holdfast approvals")
+    if len(fitting) > 1:
+        raise Ambiguous(f"{text} may be any of {len(fitting)} approvals", next="holdfast approvals")
+    return fitting[0]
+
+
+def _standing(approval: Approval) -> str:
+    return "used" if approval.state == "approved" and approval.used_by is not None else approval.state

@@ -1,0 +1,146 @@
+"""approvals, approve, deny and audit as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.approvals.surfaces import RISKY
+from tests.cli.calling import Terminal, as_json, out, refusal
+from tests.support import eventually, run_cli
+
+
+@pytest.fixture
+def asked(home: Path) -> str:
+    """The id of a request that nobody has answered."""
+    said = as_json("run", "--gate", "-d", "--json", "-c", RISKY, code=125)
+    assert said["error"]["code"] == "no_approver"
+    request: str = said["error"]["data"]["approval"]["id"]
+    assert said["error"]["next"] == f"holdfast approve {request}, then call again"
+    return request
+
+
+@pytest.fixture
+def waiting(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A start that is asked for as soon as somebody is there to approve it."""
+    again = f"until {sys.executable} -m holdfast run --gate -c '{RISKY}; echo d\"\"one' 2>&1 | tee said"
+    again += " | grep -v 'nobody is there'; do sleep 0.1; done"
+    with subprocess.Popen(["bash", "-c", again], stdout=subprocess.PIPE, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def test_a_request_is_listed_approved_and_used(asked: str) -> None:
+    shown = out("approvals")
+    assert asked in shown and RISKY in shown and "pending" in shown
+    assert as_json("approve", asked, "--json")["scope"] == "once"
+    assert "once" in out("approvals")
+    assert out("run", "--gate", "-d", "-c", RISKY).startswith("proc_")
+    assert as_json("approvals", "--json") == []
+    assert [one["state"] for one in as_json("approvals", "--all", "--json")] == ["approved"]
+
+
+def test_a_prefix_will_do_and_deny_takes_it_back(asked: str) -> None:
+    assert run_cli("approve", asked[:12], "--always").returncode == 0
+    assert out("run", "--gate", "-d", "-c", RISKY).startswith("proc_")
+    assert run_cli("deny", asked[:12]).returncode == 0
+    refusal("run", "--gate", "-d", "-c", RISKY)
+    assert "is denied" in refusal("approve", asked)
+
+
+def test_misuse_is_one_line(asked: str) -> None:
+    refusal("approve")
+    refusal("approve", asked, "--session", "--always")
+    refusal("approve", "appr_000000000000")
+    refusal("deny", "nonsense")
+    refusal("approvals", "extra")
+    refusal("approvals", "--follow")
+    refusal("approvals", "--follow", "--all")
+    refusal("audit", "-n", "0")
+
+
+def test_a_hostile_command_cannot_write_to_the_terminal(home: Path) -> None:
+    run_cli("run", "--gate", "-d", "-c", f"{RISKY} $'\x1b[2J\u202e'")
+    shown = out("approvals")
+    assert "\x1b" not in shown and "\u202e" not in shown
+
+
+def test_on_a_terminal_the_word_approve_is_a_yes(waiting: subprocess.Popen[bytes]) -> None:
+    with Terminal("approvals", "--follow") as person:
+        person.see("> ")
+        person.type(b"approve\r")
+        person.see("is approved: once")
+        person.type(b"\x04")
+        assert person.end() == 0
+    assert waiting.stdout is not None and b"done" in waiting.stdout.read()
+
+
+@pytest.mark.parametrize("answer", [b"\r", b"yes\r", b"y\r", b"\x04", b"approve it\r"], ids=repr)
+def test_anything_else_is_a_no(waiting: subprocess.Popen[bytes], answer: bytes) -> None:
+    with Terminal("approvals", "--follow") as person:
+        person.see("> ")
+        person.type(answer)
+        person.see("is denied")
+    assert waiting.stdout is not None and b"a person said no" in waiting.stdout.read()
+    assert [one["state"] for one in as_json("approvals", "--all", "--json")][-1] == "denied"
+
+
+def test_what_was_typed_before_it_was_shown_is_no_answer(home: Path) -> None:
+    with Terminal("approvals", "--follow") as person:
+        person.see("waiting for requests")
+        person.type(b"approve")
+        asking = [sys.executable, "-m", "holdfast", "run", "--gate", "-c", RISKY]
+        with subprocess.Popen(asking, stderr=subprocess.PIPE) as start:
+            person.see("> ")
+            person.type(b"\r")
+            person.see("is denied")
+            assert start.wait(20) == 125
+
+
+def test_a_program_can_follow_as_well(waiting: subprocess.Popen[bytes]) -> None:
+    follow = [sys.executable, "-m", "holdfast", "approvals", "--follow", "--json"]
+    with subprocess.Popen(follow, stdout=subprocess.PIPE) as surface:
+        assert surface.stdout is not None and waiting.stdout is not None
+        request = json.loads(surface.stdout.readline())
+        eventually(lambda: as_json("approvals", "--json")[0]["shown_at"])
+        out("approve", request["id"])
+        assert b"done" in waiting.stdout.read()
+        surface.kill()
+
+
+def test_the_audit_log_tells_and_is_whole(asked: str, home: Path) -> None:
+    out("approve", asked)
+    out("run", "--gate", "-d", "-c", RISKY)
+    entries = as_json("audit", "--json")
+    assert [entry["what"] for entry in entries] == ["approval.requested", "approval.decided", "approval.used"]
+    assert (entries[1]["by"], entries[1]["state"], entries[0]["command"]) == ("cli", "approved", RISKY)
+    assert asked in out("audit")
+    assert as_json("audit", "--verify", "--json")["entries"] == 3
+    assert "3 entries" in out("audit", "--verify")
+
+
+@pytest.mark.parametrize(
+    ("harm", "named"),
+    [
+        ("UPDATE audit SET entry = replace(entry, 'approved', 'denied') WHERE seq = 2", "entry 2 was changed"),
+        ("UPDATE audit SET at = at + 1 WHERE seq = 1", "entry 1 was changed"),
+        ("DELETE FROM audit WHERE seq = 2", "entry 2 is missing"),
+        ("DELETE FROM audit WHERE seq = 3", "entry 3 and what follows it are missing"),
+        ("DELETE FROM audit", "entry 1 and what follows it are missing"),
+        ("UPDATE audit SET prev = hash, hash = prev WHERE seq = 3", "entry 3 was changed"),
+    ],
+)
+def test_what_was_changed_or_is_missing_is_found(asked: str, home: Path, harm: str, named: str) -> None:
+    out("approve", asked)
+    out("run", "--gate", "-d", "-c", RISKY)
+    with sqlite3.connect(home / "store.db", timeout=10) as store:
+        store.execute(harm)
+    store.close()
+    assert named in refusal("audit", "--verify")
+    assert as_json("audit", "--verify", "--json", code=125)["error"]["code"] == "audit_broken"

@@ -1,0 +1,63 @@
+"""A command that may run cannot have everything else run, or approved, by calling holdfast itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import Client, NoApprover
+from tests.approvals.surfaces import RISKY
+from tests.support import eventually
+
+HOLDFAST = f"{sys.executable} -m holdfast"
+
+
+@pytest.fixture
+def hf(home: Path) -> Iterator[Client]:
+    with holdfast.connect(session="agent", strict=True) as client:
+        yield client
+
+
+def output(hf: Client, command: str) -> str:
+    process = hf.run(command, gate=True)
+    hf.wait(process.id, timeout=30)
+    return hf.logs(process).text
+
+
+@pytest.mark.parametrize("way", ["{}", "({} &)", "setsid -f {}", "env -i HOLDFAST_HOME=$HOLDFAST_HOME {}"])
+def test_it_cannot_approve(hf: Client, way: str) -> None:
+    with pytest.raises(NoApprover) as refused:
+        hf.run(RISKY, gate=True)
+    assert refused.value.data is not None
+    request = refused.value.data["approval"]["id"]
+    process = hf.run(way.format(f"{HOLDFAST} approve {request}"), gate=True)
+    eventually(lambda: "cannot approve anything" in hf.logs(process).text, timeout=30)
+    assert [one.state for one in hf.approvals()] == ["pending"]
+
+
+def test_what_it_starts_is_judged(hf: Client) -> None:
+    assert "needs a person's approval" in output(hf, f"{HOLDFAST} run -c '{RISKY}'")
+    assert "fine" in output(hf, f"{HOLDFAST} run -c 'echo fi\"\"ne'")
+
+
+def test_it_sees_its_own_session_alone(hf: Client) -> None:
+    with holdfast.connect(session="other") as other:
+        process = other.run("exec sleep 1000")
+    assert process.id not in output(hf, f"{HOLDFAST} ps -a")
+    for verb in ("kill", "inspect", "logs", "wait"):
+        assert "no process" in output(hf, f"HOLDFAST_SESSION=other {HOLDFAST} {verb} {process.id}")
+    assert "not for a connection" in output(hf, f"{HOLDFAST} daemon stop")
+
+
+def test_what_a_person_started_is_not_bound(hf: Client) -> None:
+    with pytest.raises(NoApprover) as refused:
+        hf.run(RISKY, gate=True)
+    assert refused.value.data is not None
+    request = refused.value.data["approval"]["id"]
+    with holdfast.connect() as person:
+        process = person.run(f"{HOLDFAST} approve {request}")
+        assert person.wait(process.id, timeout=30).exit_code == 0

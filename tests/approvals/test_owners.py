@@ -1,0 +1,206 @@
+"""Connections that are bound to a session: what belongs to others answers exactly like what was never there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Client, HoldfastError, Process
+from holdfast.client.reading import Reading
+from holdfast.daemon import strict
+from holdfast.daemon.handlers import HANDLERS
+from tests.approvals.surfaces import RISKY
+from tests.daemon.acting import ask
+from tests.support import eventually
+
+UNKNOWN = "proc_0123456789ab"
+
+Deed = Callable[[Client, str], object]
+
+
+def _first(reading: Reading) -> object:
+    with reading:
+        return next(reading)
+
+
+DEEDS: dict[str, Deed] = {
+    "inspect": lambda hf, ref: hf.inspect(ref),
+    "logs": lambda hf, ref: hf.logs(ref),
+    "search": lambda hf, ref: hf.search(ref, "x"),
+    "wait": lambda hf, ref: hf.wait(ref, timeout=1),
+    "wait for output": lambda hf, ref: hf.wait(ref, until="output", timeout=1),
+    "kill": lambda hf, ref: hf.kill(ref),
+    "signal": lambda hf, ref: hf.kill(ref, signal="CONT"),
+    "send": lambda hf, ref: hf.send(ref, "x"),
+    "close": lambda hf, ref: hf.send(ref, eof=True, enter=False),
+    "screen": lambda hf, ref: hf.screen(ref),
+    "resize": lambda hf, ref: hf.resize(ref, 80, 24),
+    "restart": lambda hf, ref: hf.restart(ref),
+    "remove": lambda hf, ref: hf.remove(ref),
+    "follow": lambda hf, ref: _first(hf.follow(ref)),
+    "read": lambda hf, ref: _first(hf.read(ref)),
+    "transfer": lambda hf, ref: hf.transfer(ref, "agent"),
+}
+#: Not to be had over HTTP yet, or only there.
+ON_THE_SOCKET: dict[str, Deed] = {
+    "attached": lambda hf, ref: ask(hf, "attached", process=ref),
+}
+
+
+@pytest.fixture
+def foreign(instance: Path) -> Iterator[Process]:
+    with holdfast.connect(session="owner") as hf:
+        process = hf.run("echo secret; exec cat", name="theirs", stdin=True, task="job")
+        eventually(lambda: hf.inspect(process).output_bytes)
+        yield process
+        hf.kill(process, grace=0.2)
+        hf.remove(process)
+
+
+@pytest.fixture
+def agent(instance: Path) -> Iterator[Client]:
+    with holdfast.connect(session="agent", strict=True) as hf:
+        yield hf
+        hf.kill(all=True, grace=0.2)
+
+
+def refusal(deed: Deed, hf: Client, ref: str) -> dict[str, Any]:
+    with pytest.raises(HoldfastError) as refused:
+        deed(hf, ref)
+    told = refused.value.to_wire()
+    return {key: str(value).replace(ref, "REF") for key, value in told.items()}
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
+def test_a_foreign_id_answers_like_an_unknown_one(agent: Client, foreign: Process, deed: Deed) -> None:
+    unknown = refusal(deed, agent, UNKNOWN)
+    assert unknown["code"] == "not_found"
+    assert refusal(deed, agent, foreign.id) == unknown
+    assert refusal(deed, agent, foreign.id[:12]) == refusal(deed, agent, UNKNOWN[:12])
+    assert refusal(deed, agent, "theirs") == refusal(deed, agent, "nobodys")
+    with holdfast.connect(session="owner", strict=True) as owner:
+        assert owner.inspect(foreign).status == "running", "and nothing came of it"
+
+
+@pytest.mark.parametrize("deed", ON_THE_SOCKET.values(), ids=ON_THE_SOCKET.keys())
+def test_also_of_what_is_asked_on_the_socket_alone(agent: Client, foreign: Process, deed: Deed, instance: Path) -> None:
+    with holdfast.connect(session="agent", strict=True, home=instance) as hf:
+        unknown = refusal(deed, hf, UNKNOWN)
+        assert unknown["code"] == "not_found"
+        assert refusal(deed, hf, foreign.id) == unknown
+
+
+def test_lists_show_ones_own(agent: Client, foreign: Process) -> None:
+    mine = agent.run("exec sleep 1000", task="job")
+    assert [process.id for process in agent.ps(all=True)] == [mine.id]
+    assert [process.id for process in agent.ps(task="job")] == [mine.id]
+    assert agent.ps(session="owner") == agent.ps(session="nobody") == []
+    assert [row["id"] for row in agent.top()["processes"]] == [mine.id]
+    assert agent.top()["total"] == 1
+    assert [session["session"] for session in agent.sessions()] == ["agent"]
+
+
+def test_sweeping_kills_spare_what_is_not_ones_own(agent: Client, foreign: Process) -> None:
+    mine = agent.run("exec sleep 1000", task="job")
+    assert agent.kill(session="owner") == agent.kill(session="nobody") == []
+    assert [result.id for result in agent.kill(task="job", grace=0.2)] == [mine.id]
+    assert agent.kill(all=True) == []
+    assert agent.end_session("owner") == agent.end_session("nobody")
+    with holdfast.connect(session="owner") as owner:
+        assert owner.inspect(foreign).status == "running"
+
+
+def test_events_of_others_are_not_heard(agent: Client, foreign: Process) -> None:
+    mine = agent.run("exec sleep 1000")
+    eventually(lambda: mine.id in {event["id"] for event in agent.events("process.*")})
+    seen = {event["id"] for event in agent.events("process.*")}
+    assert foreign.id not in seen
+    with holdfast.connect(session="owner") as owner:
+        assert foreign.id in {event["id"] for event in owner.events("process.*")}
+
+
+def test_it_starts_for_its_own_session_alone(agent: Client, foreign: Process) -> None:
+    with pytest.raises(holdfast.BadValue):
+        agent.run("true", session="owner")
+    with pytest.raises(holdfast.NotNow) as taken:
+        agent.run("exec sleep 1000", name="theirs")
+    assert foreign.id not in str(taken.value.to_wire())
+
+
+def test_a_start_with_the_id_of_another_tells_nothing_of_it(agent: Client, foreign: Process) -> None:
+    with pytest.raises(holdfast.BadValue) as taken:
+        ask(agent, "start", id=foreign.id, command="true", cwd="/")
+    assert "secret" not in str(taken.value.to_wire())
+
+
+def test_notices_of_others_are_not_told(agent: Client, instance: Path) -> None:
+    with holdfast.connect(session="owner") as owner:
+        ended = owner.run("true", notify="any")
+        eventually(lambda: owner.inbox())
+        (notice,) = owner.inbox()
+        assert agent.inbox(session="owner") == agent.inbox(session="nobody") == []
+        assert agent.ack(notice.id)["unknown"] == [notice.id]
+        assert agent.digest("owner") == agent.digest("nobody")
+        assert [one.id for one in owner.inbox()] == [notice.id]
+        owner.ack(notice.id)
+        owner.remove(ended)
+
+
+def test_what_is_for_the_person_at_the_machine_is_refused(agent: Client, instance: Path) -> None:
+    with holdfast.connect(session="agent", strict=True, home=instance) as hf:
+        for deed in (hf.stop_daemon, hf.http, hf.audit, hf.sinks):
+            with pytest.raises(holdfast.Denied):
+                deed()
+        with pytest.raises(holdfast.NotFound):
+            hf.rename_session("owner", "agent")
+        assert hf.inbox(session="owner") == []
+
+
+def test_a_session_cannot_become_another(agent: Client, foreign: Process, instance: Path) -> None:
+    with holdfast.connect(session="agent", strict=True, home=instance) as hf:
+        with pytest.raises(holdfast.BadValue):
+            hf.rename_session("agent", "owner")
+        with pytest.raises(holdfast.NotFound):
+            hf.inspect(foreign)
+
+
+def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> None:
+    with holdfast.connect(session="owner", strict=True) as owner:
+        with pytest.raises(holdfast.NoApprover) as refused:
+            owner.run(RISKY, gate=True)
+        assert refused.value.data is not None
+        request = refused.value.data["approval"]["id"]
+        assert request not in {one.id for one in agent.approvals(all=True)}
+        for deed in (agent.approve, agent.deny, agent.approval_shown):
+            with pytest.raises(holdfast.NotFound):
+                deed(request)
+    with holdfast.connect() as person:
+        person.deny(request)
+
+
+def test_every_operation_has_a_rule_for_such_connections() -> None:
+    assert HANDLERS.keys() == strict.NARROW.keys() | strict.REFUSED
+    assert not strict.NARROW.keys() & strict.REFUSED
+
+
+def test_what_an_operator_does_to_others_is_noted(instance: Path, foreign: Process) -> None:
+    with holdfast.connect(session="person") as person:
+        before = person.audit(limit=1)["entries"]
+        after = before[-1]["seq"] if before else 0
+        person.send(foreign, "one")
+        person.send(foreign, "two")
+        person.kill(foreign, signal="CONT")
+        mine = person.run("exec sleep 1000")
+        person.kill(mine, grace=0.2)
+
+        def entries() -> list[dict[str, Any]]:
+            return [one for one in person.audit(after=after)["entries"] if one["what"].startswith("operator.")]
+
+        assert [(one["what"], one["processes"], one["by"]) for one in entries()] == [
+            ("operator.send", [foreign.id], "person"),
+            ("operator.kill", [foreign.id], "person"),
+        ]
