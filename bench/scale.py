@@ -21,6 +21,8 @@ class Scale(NamedTuple):
     follow_seconds: float
     notices: int
     notice_sessions: int
+    job_speed: float
+    """How many times as fast as it would be the job of half an hour runs."""
 
 
 FULL = Scale(
@@ -38,6 +40,7 @@ FULL = Scale(
     follow_seconds=5.0,
     notices=10_000,
     notice_sessions=100,
+    job_speed=100.0,
 )
 
 #: Says that the benchmarks work, and nothing about speed.
@@ -56,4 +59,5 @@ QUICK = Scale(
     follow_seconds=0.5,
     notices=60,
     notice_sessions=6,
+    job_speed=2000.0,
 )

@@ -21,6 +21,7 @@ from bench.measures import (
     screen,
     search,
     start,
+    tokens,
     watch,
     watching,
 )
@@ -43,5 +44,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "search": search.measure,
     "watching": watching.measure,
     "watch": watch.measure,
+    "tokens": tokens.measure,
     "chaos": chaos.measure,
 }

@@ -30,6 +30,7 @@ VERBS = {
     "inbox": "Show what a session is yet to be told, or wait for it",
     "ack": "Acknowledge notifications, which are then never told again",
     "digest": "Show what still runs for a session, in a few lines",
+    "interrupt": "End what an agent of a session is waiting for, and leave its background processes",
     "events": "Show what happened, and follow what happens",
     "publish": "Put an event on the bus",
     "rm": "Forget ended processes and their output",

@@ -101,9 +101,10 @@ class Client:
 
         `labels` (texts by key) are found again on the process.
 
-        Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), pty, size (cols,
-        rows), stdin, split, lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit,
-        restart_delay, success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
+        Options: name, session, task, parent_session, cwd, env (a dict on top of the environment), environ (the
+        environment itself, in place of the caller's), pty, size (cols, rows), stdin, split,
+        lifetime, log_cap, deadline, deadline_action, if_running, shell, restart, restart_limit, restart_delay,
+        success_codes, stop_cmd; ready_log, ready_port, ready_http or ready_uptime, with ready_timeout;
         stall; notify (any, failure, success, never), watch and watch_regex (texts to hear of), check_interval, origin
         (an object that comes with every notification); memory (bytes or "2G"), cpus, pids; clean (secrets are left
         out of its environment, but for those in `env`); attached (somebody's terminal is about to show what it writes,

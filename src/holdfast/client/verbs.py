@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         parent_session: str | None
         cwd: str | os.PathLike[str] | None
         env: Mapping[str, str] | None
+        environ: Mapping[str, str] | None
         pty: bool
         size: tuple[int, int] | None
         stdin: bool
@@ -78,7 +79,8 @@ if TYPE_CHECKING:
 
 
 _RUN_OPTIONS = (
-    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "pty", "size", "stdin", "split"),
+    *("name", "session", "task", "labels", "parent_session", "cwd", "env", "environ", "pty"),
+    *("size", "stdin", "split"),
     *("lifetime", "log_cap", "deadline", "deadline_action", "if_running", "shell", "attached"),
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
@@ -117,6 +119,7 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
     if unknown:
         raise BadValue(f"run has no option {', '.join(sorted(unknown))}", next=f"known: {', '.join(_RUN_OPTIONS)}")
     cwd, size, grant = options.pop("cwd", None), options.pop("size", None), options.pop("env", None)
+    environ = options.pop("environ", None)
     directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else caller.directory()
     cols, rows = size or (None, None)
     arguments: Message = {
@@ -124,7 +127,7 @@ def run(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Verb[Pro
         "id": caller.new_id(),
         **_what(command),
         "cwd": directory,
-        "env": caller.environment(),
+        "env": caller.environment() if environ is None else dict(environ),
         "grant": dict(grant or {}),
         "umask": caller.umask(),
         "cols": cols,

@@ -1,0 +1,57 @@
+"""`holdfast interrupt`."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.cli import console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.client.sync import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+    from holdfast.client.process import Process
+
+VERB = Verb(
+    "interrupt",
+    synopsis=["interrupt [--session S] [--json]"],
+    summary="end what an agent of a session is waiting for",
+    about="""
+        Tells the tools of a session, wherever they run, that the user wants something else: the foreground command that
+        is under way ends, with its tree, and a wait returns; both within two seconds. Background processes go on.
+        Without anything under way it does nothing.
+
+        It prints what still runs in the background, one id a line. With --json an object: session, seq (of the event
+        session.interrupt), running (process objects).
+    """,
+    options=[
+        Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
+        JSON,
+    ],
+    exits=[("0", "The tools were told.")],
+    examples=[
+        ("Have an agent listen", "holdfast interrupt --session chat-42"),
+        ("And end what it left running, too", "holdfast kill --session chat-42"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    given.only()
+    with connect(given.session) as client:
+        seq = client.publish("session.interrupt", {"session": client.session, "by": "holdfast interrupt"})
+        running = [one for one in client.ps(session=client.session, used=False) if not _is_foreground(one)]
+    if given.json:
+        shown = [process.to_json() for process in running]
+        console.out_json({"session": client.session, "seq": seq, "running": shown})
+    else:
+        for process in running:
+            console.out(process.id)
+    return 0
+
+
+def _is_foreground(process: Process) -> bool:
+    """Whether the terminal tool waits for it, and is about to end it."""
+    window = (process.labels or {}).get("holdfast.window")
+    return window is not None and time.time() - (process.started_at or 0.0) < float(window)

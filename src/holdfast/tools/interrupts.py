@@ -1,0 +1,85 @@
+"""Interrupts: a new message of the user ends the foreground command, or the wait, of a session at once."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient
+
+T = TypeVar("T")
+
+#: What tells all tools of a session, wherever they run.
+TOPIC = "session.interrupt"
+_PAUSE = 1.0
+
+
+class Interrupted(Exception):
+    """What was under way was given up."""
+
+
+class Interrupts:
+    """The calls of one session that can be interrupted here, and the ear for those who interrupt from elsewhere."""
+
+    def __init__(self, client: AsyncClient, session: str) -> None:
+        self._client = client
+        self._session = session
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._ear: asyncio.Task[None] | None = None
+        #: Marks what we said ourselves, which has had its effect when it comes back.
+        self._mark = secrets.token_hex(8)
+
+    async def guard(self, work: Coroutine[object, object, T]) -> T:
+        """The outcome of the work; Interrupted when it was given up, which it then was in an orderly way."""
+        self._listen()
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._under_way.add(stop)
+        task = asyncio.ensure_future(work)
+        try:
+            either: list[asyncio.Future[Any]] = [task, stop]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise Interrupted
+        finally:
+            self._under_way.discard(stop)
+            stop.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+    def interrupt(self) -> int:
+        """Give up what is under way here; how many calls that were."""
+        under_way = [stop for stop in self._under_way if not stop.done()]
+        for stop in under_way:
+            stop.set_result(None)
+        return len(under_way)
+
+    async def announce(self) -> None:
+        """Have the same done by all others who work for this session."""
+        await self._client.publish(TOPIC, {"session": self._session, "by": self._mark})
+
+    def _listen(self) -> None:
+        if self._ear is None or self._ear.done():
+            self._ear = asyncio.create_task(self._hear())
+
+    async def _hear(self) -> None:
+        while True:
+            try:
+                async with self._client.events(TOPIC, follow=True) as events:
+                    async for event in events:
+                        if event.get("session") == self._session and event.get("by") != self._mark:
+                            self.interrupt()
+            except HoldfastError:
+                await asyncio.sleep(_PAUSE)
+
+    async def close(self) -> None:
+        self.interrupt()
+        if self._ear is not None:
+            self._ear.cancel()
+            await asyncio.wait([self._ear])

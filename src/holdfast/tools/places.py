@@ -1,0 +1,166 @@
+"""Where a session stands: the directory that the next command runs in. On disk, so that it outlives its tools.
+
+A foreground command tells where it went with cd by a small file of its own (see cwd.bash).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from importlib import resources
+from typing import NamedTuple
+
+from holdfast.tools.envelope import Refusal
+
+#: What commands that nobody saw to their end left behind.
+_STALE_TRAIL = 2 * 86400.0
+_STALE_SESSION = 90 * 86400.0
+_LONGEST = 1 << 16
+
+
+class Place(NamedTuple):
+    directory: str
+    notice: str | None
+    """Said when it is not where it should have been."""
+
+
+class Places:
+    """The directory of one session, in the instance's home. Failures to keep it are not told: it is then forgotten."""
+
+    def __init__(self, home: str, session: str, begin: str | None = None) -> None:
+        self._room = os.path.join(home, "sessions")
+        name = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()[:32]
+        self._path = os.path.join(self._room, f"{name}.json")
+        self._script = os.path.join(self._room, "cwd.bash")
+        self._known: str | None = begin
+        self._session = session
+        self._is_made = False
+
+    def enter(self, workdir: str | None) -> Place:
+        """Where a command is to run. Raises Refusal where the directory that was asked for is not there."""
+        place = self._now()
+        if workdir is None:
+            return place
+        wanted = os.path.normpath(os.path.join(place.directory, os.path.expanduser(workdir)))
+        if not os.path.isdir(wanted):
+            near = _nearest(wanted)
+            what = f"no directory {wanted[:300]}" if not os.path.exists(wanted) else f"{wanted[:300]} is no directory"
+            raise Refusal("no_such_directory", what, f"the nearest that exists is {near}")
+        return Place(wanted, None)
+
+    def _now(self) -> Place:
+        kept = self._read()
+        if kept is None:
+            return Place(_own_directory(), None)
+        if os.path.isdir(kept):
+            return Place(kept, None)
+        near = _nearest(kept)
+        self.keep(near)
+        return Place(near, f"the directory {kept[:300]} is gone; now in {near}")
+
+    def keep(self, directory: str) -> None:
+        self._known = directory
+        try:
+            self._make_room()
+            _write(self._path, json.dumps({"session": self._session, "cwd": directory}).encode())
+        except OSError:
+            return
+
+    def _read(self) -> str | None:
+        try:
+            with open(self._path, "rb") as file:
+                found = json.loads(file.read(_LONGEST))
+        except (OSError, ValueError):
+            return self._known
+        cwd = found.get("cwd") if isinstance(found, dict) else None
+        return cwd if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else self._known
+
+    def trail(self) -> Trail | None:
+        """For one command; None where nothing can be written."""
+        try:
+            self._make_room()
+            path = os.path.join(self._room, f"{secrets.token_hex(8)}.trail")
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return None
+        return Trail(path, self._script)
+
+    def _make_room(self) -> None:
+        if self._is_made and os.path.exists(self._script):
+            return
+        os.makedirs(self._room, mode=0o700, exist_ok=True)
+        script = resources.files("holdfast.tools").joinpath("cwd.bash").read_bytes()
+        if _content(self._script) != script:
+            _write(self._script, script)
+        if not self._is_made:
+            _sweep(self._room)
+        self._is_made = True
+
+
+class Trail:
+    """What one command tells of where it goes."""
+
+    def __init__(self, path: str, script: str) -> None:
+        self._path = path
+        self._script = script
+
+    def environ(self) -> dict[str, str]:
+        """The caller's environment, with what has bash tell."""
+        env = {**os.environ, "BASH_ENV": self._script, "HOLDFAST_CWD_FILE": self._path}
+        if own := os.environ.get("BASH_ENV"):
+            env["HOLDFAST_BASH_ENV"] = own
+        return env
+
+    def end(self) -> str | None:
+        """Where it went last, None if nowhere. What it does from now on is not followed."""
+        found = _content(self._path)[:_LONGEST]
+        try:
+            os.unlink(self._path)
+        except OSError:
+            pass
+        directory = os.fsdecode(found)
+        return directory if directory.startswith("/") and "\0" not in directory else None
+
+
+def _own_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return _nearest(os.path.expanduser("~"))
+
+
+def _nearest(path: str) -> str:
+    """The nearest directory above that exists."""
+    while not os.path.isdir(path) and path != "/":
+        path = os.path.dirname(path) or "/"
+    return path
+
+
+def _write(path: str, content: bytes) -> None:
+    new = f"{path}.{secrets.token_hex(4)}"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)
+    os.replace(new, path)
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _sweep(room: str) -> None:
+    now = time.time()
+    for entry in os.scandir(room):
+        limit = _STALE_SESSION if entry.name.endswith((".json", ".bash")) else _STALE_TRAIL
+        try:
+            if not entry.name.endswith(".bash") and now - entry.stat().st_mtime > limit:
+                os.unlink(entry.path)
+        except OSError:
+            continue
