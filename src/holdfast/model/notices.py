@@ -21,7 +21,9 @@ Kind: TypeAlias = Literal[
     "ready",
     "stalled",
     "deadline",
+    "approval",
 ]
+"""An approval is wanted of a person: it goes to sinks, and into no inbox."""
 
 
 @dataclass(frozen=True, slots=True)
