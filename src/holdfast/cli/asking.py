@@ -23,7 +23,6 @@ _LONGEST_LINE = 4096
 
 def follow(client: Client, session: str | None) -> int:
     """Ask about each request as it comes, until the input ends."""
-    console.say("waiting for requests; ^C or ^D ends it")
     with client.follow_approvals(session=session) as reading:
         return _Desk(client, reading).work()
 
@@ -38,6 +37,9 @@ class _Desk:
         self._shown: str | None = None
 
     def work(self) -> int:
+        for approval in self._reading.hear():
+            self._take(approval)
+        console.say("waiting for requests; ^C or ^D ends it")  # the daemon knows of us by now
         while True:
             if self._shown is None and self._waiting:
                 self._show(next(iter(self._waiting.values())))
