@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
@@ -79,16 +78,10 @@ def test_what_is_no_message_of_the_protocol_is_said(instance: Path) -> None:
     assert status == 400 and b"jsonrpc" in body
 
 
-def settled(count: Callable[[], int]) -> int:
-    """The number once it stays the same."""
-    seen = [count()]
-
-    def is_same() -> bool:
-        seen.append(count())
-        return seen[-1] == seen[-2]
-
-    eventually(is_same, pause=0.3)
-    return seen[-1]
+def sockets(pid: int) -> set[str]:
+    """What a process has open, each by a name of its own."""
+    found = (os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir())
+    return {name for name in found if name.startswith("socket:")}
 
 
 def worker(home: Path) -> int | None:
@@ -104,11 +97,11 @@ def test_a_worker_that_dies_is_replaced(home: Path) -> None:
     assert pid is not None
     with holdfast.connect() as client:
         daemon = client.status()["pid"]
-    before = settled(lambda: len(os.listdir(f"/proc/{daemon}/fd")))
+    before = sockets(daemon)
     os.kill(pid, signal.SIGSTOP)  # so that the request is on its way when it dies
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(post, url, {**key, **_ACCEPT}, hello)
-        eventually(lambda: len(os.listdir(f"/proc/{daemon}/fd")) >= before + 2)
+        eventually(lambda: len(sockets(daemon) - before) == 2)  # the client's, and that to the worker
         os.kill(pid, signal.SIGKILL)
         status, headers, body = asked.result()
     assert (status, headers["content-type"]) == (503, "application/problem+json")
