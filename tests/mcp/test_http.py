@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -80,7 +81,10 @@ def test_what_is_no_message_of_the_protocol_is_said(instance: Path) -> None:
 
 def sockets(pid: int) -> set[str]:
     """What a process has open, each by a name of its own."""
-    found = (os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir())
+    found = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
     return {name for name in found if name.startswith("socket:")}
 
 
