@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "mcp",
-    synopsis=["mcp [--session S] [--call-limit S]"],
+    synopsis=["mcp [--session S] [--call-limit S] [--channel]"],
     summary="serve an MCP client on stdin and stdout",
     about="""
         Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
@@ -29,6 +29,7 @@ VERB = Verb(
     options=[
         Option("--session", metavar="S", help="Serve session S. Default: $HOLDFAST_SESSION, else one of its own."),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
+        Option("--channel", help="Tell news as messages of the channel claude/channel, as they come."),
     ],
     exits=[("0", "The client went."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
     examples=[
@@ -49,5 +50,5 @@ def run(given: Given) -> int:
     from holdfast.mcp import stdio
 
     session = given.session or os.environ.get("HOLDFAST_SESSION") or None
-    asyncio.run(stdio.serve(session, given.call_limit))
+    asyncio.run(stdio.serve(session, given.call_limit, given.channel))
     return 0
