@@ -164,7 +164,7 @@ def test_an_answer_counts_for_the_call_that_asked_alone(instance: Path, tmp_path
             session = host.client.session
             question = await session.call_tool("terminal", {"command": command}, allow_input_required=True)
             assert isinstance(question, types.InputRequiredResult)
-            yes = {"approval": types.ElicitResult(action="accept", content={"decision": "once"})}
+            yes: types.InputResponses = {"approval": types.ElicitResult(action="accept", content={"decision": "once"})}
             for state, arguments in (
                 (question.request_state, {"command": f"rm -rf ~/there-is-no-such-thing {other}"}),
                 ("appr_000000000000", {"command": command}),
