@@ -20,15 +20,9 @@ _KINDS = ("variable_assignment", "variable_assignments", "declaration_command", 
 _KEY = re.compile(r"^\[[^\]]*\]\+?=")
 _NAMED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 #: Variables whose values are run as commands by somebody.
-COMMANDS = (
-    "PROMPT_COMMAND",
-    "GIT_SSH_COMMAND",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_PAGER",
-    "GIT_EXTERNAL_DIFF",
-    "PS4",
-)
+_COMMANDS = re.compile(r"([A-Z]+_)*(COMMAND|EDITOR|PAGER|VISUAL|BROWSER|ASKPASS|OPENER|RSH|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_PROXY)|GIT_EXTERNAL_DIFF")
+#: Variables in which only substitutions are run.
+_PROMPTS = re.compile(r"PS[0-4]|PROMPT|RPROMPT")
 
 
 def handles(node: Node) -> bool:
@@ -75,6 +69,8 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
     name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     name = script.source(name_node).partition("[")[0] if name_node else ""
     words = Words(script, state, reader)
+    if name_node and name_node.type == "subscript":
+        words.scan(name_node.start_byte, name_node.end_byte, quoted=True)
     if value is not None and value.type == "array":
         elements = _elements(words, value)
         adds = any(child.type == "+=" for child in node.children)
@@ -96,8 +92,10 @@ def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where
     for value in values:
         reader.count()
         reader.report(Call("@assign", (Word(f"{name}={value[:1000]}", where),), where, state.cwd))
-        if name in COMMANDS:
+        if _COMMANDS.fullmatch(name):
             reader.read(letters(value), state.copy())
+        elif _PROMPTS.fullmatch(name) and re.search(r"[$`]\(?", value):
+            reader.read_quietly(f': "{letters(value)}"', state.copy())
 
 
 def _elements(words: Words, array: Node) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import HANDLERS
 from holdfast.safety.programs.base import Run
+from holdfast.safety.programs.hidden import look_for_commands
 from holdfast.safety.programs.others import send
 from holdfast.safety.programs.prefixes import loader
 from holdfast.safety.programs.shells import code_file
@@ -80,7 +81,10 @@ def _inside(run: Run, head: Word) -> Feed | None:
         return code_file(run, head, tuple(word.marked for word in run.arguments))
     if handler := HANDLERS.get(run.name):
         return handler(run)
-    return loader(run) if _LOADER.fullmatch(run.name) else None
+    if _LOADER.fullmatch(run.name):
+        return loader(run)
+    look_for_commands(run)
+    return None
 
 
 def _quoted(word: Word) -> str:

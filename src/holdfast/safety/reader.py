@@ -68,6 +68,13 @@ class Reader:
         self._define_functions(script, state)
         return self.run(script, script.root, state, stdin)
 
+    def read_quietly(self, text: str, state: State, stdin: Feed | None = None) -> None:
+        """Read a text that may be a script; that it is none is no finding."""
+        before = len(self.calls)
+        self.read(text, state, stdin)
+        odd = ("@unparsed", "@unknown-program")
+        self.calls[before:] = [call for call in self.calls[before:] if call.program not in odd]
+
     def _define_functions(self, script: Script, state: State) -> None:
         todo = [script.root] if "function" in script.text or "(" in script.text else []
         while todo:

@@ -123,6 +123,8 @@ def _fits(choice: str, word: Word, options: bool) -> bool:
     text = word.text
     if choice.startswith("--"):
         name = text.partition("=")[0]
+        if choice.endswith("*"):
+            return options and fnmatch.fnmatchcase(text, choice)
         return options and (name == choice or (len(name) > 4 and name.startswith("--") and choice.startswith(name)))
     if choice.startswith("-") and len(choice) == 2:
         return options and not text.startswith("--") and bool(_BUNDLE.fullmatch(text)) and choice[1] in text

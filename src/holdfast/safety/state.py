@@ -90,7 +90,7 @@ CUSTOMS = {
 def first_values() -> dict[str, tuple[str, ...]]:
     """The variables that are known before a script begins."""
     known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in CUSTOMS.items()}
-    return known | {"HOME": (HOME,), "IFS": (" \t\n",), "TMPDIR": ("/tmp/tmp.dir",), "0": ("@self",)}
+    return known | {"HOME": (HOME,), "HOLDFAST_HOME": (f"{HOME}/.local/state/holdfast",), "IFS": (" \t\n",), "TMPDIR": ("/tmp/tmp.dir",), "0": ("@self",)}
 
 
 @dataclass

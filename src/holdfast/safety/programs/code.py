@@ -182,11 +182,9 @@ def read_commands(run: Run, code: str) -> None:
 
 def _quietly(run: Run, text: str) -> None:
     """Read a string that may be a command; that it is none is no finding."""
-    reader = run.reader
-    before = len(reader.calls)
-    run.script(text, (), Feed(""))
-    odd = ("@unparsed", "@unknown-program")
-    reader.calls[before:] = [call for call in reader.calls[before:] if call.program not in odd]
+    state = run.state.copy()
+    state.arguments = ()
+    run.reader.read_quietly(as_text(text), state, Feed(""))
 
 
 def awk(run: Run) -> Feed | None:
@@ -219,8 +217,10 @@ def editor(run: Run) -> Feed | None:
     if run.stdin and run.stdin.text:
         commands += run.stdin.text.splitlines()
     for command in commands:
-        if found := re.match(r":?\s*(?:silent\S*\s+)?!(.*)", command):
+        if found := re.match(r":?\s*(?:silent\S*\s+)?(?:r\w*\s+)?!(.*)", command):
             run.script(found[1])
+        elif re.search(r"\b(system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b", command):
+            read_commands(run, command)
     return None
 
 
@@ -231,6 +231,9 @@ def archive(run: Run) -> Feed | None:
             r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.*)", word.text
         ):
             run.script(found[1])
+    for option in ("-I", "-F", "--info-script", "--new-volume-script"):
+        if (value := run.option(option)) and not value.text.startswith("-"):
+            run.script(value.marked)
     return None
 
 

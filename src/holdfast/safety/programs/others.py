@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
-from holdfast.safety.places import resolve
+from holdfast.safety.places import children_of, resolve
 from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.rules import paths_in
-from holdfast.safety.state import NOTHING, Feed, Word
+from holdfast.safety.state import NOTHING, Call, Feed, Word
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
@@ -37,13 +37,6 @@ def git(run: Run) -> Feed | None:
         run.perform(run.arguments[texts.index("run") + 1 :])
     elif words[:2] == ["submodule", "foreach"]:
         run.script(joined(word for word in run.arguments[texts.index("foreach") + 1 :] if word.text != "--recursive"))
-    return None
-
-
-def make(run: Run) -> Feed | None:
-    for word in run.arguments:
-        if word.text.startswith("SHELL="):
-            run.script(word.marked.removeprefix("SHELL="))
     return None
 
 
@@ -105,10 +98,18 @@ def connect(run: Run) -> Feed | None:
     return None
 
 
+def remove(run: Run) -> Feed | None:
+    """`rm x/*` leaves x empty."""
+    for word in run.operands():
+        path = resolve(word.marked, run.state.cwd)
+        if (parent := children_of(path)) != path:
+            run.reader.report(Call("@empties", (Word(parent, word.source),), run.where, run.state.cwd))
+    return NOTHING
+
+
 HANDLERS: dict[str, Handler] = {
     "git": git,
-    "make": make,
-    "gmake": make,
+    **dict.fromkeys(("rm", "unlink", "shred"), remove),
     **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
     **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat"}, send),

@@ -36,6 +36,7 @@ CLIENTS = {
     "usql": Client(("-c", "--command")),
     "mongosh": Client(("--eval",)),
     "mongo": Client(("--eval",)),
+    "influx": Client(("-execute", "--execute")),
     "redis-cli": Client((), 0),
     "valkey-cli": Client((), 0),
 }
@@ -50,7 +51,8 @@ def client(run: Run) -> Feed | None:
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in texts:
-        look_at_statements(run, as_text(text))
+        # Without a sign between them, each line is a statement.
+        look_at_statements(run, as_text(text).replace("\n", ";\n") if kind.operand == 0 else as_text(text))
     return None
 
 
