@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import letters
+from holdfast.safety.marks import UNKNOWN, letters
 from holdfast.safety.redirects import spans
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
 from holdfast.safety.words import MOST_OUTCOMES, Words, stored
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 _KINDS = ("variable_assignment", "variable_assignments", "declaration_command", "unset_command")
 _KEY = re.compile(r"^\[[^\]]*\]\+?=")
-_NAMED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z_][\w%]*)(\+?)=(.*)", re.DOTALL)
 #: Variables whose values are run as commands by somebody.
-_COMMANDS = re.compile(r"([A-Z]+_)*(COMMAND|EDITOR|PAGER|VISUAL|BROWSER|ASKPASS|OPENER|RSH|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_PROXY)|GIT_EXTERNAL_DIFF")
+_COMMANDS = re.compile(
+    r"([A-Z]+_)*(COMMAND|[A-Z]*EDITOR|[A-Z]*PAGER|VISUAL|BROWSER|ASKPASS|OPENER|RSH|GIT_SSH|GIT_PROXY)|GIT_EXTERNAL_DIFF"
+    r"|LESSOPEN|LESSCLOSE"
+)
 #: Variables in which only substitutions are run.
 _PROMPTS = re.compile(r"PS[0-4]|PROMPT|RPROMPT")
 
@@ -54,9 +57,17 @@ def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
             arguments.append(word)
             declare_word(reader, word, state)
     program = script.source(node.children[0])
+    if program != "export" and any(map(is_reference, arguments)):
+        for word in arguments:
+            state.values[word.text.partition("=")[0]] = (UNKNOWN,)
     reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
     prints = all(word.text.startswith("-") for word in arguments)
     return Feed(None, script.source(node), (program,)) if prints else NOTHING
+
+
+def is_reference(word: Word) -> bool:
+    """`declare -n`: a variable that stands for another one."""
+    return re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", word.text) is not None
 
 
 def declare_word(reader: Reader, word: Word, state: State) -> None:
@@ -91,9 +102,12 @@ def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where
     state.set(name, values)
     for value in values:
         reader.count()
-        reader.report(Call("@assign", (Word(f"{name}={value[:1000]}", where),), where, state.cwd))
+        reader.report(Call("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
         if _COMMANDS.fullmatch(name):
-            reader.read(letters(value), state.copy())
+            reader.read(letters(value).lstrip("|"), state.copy())
+        elif value.startswith("() {"):
+            # A function that a shell takes from its environment.
+            reader.read_quietly(f"f{letters(value)}; f", state.copy())
         elif _PROMPTS.fullmatch(name) and re.search(r"[$`]\(?", value):
             reader.read_quietly(f': "{letters(value)}"', state.copy())
 

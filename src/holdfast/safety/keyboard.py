@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from holdfast.safety.policy import Policy
     from holdfast.safety.reader import Reader
 
+#: How much text is read for one write; lines that wait for more are read again with each that follows.
+MOST_WORK = 4 * MOST_TEXT
 Kind = Literal["shell", "code", "sql", "plain"]
 _LEAVES = re.compile(r"\s*(exit|logout|quit|exit\(\)|quit\(\)|\\q|\.exit|\.quit|:q)(\s+\d+)?\s*;?\s*")
 _ANSWER = re.compile(r"\S{0,128}")
@@ -148,8 +150,12 @@ def _advance(shell: ShellState, text: str, policy: Policy) -> Verdict:
     now = typed(shell.pending, shell.edited, text)
     if now.interrupts:
         shell.block = ""
-    verdict = ALLOWED
+    verdict, work = ALLOWED, 0
     for line in now.lines:
+        work += 20 + len(shell.block) + len(line.text)
+        if work > MOST_WORK:
+            verdict = worse(verdict, _found("@unparsed", "it is too much to be looked into", shell, policy))
+            break
         verdict = worse(verdict, _line(shell, line, policy))
     shell.pending, shell.edited = now.pending, now.edited
     for _ in range(now.ends):

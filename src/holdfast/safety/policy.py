@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
 #: What in the home of an instance nobody but holdfast and its owner should touch; logs of processes are not among it.
-_OWN_FILES = ("policy.toml", "config.toml", "store.db*", "daemon.*", "start.lock", "token", "http-listen", "hooks", "hooks/**", "place", "place/*.sock")
+_OWN_FILES = (
+    "policy.toml",
+    "config.toml",
+    "store.db*",
+    "daemon.*",
+    "start.lock",
+    "token",
+    "http-listen",
+    "hooks",
+    "hooks/**",
+    "place",
+    "place/*.sock",
+)
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (

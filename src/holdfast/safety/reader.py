@@ -28,6 +28,7 @@ MOST_DEPTH = 48
 #: How many commands of one text are looked at, those of called functions each time.
 MOST_COMMANDS = 4000
 MOST_COMBINATIONS = 16
+MOST_WORDS = 1000
 _BRANCHES = ("if_statement", "case_statement", "while_statement", "for_statement", "c_style_for_statement")
 _BLOCKS = ("subshell", "compound_statement")
 _PASSED_OVER = ("comment", "heredoc_body", "heredoc_end", "function_definition")
@@ -60,6 +61,7 @@ class Reader:
 
     def read(self, text: str, state: State, stdin: Feed | None = None) -> Feed:
         """Read a text as a script of its own; what it writes, as far as it is known."""
+        self.count()
         script = parse(text)
         if script.trouble:
             self.find("@unparsed", text[:200], script.trouble)
@@ -219,6 +221,9 @@ class Reader:
         return redirects.wrote(self._combined(outcomes, inside, stdin, script.source(node)), state)
 
     def _combined(self, outcomes: list[list[list[Word]]], state: State, stdin: Feed | None, where: str) -> Feed:
+        if len(outcomes) > MOST_WORDS:
+            self.find("@unparsed", where[:200], "it has more words than are looked into")
+            outcomes = outcomes[:MOST_WORDS]
         feeds = [self.perform(self, words, state, stdin, where) for words in combinations(outcomes)]
         if len(feeds) == 1:
             return feeds[0]

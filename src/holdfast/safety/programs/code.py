@@ -70,7 +70,19 @@ _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _STRING = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
 _DELETES = re.compile(
     r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll"
-    rf"|removedirs|emptyDirSync|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|File\.delete)\b[\s(]*(?:glob[\s(]*)?{_STRING}?"
+    rf"|removedirs|emptyDirSync|remove_dir|remove_entry\w*|deltree|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|File\.delete)\b[\s(]*(?:glob[\s(]*)?{_STRING}?"
+)
+_TREE_DELETES = re.compile(rf"\b(?:rm|remove|unlink|removeSync)\s*\(\s*{_STRING}[^)]*\brecursive\b")
+
+
+def _string(name: str) -> str:
+    return _STRING.replace("<path>", f"<{name}>")
+
+
+_WRITES = re.compile(
+    rf"\bopen\(\s*{_STRING}\s*,\s*[\"'][wax+]|\b(?:write|append)File(?:Sync)?\(\s*{_string('file')}"
+    rf"|\bFile\.(?:write|open)\(\s*{_string('ruby')}|\bPath\(\s*{_string('object')}\s*\)\.write_"
+    r"|\bopen\b[^;\n]{0,40}[\"']\s*>{1,2}\s*(?P<perl>[^\"'\n]{1,300})"
 )
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_STRING}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 #: Code that hands strings to a shell or starts programs.
@@ -107,7 +119,7 @@ def _inline(run: Run, language: Language) -> list[Word]:
 
 
 def _ends_bundle(text: str, option: str) -> bool:
-    return len(option) == 2 and bool(re.fullmatch(r"-[A-Za-z]{1,6}", text)) and text.endswith(option[1])
+    return len(option) == 2 and bool(re.fullmatch(r"-\w{1,6}", text)) and text.endswith(option[1])
 
 
 def _from_elsewhere(run: Run, language: Language) -> None:
@@ -158,6 +170,12 @@ def note_files(run: Run, code: str) -> None:
             run.reader.report(Call("rm", (*recursive, path), run.where, run.state.cwd))
     for found in _PATH_DELETES.finditer(code[:20000]):
         run.reader.report(Call("rm", (Word(found["path"].replace("~", "/root")),), run.where, run.state.cwd))
+    for found in _TREE_DELETES.finditer(code[:20000]):
+        path = Word(found["path"].replace("~", "/root"))
+        run.reader.report(Call("rm", (Word("-r"), path), run.where, run.state.cwd))
+    for found in _WRITES.finditer(code[:20000]):
+        file = next(part for part in found.groups() if part)
+        run.reader.report(Call(">", (Word(file.replace("~", "/root")),), run.where, run.state.cwd))
     for found in _STRINGS.finditer(code[:20000]):
         text = next(part for part in found.groups() if part is not None)
         if _PATH.fullmatch(text):

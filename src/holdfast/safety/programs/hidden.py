@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 #: Programs that take words as words.
 _TAKE_WORDS = frozenset(
     names(
-        "grep egrep fgrep zgrep ag ack rg ls stat test [ [[ type hash help info man apropos whatis tldr apt apt-get brew yum dnf "
-        "apk pip pip3 pipx gem say notify-send logger wall write mail figlet cowsay fortune dialog whiptail zenity jq yq "
-        "pytest jest vitest mocha gh glab hub hg svn jj sl cut tr sort uniq comm diff patch cmp expr seq let touch "
-        "mkdir cp ln install rm unlink kill pkill pgrep holdfast-note trap alias unalias unset readonly export local "
-        "declare typeset printf echo true false : return exit break continue shellcheck wc column fold fmt"
+        "grep egrep fgrep zgrep ag ack rg ls stat test [ [[ type hash help info man apropos whatis tldr apt apt-get brew "
+        "yum dnf apk pip pip3 pipx gem say notify-send logger wall write mail figlet cowsay fortune dialog whiptail "
+        "zenity jq yq pytest jest vitest mocha gh glab hub hg svn jj sl cut tr sort uniq comm diff patch cmp expr seq let "
+        "touch mkdir cp ln install rm unlink kill pkill pgrep trap alias unalias unset readonly export local declare "
+        "typeset printf echo true false : return exit break continue shellcheck wc column fold fmt"
     )
 )
-_TEXT_OPTIONS = re.compile(r"--?(m|message|msg|title|body|b|t|text|description|desc|comment|subject|note|notes|label|reason|summary|name|search|query|grep|prompt|p|F|field|raw-field|data.*|d|H|header|u|k|keyword)")
+_TEXT_OPTIONS = re.compile(
+    r"--?(m|message|msg|title|body|b|t|text|description|desc|comment|subject|note|notes|label|reason|summary|name|search"
+    r"|query|grep|prompt|p|F|field|raw-field|data.*|d|H|header|u|k|keyword)"
+)
 #: What is no sentence.
 _TELLING = frozenset(
     names("rm srm shred dd wipefs blkdiscard mkfs chmod chown @find-delete @piped-code @fork-bomb @shell-to-net")

@@ -43,7 +43,9 @@ LAUNCHERS = {
     "flatpak": Launcher(names("--command")),
     "fzf": _texts("--preview --bind --history"),
     "gnome-terminal": Launcher(names("-e --command"), names("--")),
-    "hyperfine": Launcher(names("-p --prepare -c --cleanup -s --setup"), values=names("-w -r -m -M -n -N"), operands=True),
+    "hyperfine": Launcher(
+        names("-p --prepare -c --cleanup -s --setup"), values=names("-w -r -m -M -n -N"), operands=True
+    ),
     "incus": _behind("exec", 1, "--env --cwd --user --group"),
     "ip": _behind("exec", 1),
     "konsole": _behind("-e"),

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
 _GIT_VALUES = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"]
+#: Settings whose value git runs.
+_GIT_COMMANDS = (
+    r"alias\.[^=]*|(?i:core\.(?:editor|pager|sshcommand|fsmonitor|askpass|gitproxy)|pager\.\w+|sequence\.editor|diff\.external"
+    r"|gpg(?:\.\w+)?\.program|(?:filter|diff|merge|difftool|mergetool|credential|remote|browser|man|trailer)\.(?:[^=]*\.)?"
+    r"(?:clean|smudge|process|textconv|driver|cmd|command|helper|uploadpack|receivepack))"
+)
 #: What prints all of the environment.
 _ENVIRONMENT = re.compile(r"(?:\$\(|`)\s*(?:env|printenv|set|export -p|declare -x)\s*(?:[|)`]|$)")
 SENDERS = frozenset(names("curl wget nc ncat netcat socat ssh scp telnet http https xh mail sendmail ftp sftp rsync"))
@@ -25,14 +31,20 @@ def git(run: Run) -> Feed | None:
         setting = run.arguments[place + 1].text
         if found := re.match(r"--(?:upload-pack|receive-pack|exec)=(.*)", setting, re.DOTALL):
             run.script(found[1])
-        if word.text == "-c" and (found := re.match(r"(?:alias\.[^=]*|core\.\w*)=!?(.*)", setting, re.DOTALL)):
+        if word.text == "-c" and (found := re.match(rf"(?:{_GIT_COMMANDS})=!?(.*)", setting, re.DOTALL)):
             run.script(found[1])
-        if re.match(r"alias\.", word.text) and setting.startswith("!"):
-            run.script(setting[1:])
+        if re.fullmatch(_GIT_COMMANDS, word.text) and (setting.startswith("!") or not word.text.startswith("alias.")):
+            run.reader.read_quietly(setting.removeprefix("!"), run.state.copy())
         if word.text in ("--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter", "--upload-pack"):
             run.script(setting)
     texts = [word.text for word in run.arguments]
+    for text in texts:
+        if found := re.match(r"ext::(.*)|(?:-O|--open-files-in-pager=)(\S.*)", text, re.DOTALL):
+            run.script(found[1] or found[2])
     words = [word.text for word in run.operands(_GIT_VALUES)]
+    if words == ["ls-files"]:
+        feed = run.unknown()
+        return Feed(None, feed.source, feed.programs, (run.state.cwd,))
     if words[:2] == ["bisect", "run"]:
         run.perform(run.arguments[texts.index("run") + 1 :])
     elif words[:2] == ["submodule", "foreach"]:
@@ -98,10 +110,23 @@ def connect(run: Run) -> Feed | None:
     return None
 
 
+def rename(run: Run) -> Feed | None:
+    """What is deleted under its new name is gone under the old one: `mv src /tmp/x; rm -rf /tmp/x`, and links."""
+    operands = run.operands(["-t", "-S"])
+    if len(operands) == 2 and all(word.known for word in operands):
+        old, new = (resolve(word.marked, run.state.cwd) for word in operands)
+        run.state.renamed[new] = old
+        run.state.renamed[f"{new}/{old.rpartition('/')[2]}"] = old
+    return NOTHING
+
+
 def remove(run: Run) -> Feed | None:
     """`rm x/*` leaves x empty."""
     for word in run.operands():
         path = resolve(word.marked, run.state.cwd)
+        if old := run.state.renamed.get(path):
+            options = [other for other in run.arguments if other.text.startswith("-")]
+            run.reader.report(Call(run.name, (*options, Word(old, word.source)), run.where, run.state.cwd))
         if (parent := children_of(path)) != path:
             run.reader.report(Call("@empties", (Word(parent, word.source),), run.where, run.state.cwd))
     return NOTHING
@@ -110,6 +135,7 @@ def remove(run: Run) -> Feed | None:
 HANDLERS: dict[str, Handler] = {
     "git": git,
     **dict.fromkeys(("rm", "unlink", "shred"), remove),
+    **dict.fromkeys(("mv", "ln"), rename),
     **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
     **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat"}, send),

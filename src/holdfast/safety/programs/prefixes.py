@@ -125,8 +125,9 @@ _TEXT_RUNNERS = ("holdfast", "hold", "npm", "pnpm", "yarn")
 _RUN_VALUES = (
     "-n --name --with --python -p --package --cwd -C --directory --env -e --session --ready-log --ready-port "
     "--ready-http --ready-timeout --memory --cpus --pids --stall --label --notify --watch --extra --group "
-    "--task --parent-session --size --lifetime --deadline --deadline-action --ready-uptime --watch-regex --check-interval "
-    "--origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running --log-cap --shell --detach-key"
+    "--task --parent-session --size --lifetime --deadline --deadline-action --ready-uptime --watch-regex "
+    "--check-interval --origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running "
+    "--log-cap --shell --detach-key"
 )
 
 
@@ -135,7 +136,7 @@ def behind_prefix(run: Run) -> Feed | None:
     if text := run.option("-c", "--call") if run.name == "npx" else None:
         return run.script(text.marked)
     rest = run.command_line(prefix.values.split(), prefix.skip)
-    while rest and "=" in rest[0].text and rest[0].text.partition("=")[0].isidentifier():
+    while rest and "=" in rest[0].text and rest[0].text.partition("=")[0].rstrip("%").isidentifier():
         declare_word(run.reader, rest.pop(0), run.state.copy())
     return run.perform(rest) if rest else None
 

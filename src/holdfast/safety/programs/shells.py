@@ -43,6 +43,8 @@ _FOR_EVAL = re.compile(
 
 def shell(run: Run) -> Feed | None:
     flags, rest = _options(run)
+    if file := run.option("--rcfile", "--init-file"):
+        code_file(run, file)
     if "n" in flags and "c" not in flags:
         return None
     if "c" in flags:

@@ -52,7 +52,9 @@ def client(run: Run) -> Feed | None:
         texts.append(run.stdin.text)
     for text in texts:
         # Without a sign between them, each line is a statement.
-        look_at_statements(run, as_text(text).replace("\n", ";\n") if kind.operand == 0 else as_text(text))
+        look_at_statements(
+            run, as_text(text).replace("\n", ";\n").replace("'", " ") if kind.operand == 0 else as_text(text)
+        )
     return None
 
 
