@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 #: Programs that take words as words.
 _TAKE_WORDS = frozenset(
     names(
-        "grep egrep fgrep zgrep ag ack rg ls stat test [ [[ type hash help info man apropos whatis tldr apt apt-get brew "
+        "grep egrep fgrep zgrep ag ack rg ls stat test [ [[ type hash help info man apropos whatis tldr apt brew "
         "yum dnf apk pip pip3 pipx gem say notify-send logger wall write mail figlet cowsay fortune dialog whiptail "
-        "zenity jq yq pytest jest vitest mocha gh glab hub hg svn jj sl cut tr sort uniq comm diff patch cmp expr seq let "
+        "zenity jq yq pytest jest vitest mocha gh glab hub hg svn jj sl cut tr sort uniq comm diff patch cmp expr seq "
+        "let apt-get "
         "touch mkdir cp ln install rm unlink kill pkill pgrep trap alias unalias unset readonly export local declare "
         "typeset printf echo true false : return exit break continue shellcheck wc column fold fmt"
     )
@@ -39,7 +40,7 @@ _COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
 
 def look_for_commands(run: Run) -> None:
     """Note commands among the arguments of a program that is not known to run any."""
-    if run.name in _TAKE_WORDS or run.name.startswith("@"):
+    if run.name in _TAKE_WORDS or run.name.startswith("@") or (run.arguments and run.arguments[0].text == "="):
         return
     for place, word in enumerate(run.arguments[:64]):
         option = run.arguments[place - 1].text if place else ""

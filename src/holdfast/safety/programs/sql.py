@@ -43,6 +43,7 @@ CLIENTS = {
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _TEXT = re.compile(r"'(?:[^']|'')*'")
 _SHELL = re.compile(r"^\s*(?:\\!|\.shell|\.system|system|\\!)\s*(.+)$", re.MULTILINE)
+_PROGRAM = re.compile(r"\bprogram\s+'([^']+)'", re.IGNORECASE)
 
 
 def client(run: Run) -> Feed | None:
@@ -61,6 +62,8 @@ def client(run: Run) -> Feed | None:
 def look_at_statements(run: Run, text: str) -> None:
     """Note statements, and read the commands that the client itself would run."""
     for found in _SHELL.finditer(text):
+        run.script(found[1])
+    for found in _PROGRAM.finditer(text):
         run.script(found[1])
     for statement in split_statements(text):
         run.find("@sql", statement)
