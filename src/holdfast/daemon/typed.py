@@ -37,12 +37,15 @@ async def typing(
     With `ends` the input is closed behind it: a reader acts upon a last line that no Enter has ended.
     """
     if not call.is_strict or not (data or ends):
+        if data:
+            room.readers_of_input.typed_by_person(process, data)
         yield data, at
         return
     async with room.readers_of_input.lock(process):
         fresh, at = await room.inputs.fresh(process.id, data, at)
         data = fresh + b"\n" if ends else fresh
         reader = await _reader(room, process)
+        room.readers_of_input.forget_what_others_did(process, reader)
         before, context = _snapshot(reader), reader.context() if reader is not None else ""
         judged = await room.gate.typed(data, reader)
         passed = await _passed(room, call, ask, process, before, context, data, judged)
@@ -88,6 +91,10 @@ async def _reader(room: Room, process: Process) -> Any:
         reader = await room.gate.reader(process.meta.command, process.meta.cwd, terminal=process.meta.pty)
         if (kept := readers.kept.pop(process.id, None)) is not None:
             _restore(reader, _read(kept, process.run) if reader is not None else {})
+            if reader is not None:
+                reader.forget()
+        elif reader is not None and (process.started_at or 0) < room.started_at:
+            reader.forget()
         readers.put(process, reader)
     if _is_plain(reader):
         for argv in await _running(room, process):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.judging import first_state, judge_in, judge_with
 from holdfast.safety.lines import Line, typed, waits_for_more
-from holdfast.safety.marks import cleaned
+from holdfast.safety.marks import UNKNOWN, cleaned
 from holdfast.safety.programs.base import Run
 from holdfast.safety.programs.code import look_at_code
 from holdfast.safety.programs.sql import look_at_statements
@@ -57,6 +57,11 @@ class ShellState:
     """Who reads again when the one who reads now is left."""
     terminal: bool = True
     """Whether a terminal is between, which follows keys such as Backspace."""
+
+    def forget(self, *, unfinished: bool = False) -> None:
+        """Others have typed: nobody can tell where it is now, nor, `unfinished`, what its line says."""
+        self.script.cwd = UNKNOWN
+        self.edited = self.edited or unfinished
 
     def context(self) -> str:
         """What the meaning of a line depends on besides the line: the same text where this differs is another deed."""

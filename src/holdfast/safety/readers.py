@@ -49,9 +49,7 @@ _ENTERS = (
 )
 #: Interpreters by other names.
 CONSOLES = frozenset(
-    names(
-        "iex ghci scala jshell utop ocaml erl clj bb pry octave swipl sbcl guile racket ptpython xonsh lldb jdb deno"
-    )
+    names("iex ghci scala jshell utop ocaml erl clj bb pry octave swipl sbcl guile racket ptpython xonsh lldb jdb deno")
 )
 #: Programs that run what is typed behind a `!`.
 PAGERS = frozenset(

@@ -124,7 +124,10 @@ def _ends_bundle(text: str, option: str) -> bool:
 
 def _from_elsewhere(run: Run, language: Language) -> None:
     operands = run.operands(language.values.split())
-    if run.has("-m", "--version", "-V", "-h", "--help"):
+    if run.has("-m"):
+        _module(run)
+        return
+    if run.has("--version", "-V", "-h", "--help"):
         return
     if operands:
         held = run.held(operands[0])
@@ -134,6 +137,13 @@ def _from_elsewhere(run: Run, language: Language) -> None:
             run.find("@piped-code", operands[0].source)
     elif language.reads:
         _look_at_feed(run, run.stdin, from_file=False)
+
+
+def _module(run: Run) -> None:
+    """`python -m twine upload` is a call of twine."""
+    place = next(place for place, word in enumerate(run.arguments) if word.text == "-m")
+    if run.name.startswith(("python", "pypy")) and place + 1 < len(run.arguments):
+        run.perform(run.arguments[place + 1 :])
 
 
 def _look_at_feed(run: Run, feed: Feed | None, *, from_file: bool) -> None:
