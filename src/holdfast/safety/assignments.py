@@ -95,6 +95,8 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
     if any(child.type == "+=" for child in node.children):
         before = state.values.get(name, ("",))
         values = tuple(old + new for old in before for new in values)[:MOST_OUTCOMES]
+    if value is not None and any(UNKNOWN in one for one in values):
+        state.origins[name] = script.source(value)[:500]
     _set(reader, state, name, values, script.source(node))
 
 

@@ -172,6 +172,8 @@ class Reader:
                   for outcome in words.expand(start, end) for word in outcome]  # fmt: skip
         if variable := node.child_by_field_name("variable"):
             state.set(script.source(variable), tuple(dict.fromkeys(values)) or (UNKNOWN,))
+            sources = " ".join(script.source(value) for value in node.children_by_field_name("value"))
+            state.origins[script.source(variable)] = sources[:500]
 
     def _list(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
         *first, last = [child for child in node.named_children if _is_statement(child)]

@@ -113,6 +113,8 @@ class State:
     functions: dict[str, tuple[Script, Node]] = field(default_factory=dict)
     files: dict[str, Feed] = field(default_factory=dict)
     """What files hold that the script wrote itself."""
+    origins: dict[str, str] = field(default_factory=dict)
+    """How values that are not known were written, by variable."""
     renamed: dict[str, str] = field(default_factory=dict)
     """What was moved or linked by the script, by its new name."""
     called: set[str] = field(default_factory=set)

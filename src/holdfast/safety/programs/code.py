@@ -39,6 +39,8 @@ LANGUAGES = {
     "node": _NODE,
     "nodejs": _NODE,
     "bun": Language(("-e", "--eval", "-p"), reads=False),
+    "iex": Language(("-e", "--eval")),
+    "rails": Language((), subcommand="runner", reads=False),
     "deno": Language((), subcommand="eval", reads=False),
     "tsx": _NODE,
     "ts-node": _NODE,
@@ -176,7 +178,8 @@ def note_files(run: Run, code: str) -> None:
     for found in _DELETES.finditer(code[:20000]):
         recursive = [Word("-r")] if found["tree"] else []
         path = Word(found["path"].replace("~", "/root")) if found["path"] else Word(UNKNOWN, found[0])
-        if found["path"] or recursive:
+        made_here = not found["path"] and re.search(r"\bmkdtemp\b|TemporaryDirectory", code)
+        if (found["path"] or recursive) and not made_here:
             run.reader.report(Call("rm", (*recursive, path), run.where, run.state.cwd))
     for found in _PATH_DELETES.finditer(code[:20000]):
         run.reader.report(Call("rm", (Word(found["path"].replace("~", "/root")),), run.where, run.state.cwd))

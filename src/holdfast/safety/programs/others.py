@@ -91,7 +91,7 @@ def send(run: Run) -> Feed | None:
         run.state.files.get(resolve(path, run.state.cwd)) for word in run.arguments for path in paths_in(word.marked)
     ]
     before += tuple(program for feed in held if feed for program in feed.programs)
-    upstream = {"env", "printenv", "set", "export", "declare"}.intersection(before)
+    upstream = {"env", "printenv", "set", "export", "declare", "history"}.intersection(before)
     inside = any(UNKNOWN in word.marked and _ENVIRONMENT.search(word.source) for word in run.arguments)
     if upstream or inside:
         run.find("@environment-sent", run.name)

@@ -36,6 +36,7 @@ CLIENTS = {
     "usql": Client(("-c", "--command")),
     "mongosh": Client(("--eval",)),
     "mongo": Client(("--eval",)),
+    "heroku": Client(("-c", "--command")),
     "influx": Client(("-execute", "--execute")),
     "redis-cli": Client((), 0),
     "valkey-cli": Client((), 0),
