@@ -76,7 +76,7 @@ def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
         if not surely_in(emptied, patterns, start):
             return False
     found = spellings(children_of(path), start)[: None if not path.startswith(UNKNOWN) else 1]
-    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+    return any(map(_any_of(patterns).fullmatch, found))
 
 
 def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
@@ -86,7 +86,12 @@ def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
         found += spellings(children_of(path), start)
         if any(_could_meet(spelling, pattern) for spelling in found for pattern in patterns):
             return True
-    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+    return any(map(_any_of(patterns).fullmatch, found))
+
+
+@functools.lru_cache(maxsize=512)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{_pattern(pattern).pattern})" for pattern in patterns), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=2048)
