@@ -223,6 +223,19 @@ def test_what_a_line_means_depends_on_what_was_typed_before(bash: ShellState) ->
 
 def test_old_commands_by_their_first_letters(bash: ShellState) -> None:
     assert write(bash, "!rm\n") == ["ask"]
+    for line in ("true; !rm", "^echo ^^", "sudo !!", 'echo "!$"', "!-2", "fc -s", "fc -e vi"):
+        assert write(bash, f"{line}\n") == ["ask"], line
+    for line in (
+        "echo 'hi!you'",
+        "[ ! -f x ] && ls",
+        "if ! ls; then pwd; fi",
+        "echo $!",
+        "echo ${!x}",
+        "[ a != b ]",
+        "fc -l",
+    ):
+        assert write(bash, f"{line}\n") == ["allow"], line
+    assert write(shell_state("sh", WHERE, terminal=False), 'node -e "if(!x) y()"\n') == ["allow"]
 
 
 def test_an_interpreter_is_gated_as_such() -> None:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 MOST_WORK = 4 * MOST_TEXT
 _LEAVES = re.compile(r"\s*(exit|logout|quit|exit\(\)|quit\(\)|\\q|\.exit|\.quit|:q)(\s+\d+)?\s*;?\s*")
 _ANSWER = re.compile(r"\S{0,128}")
-_HISTORY = re.compile(r"\s*!(?:[A-Za-z?!-]|\d)")
+#: Old lines come back by `!` at any place that is not in single quotes, and by `^` in front.
+_HISTORY = re.compile(r"\s*(?:!(?:[A-Za-z?!-]|\d)|\^)")
+_HISTORY_INSIDE = re.compile(r"(?<![\\${])!(?:[A-Za-z?!$*^#-]|\d)")
 #: What every text that is no command has.
 _ODD = ("@unparsed", "@unknown-program")
 #: How much of the code before is looked at together with a line.
@@ -182,7 +184,7 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     )
     if shell.block:
         verdict = worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=("@unparsed",)))
-    if _HISTORY.match(line):
+    if _HISTORY.match(line) or (shell.terminal and _HISTORY_INSIDE.search(re.sub(r"'[^']*'", "''", line))):
         verdict = worse(verdict, _found("@unknown-program", line, shell, policy))
     shell.block = text if open_end else ""
     kind, program = reader_of(calls) if not open_end else ("plain", "")
