@@ -7,12 +7,15 @@ programs which are given words and sentences are left alone.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.safety.programs.base import Run, names
 from holdfast.safety.state import Feed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.safety.state import Call, Word
 
 #: Programs that take words as words.
@@ -48,9 +51,9 @@ def look_for_commands(run: Run) -> None:
             continue
         text = _value(word)
         if text and _COMMAND.match(text):
-            _kept(run, lambda text=text: run.script(text, (), Feed("")))
+            _kept(run, partial(run.script, text, (), Feed("")))
         elif word.text.rpartition("/")[2] in _TELLING | _SHELLS and place + 1 < len(run.arguments):
-            _kept(run, lambda place=place: run.perform(run.arguments[place:], Feed("")))
+            _kept(run, partial(run.perform, run.arguments[place:], Feed("")))
 
 
 def _value(word: Word) -> str:
@@ -60,10 +63,10 @@ def _value(word: Word) -> str:
     return value if equals and not _TEXT_OPTIONS.fullmatch(name) else ""
 
 
-def _kept(run: Run, read: object) -> None:
+def _kept(run: Run, read: Callable[[], object]) -> None:
     calls = run.reader.calls
     before = len(calls)
-    read()  # type: ignore[operator]
+    read()
     calls[before:] = [call for call in calls[before:] if _tells(call)]
 
 
