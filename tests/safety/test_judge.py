@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.safety import Policy, Verdict, default_policy, judge, judge_argv, parse, read_rules
+from holdfast.safety import (
+    Policy,
+    Verdict,
+    default_policy,
+    judge,
+    judge_argv,
+    judge_input,
+    parse,
+    read_rules,
+    shell_state,
+)
 from holdfast.safety.syntax import MOST_TEXT
 from tests.safety.test_corpus import WHERE, groups
 
@@ -266,3 +276,30 @@ def test_importing_it_loads_no_grammar() -> None:
 def test_rules_of_one_file_can_be_used_alone() -> None:
     rules, _ = read_rules('[[deny]]\nname = "no-ls"\nprogram = "ls"\n', "x.toml")
     assert judge("ls", Policy({"user": rules})) == Verdict("deny", "no-ls", "no-ls", "ls", "user")
+
+
+HOSTILE = {
+    "brackets": "(" * 10_000,
+    "substitutions": "$(" * 5_000 + "ls" + ")" * 5_000,
+    "one long line": "a" * 1_000_000,
+    "many words": "echo " + "a " * 32_000,
+    "many commands": "ls;" * 21_000,
+    "all bytes": bytes(range(256)).decode("latin1") * 100,
+    "no text": "rm -rf \ud800\udfff /srv " + "\udcff" * 60_000,
+    "quotes": '"' * 60_001,
+    "backticks": "`" * 60_001,
+    "doubled values": "".join(f"x{i}=$x{i - 1}$x{i - 1};" for i in range(1, 2_000)),
+    "calls that call": "".join(f"f{i}(){{ f{i + 1}; f{i + 1}; }};" for i in range(40)) + "f0",
+    "eval": "eval " * 10_000 + "ls",
+    "wrappers": "foo " + "sudo " * 900,
+    "texts in texts": "hyperfine " + "\"hyperfine 'ls'\" " * 2_000,
+    "a makefile": "make --eval='" + "\trm $(x)\n" * 5_000 + "'",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_text_takes_long(text: str) -> None:
+    before = time.process_time()
+    judge(text, default_policy(), WHERE)
+    judge_input(f"{text}\n", shell_state("bash", WHERE), default_policy())
+    assert time.process_time() - before < 4.0, "some half a second each; machines differ"

@@ -136,15 +136,106 @@ def test_several_lines_in_one_write(bash: ShellState) -> None:
 def test_keys_that_change_the_line(bash: ShellState) -> None:
     assert write(bash, "rm -rf /\x15ls\n") == ["allow"]
     assert write(bash, "rm -rf /xx\x7f\x7f\n") == ["deny"]
-    assert write(bash, "rm -rf /\x03", "ls\n") == ["allow", "allow"]
+    assert write(bash, "\x03", "ls\n") == ["allow", "allow"]
     assert write(bash, "ls; echo x\x17\x17reboot\n") == ["ask"]
     assert write(bash, "-rf /\x01rm \n") == ["ask"]
     assert write(bash, "\x12rm\n") == ["ask"]
-    assert write(bash, "\x1b[B\r", "\x1b[200~ls\x1b[201~\r", "l\ts\r") == ["allow"] * 3
+    assert write(bash, "\x1b[200~ls\x1b[201~\r", "\tls\r", "ls \x7f\r") == ["allow"] * 3
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("reboot\x0f",),  # Ctrl-O runs the line
+        ("set -o vi\r", "reboot\x1b\r"),
+        ("set -o vi\r", "reboot\x1b", "\r"),
+        ("\x1b[200~reboot;\x15\x1b[201~\r",),  # in a paste, keys are letters
+        ("\x1b[200~", "reboot;\x15\x1b[201~\r"),
+        ("reboot;x\x17\r",),  # a terminal without a line editor erases letters alone
+        ("reboot;\x08\x08\x08\x08\x08\x08\x08\r",),  # and knows no Ctrl-H
+        ("reboot\x04\x04",),
+        ("reboot", "\x04\x04"),
+        ("reboo\t\r",),  # may be completed
+        ("reboot", "\x1a", "\r"),  # a shell is deaf to it, and keeps its line
+        ("reboot", "\x1c", "\r"),
+        ("trap '' INT\r", "reboot", "\x03", "\r"),
+        ("\x1b[A\r",),  # an old line
+        ("\x10\r",),
+        ("echo", "\x1b", "\x7f reboot\r"),
+        ("\x1b", ".\r"),
+        (b"echo\xff reboot\r",),
+        ("stty eol t\r", "reboot"),
+        ("bind '\"x\": accept-line'\r", "rebootx"),
+    ],
+)
+def test_keys_that_hide_a_line_are_asked_about(bash: ShellState, keys: tuple[str | bytes, ...]) -> None:
+    assert "ask" in write(bash, *keys)
+
+
+@pytest.mark.parametrize(
+    "keys", ["reboot;\x15\n", "reboot;\x7f\x7f\x7f\x7f\x7f\x7f\x7f\n", "reboot;\x03\n", "reboot;\x17\n"]
+)
+def test_in_a_pipe_no_key_edits(keys: str) -> None:
+    assert write(shell_state("sh", WHERE, terminal=False), keys) == ["ask"]
+
+
+@pytest.mark.parametrize(
+    "command", ["python3", "python3 -", "python3 -iu x.py", "node -i", "python manage.py shell", "iex"]
+)
+def test_what_one_line_of_code_prepares_another_runs(command: str) -> None:
+    shell = shell_state(command, WHERE)
+    assert write(shell, "import os\n", "x = 'rm -rf ~/work'\n", "print(1)\n") == ["allow"] * 3
+    assert write(shell, "os.system(x)\n") == ["ask"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker run -it ubuntu",
+        "docker attach x",
+        "tmux attach",
+        "screen -r",
+        "sudo -iu root",
+        "bash -s x",
+        "sh -",
+        "vagrant ssh",
+        "nc host 22",
+    ],
+)
+def test_shells_by_other_names(command: str) -> None:
+    assert write(shell_state(command, WHERE), "rm -rf ~/work\n") == ["ask"]
+
+
+def test_what_stands_behind_a_bang_in_an_editor() -> None:
+    shell = shell_state("vim notes.md", WHERE)
+    assert write(shell, "irm -rf ~/work is bad\n", "\x1b:w\r", "\x1b:!ls\r") == ["allow"] * 3
+    assert write(shell, "\x1b:!rm -rf ~/work\r") == ["ask"]
+    assert write(shell_state("less x", WHERE), "!rm -rf ~/work\r") == ["ask"]
+
+
+def test_what_a_line_means_depends_on_what_was_typed_before(bash: ShellState) -> None:
+    before = bash.context()
+    assert write(bash, "cd src\n") == ["allow"] and bash.context() != before
+    at_src = bash.context()
+    assert write(bash, "X=1\n") == ["allow"] and bash.context() != at_src
+    assert shell_state("bash", WHERE).context() == before
 
 
 def test_old_commands_by_their_first_letters(bash: ShellState) -> None:
     assert write(bash, "!rm\n") == ["ask"]
+    for line in ("true; !rm", "^echo ^^", "sudo !!", 'echo "!$"', "!-2", "fc -s", "fc -e vi"):
+        assert write(bash, f"{line}\n") == ["ask"], line
+    for line in (
+        "echo 'hi!you'",
+        "[ ! -f x ] && ls",
+        "if ! ls; then pwd; fi",
+        "echo $!",
+        "echo ${!x}",
+        "[ a != b ]",
+        "fc -l",
+    ):
+        assert write(bash, f"{line}\n") == ["allow"], line
+    assert write(shell_state("sh", WHERE, terminal=False), 'node -e "if(!x) y()"\n') == ["allow"]
 
 
 def test_an_interpreter_is_gated_as_such() -> None:
@@ -194,7 +285,7 @@ def test_no_bytes_make_it_raise(text: bytes, command: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_keys_make_the_same_lines_however_they_are_cut(first: str, second: str) -> None:
-    first = first.replace("\x1b", "")
+    first = first.replace("\x1b", "").replace("\x04", "")
     whole = typed("", False, first + second)
     one = typed("", False, first)
     two = typed(one.pending, one.edited, second)

@@ -16,12 +16,10 @@ from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.approvals import Approval
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Meta, Process
+from holdfast.model.steering import steering_variable
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
-#: Variables that have something else run than what is written.
-_STEERING = frozenset({"PATH", "BASH_ENV", "ENV", "IFS", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "PERL5OPT"})
-_STEERING_FAMILIES = ("LD_", "BASH_FUNC_", "PYTHON", "NODE_", "RUBY", "GIT_")
 
 
 class Use:
@@ -55,6 +53,9 @@ def _asked(room: Room, ask: Message, want: Wanted) -> gating.Asked:
         "grant": want.grant,
         "stop_cmd": meta.stop_cmd,
     }
+    if meta.restart != "never":
+        # Said yes to once, it would run as often as it ends.
+        what["restart"] = f"{meta.restart} {meta.restart_limit}"
     return gating.asked(room, ask, "start", meta.session, what, meta.id, meta.backend)
 
 
@@ -111,9 +112,9 @@ async def _judge(room: Room, want: Wanted) -> Judged:
     if want.text is None:
         found = [await room.gate.argv(meta.argv, meta.cwd)]
     else:
-        found = [await room.gate.text(want.text, meta.cwd), _shell(want.shell or room.settings.shell)]
+        found = [await room.gate.text(want.text, meta.cwd, want.grant), _shell(want.shell or room.settings.shell)]
     if meta.stop_cmd is not None:
-        found.append(await room.gate.text(meta.stop_cmd, meta.cwd))
+        found.append(await room.gate.text(meta.stop_cmd, meta.cwd, want.grant))
     return worst([*found, _variables(want.grant)])
 
 
@@ -132,7 +133,6 @@ def _shell(shell: str) -> Judged:
 
 
 def _variables(grant: dict[str, str]) -> Judged:
-    for name in sorted(grant):
-        if name in _STEERING or name.startswith(_STEERING_FAMILIES):
-            return Judged("ask", "steering-variable", f"{name[:40]} may have something else run than what is written")
+    if name := steering_variable(grant):
+        return Judged("ask", "steering-variable", f"{name[:40]} may have something else run than what is written")
     return ALLOWED

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from holdfast.daemon.logbook import note
@@ -40,9 +40,9 @@ class Gate:
         self._files = (self._operator_file, f"{home}/policy.toml")
         self._read: tuple[object, Any] = (None, None)
 
-    async def text(self, text: str, cwd: str) -> Judged:
-        """A command text for a shell."""
-        return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd))
+    async def text(self, text: str, cwd: str, env: Mapping[str, str] | None = None) -> Judged:
+        """A command text for a shell; `env` is what is known of its variables."""
+        return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env))
 
     async def argv(self, argv: Sequence[str], cwd: str) -> Judged:
         """A command that runs without a shell."""
@@ -60,10 +60,10 @@ class Gate:
         judged = await _judged(judge, unreadable="deny")
         return judged if judged.action == "deny" else ALLOWED
 
-    async def reader(self, command: str | Sequence[str], cwd: str) -> Any:
+    async def reader(self, command: str | Sequence[str], cwd: str, *, terminal: bool = True) -> Any:
         """Who will read what is typed into a process that was started like this; None when nobody can tell."""
         try:
-            return await asyncio.to_thread(lambda: _safety().shell_state(command, cwd))
+            return await asyncio.to_thread(lambda: _safety().shell_state(command, cwd, terminal=terminal))
         except Exception as failed:  # noqa: BLE001 - what is typed into it cannot be judged then, and asks
             note("not-judged", why=repr(failed))
             return None

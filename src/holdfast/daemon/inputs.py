@@ -34,6 +34,14 @@ class Inputs:
             accepted = self._accepted[process_id] = int(answer["accepted"])
             return accepted
 
+    async def fresh(self, process_id: ProcessId, data: bytes, at: int | None) -> tuple[bytes, int | None]:
+        """What of a write was not taken in before, and where that begins. Nothing else is written. Raises Refused."""
+        reached = await self._reach(process_id)
+        if at is None or reached is None:
+            return data, at
+        begin = self._behind_replies(process_id, at)
+        return data[max(0, reached - begin) :], max(begin, reached)
+
     async def reply(self, process_id: ProcessId, data: bytes) -> tuple[int, int]:
         """Write in the name of a terminal; where that begins, and its size. Raises Refused."""
         begin = await self.write(process_id, data, None) - len(data)

@@ -29,21 +29,32 @@ _KEPT = ("kind", "program", "pending", "edited", "block", "below")
 
 
 @asynccontextmanager
-async def typing(room: Room, call: Call, ask: Message, process: Process, data: bytes) -> AsyncIterator[None]:
-    """While something is written to a process. Raises NotApproved where it must not be."""
-    if not call.is_strict or not data:
-        yield
+async def typing(
+    room: Room, call: Call, ask: Message, process: Process, data: bytes, at: int | None, *, ends: bool
+) -> AsyncIterator[tuple[bytes, int | None]]:
+    """While something is written to a process: gives what to write, and where. Raises NotApproved where it must not be.
+
+    With `ends` the input is closed behind it: a reader acts upon a last line that no Enter has ended.
+    """
+    if not call.is_strict or not (data or ends):
+        if data:
+            room.readers_of_input.typed_by_person(process, data)
+        yield data, at
         return
     async with room.readers_of_input.lock(process):
+        fresh, at = await room.inputs.fresh(process.id, data, at)
+        data = fresh + b"\n" if ends else fresh
         reader = await _reader(room, process)
-        before = _snapshot(reader)
+        room.readers_of_input.forget_what_others_did(process, reader)
+        before, context = _snapshot(reader), reader.context() if reader is not None else ""
         judged = await room.gate.typed(data, reader)
-        async with commands.using(room, await _passed(room, call, ask, process, before, data, judged)) as use:
+        passed = await _passed(room, call, ask, process, before, context, data, judged)
+        async with commands.using(room, passed) as use:
             if judged.action != "allow":
                 await room.gate.accept(data, reader)
             await _keep(room, process, reader)
             try:
-                yield
+                yield fresh, at
             except Refused:  # nothing of it was written
                 _restore(reader, before)
                 await _keep(room, process, reader)
@@ -52,14 +63,21 @@ async def typing(room: Room, call: Call, ask: Message, process: Process, data: b
 
 
 async def _passed(
-    room: Room, call: Call, ask: Message, process: Process, before: Message, data: bytes, judged: Judged
+    room: Room,
+    call: Call,
+    ask: Message,
+    process: Process,
+    before: Message,
+    context: str,
+    data: bytes,
+    judged: Judged,
 ) -> Approval | None:
     if judged.action == "allow":
         return None  # what is typed is in no log of ours
     meta = process.meta
     typed_before = f"{before.get('block', '')}{before.get('pending', '')}"
     what = {"process": meta.id, "command": typed_before + data.decode(errors="backslashreplace"), "cwd": meta.cwd}
-    bound = {**what, "data": b64encode(data).decode()}
+    bound = {**what, "data": b64encode(data).decode(), "context": context}
     claimant = f"{meta.id}@{os.urandom(6).hex()}"
     asked = gating.asked(room, ask, "send", meta.session, bound, claimant, meta.backend)
     return await gating.pass_gate(room, call, asked, judged)
@@ -70,13 +88,17 @@ async def _reader(room: Room, process: Process) -> Any:
     readers = room.readers_of_input
     reader = readers.get(process)
     if reader is None:
-        reader = await room.gate.reader(process.meta.command, process.meta.cwd)
+        reader = await room.gate.reader(process.meta.command, process.meta.cwd, terminal=process.meta.pty)
         if (kept := readers.kept.pop(process.id, None)) is not None:
             _restore(reader, _read(kept, process.run) if reader is not None else {})
+            if reader is not None:
+                reader.forget()
+        elif reader is not None and (process.started_at or 0) < room.started_at:
+            reader.forget()
         readers.put(process, reader)
     if _is_plain(reader):
         for argv in await _running(room, process):
-            found = await room.gate.reader(argv, process.meta.cwd)
+            found = await room.gate.reader(argv, process.meta.cwd, terminal=process.meta.pty)
             if not _is_plain(found):
                 readers.put(process, found)
                 return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import letters
+from holdfast.safety.marks import UNKNOWN, letters
 from holdfast.safety.redirects import spans
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
 from holdfast.safety.words import MOST_OUTCOMES, Words, stored
@@ -18,17 +18,14 @@ if TYPE_CHECKING:
 
 _KINDS = ("variable_assignment", "variable_assignments", "declaration_command", "unset_command")
 _KEY = re.compile(r"^\[[^\]]*\]\+?=")
-_NAMED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z_][\w%]*)(\+?)=(.*)", re.DOTALL)
 #: Variables whose values are run as commands by somebody.
-COMMANDS = (
-    "PROMPT_COMMAND",
-    "GIT_SSH_COMMAND",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_PAGER",
-    "GIT_EXTERNAL_DIFF",
-    "PS4",
+_COMMANDS = re.compile(
+    r"([A-Z]+_)*(COMMAND|[A-Z]*EDITOR|[A-Z]*PAGER|VISUAL|BROWSER|ASKPASS|OPENER|RSH|GIT_SSH|GIT_PROXY)|GIT_EXTERNAL_DIFF"
+    r"|LESSOPEN|LESSCLOSE"
 )
+#: Variables in which only substitutions are run.
+_PROMPTS = re.compile(r"PS[0-4]|PROMPT|RPROMPT")
 
 
 def handles(node: Node) -> bool:
@@ -60,9 +57,17 @@ def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
             arguments.append(word)
             declare_word(reader, word, state)
     program = script.source(node.children[0])
+    if program != "export" and any(map(is_reference, arguments)):
+        for word in arguments:
+            state.values[word.text.partition("=")[0]] = (UNKNOWN,)
     reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
     prints = all(word.text.startswith("-") for word in arguments)
     return Feed(None, script.source(node), (program,)) if prints else NOTHING
+
+
+def is_reference(word: Word) -> bool:
+    """`declare -n`: a variable that stands for another one."""
+    return re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", word.text) is not None
 
 
 def declare_word(reader: Reader, word: Word, state: State) -> None:
@@ -75,6 +80,8 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
     name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     name = script.source(name_node).partition("[")[0] if name_node else ""
     words = Words(script, state, reader)
+    if name_node and name_node.type == "subscript":
+        words.scan(name_node.start_byte, name_node.end_byte, quoted=True)
     if value is not None and value.type == "array":
         elements = _elements(words, value)
         adds = any(child.type == "+=" for child in node.children)
@@ -88,6 +95,8 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
     if any(child.type == "+=" for child in node.children):
         before = state.values.get(name, ("",))
         values = tuple(old + new for old in before for new in values)[:MOST_OUTCOMES]
+    if value is not None and any(UNKNOWN in one for one in values):
+        state.origins[name] = script.source(value)[:500]
     _set(reader, state, name, values, script.source(node))
 
 
@@ -95,9 +104,14 @@ def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where
     state.set(name, values)
     for value in values:
         reader.count()
-        reader.report(Call("@assign", (Word(f"{name}={value[:1000]}", where),), where, state.cwd))
-        if name in COMMANDS:
-            reader.read(letters(value), state.copy())
+        reader.report(Call("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
+        if _COMMANDS.fullmatch(name):
+            reader.read(letters(value).lstrip("|"), state.copy())
+        elif value.startswith("() {"):
+            # A function that a shell takes from its environment.
+            reader.read_quietly(f"f{letters(value)}; f", state.copy())
+        elif _PROMPTS.fullmatch(name) and re.search(r"[$`]\(?", value):
+            reader.read_quietly(f': "{letters(value)}"', state.copy())
 
 
 def _elements(words: Words, array: Node) -> list[str]:

@@ -14,6 +14,8 @@ _RANGE = re.compile(r"(-?\w+)\.\.(-?\w+)(?:\.\.-?\d+)?")
 
 def expand_braces(marked: str, most: int = MOST_WORDS) -> list[str]:
     """The words that a word becomes. Braces that do not expand are kept as they are."""
+    if OPEN not in marked:
+        return [marked]
     done: list[str] = []
     todo = [marked]
     while todo and len(done) + len(todo) <= most:

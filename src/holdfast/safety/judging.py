@@ -14,7 +14,7 @@ from holdfast.safety.syntax import MOST_TEXT
 from holdfast.safety.verdict import ALLOWED, Verdict, worse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.safety.policy import Policy
     from holdfast.safety.verdict import Level
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 200
 
 
-def judge(command: str, policy: Policy, cwd: str | None = None) -> Verdict:
-    """Whether a command text may be given to a shell; the worst of all that it would do counts."""
+def judge(command: str, policy: Policy, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Verdict:
+    """Whether a command text may be given to a shell; the worst of all that it would do counts.
+
+    `env` names variables whose values are known; those of others are not.
+    """
     state = first_state(cwd)
+    for name, value in (env or {}).items():
+        state.set(name, (cleaned(value),))
     return judge_in(state, command, policy, state.cwd)
 
 

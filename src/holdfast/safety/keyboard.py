@@ -9,15 +9,15 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from holdfast.safety.judging import first_state, judge_in, judge_with
 from holdfast.safety.lines import Line, typed, waits_for_more
-from holdfast.safety.marks import cleaned
+from holdfast.safety.marks import UNKNOWN, cleaned
 from holdfast.safety.programs.base import Run
-from holdfast.safety.programs.code import LANGUAGES, look_at_code
-from holdfast.safety.programs.shells import SHELLS
-from holdfast.safety.programs.sql import CLIENTS, look_at_statements
+from holdfast.safety.programs.code import look_at_code
+from holdfast.safety.programs.sql import look_at_statements
+from holdfast.safety.readers import Kind, reader_of
 from holdfast.safety.state import Call, State
 from holdfast.safety.syntax import MOST_TEXT
 from holdfast.safety.verdict import ALLOWED, Verdict, worse
@@ -28,26 +28,17 @@ if TYPE_CHECKING:
     from holdfast.safety.policy import Policy
     from holdfast.safety.reader import Reader
 
-Kind = Literal["shell", "code", "sql", "plain"]
+#: How much text is read for one write; lines that wait for more are read again with each that follows.
+MOST_WORK = 4 * MOST_TEXT
 _LEAVES = re.compile(r"\s*(exit|logout|quit|exit\(\)|quit\(\)|\\q|\.exit|\.quit|:q)(\s+\d+)?\s*;?\s*")
 _ANSWER = re.compile(r"\S{0,128}")
-_HISTORY = re.compile(r"\s*!(?:[A-Za-z?!-]|\d)")
-_INTERACTIVE_FLAGS = (
-    "-i",
-    "-l",
-    "--login",
-    "-s",
-    "--norc",
-    "--noprofile",
-    "-il",
-    "-li",
-    "--posix",
-    "-x",
-    "-e",
-    "-u",
-    "-q",
-    "-v",
-)
+#: Old lines come back by `!` at any place that is not in single quotes, and by `^` in front.
+_HISTORY = re.compile(r"\s*(?:!(?:[A-Za-z?!-]|\d)|\^)")
+_HISTORY_INSIDE = re.compile(r"(?<![\\${])!(?:[A-Za-z?!$*^#-]|\d)")
+#: What every text that is no command has.
+_ODD = ("@unparsed", "@unknown-program")
+#: How much of the code before is looked at together with a line.
+_MOST_CODE = 4096
 
 
 @dataclass
@@ -66,14 +57,32 @@ class ShellState:
     """Lines that wait for more, such as an open quote or here-document."""
     below: list[tuple[Kind, str]] = field(default_factory=list)
     """Who reads again when the one who reads now is left."""
+    terminal: bool = True
+    """Whether a terminal is between, which follows keys such as Backspace."""
+
+    def forget(self, *, unfinished: bool = False) -> None:
+        """Others have typed: nobody can tell where it is now, nor, `unfinished`, what its line says."""
+        self.script.cwd = UNKNOWN
+        self.edited = self.edited or unfinished
+
+    def context(self) -> str:
+        """What the meaning of a line depends on besides the line: the same text where this differs is another deed."""
+        first = State().values
+        known = {name: values for name, values in self.script.values.items() if first.get(name) != values}
+        functions = {name: script.source(node) for name, (script, node) in self.script.functions.items()}
+        told = (self.kind, self.program, self.script.cwd, known, self.script.arrays, self.script.aliases, functions)
+        return repr(told)
 
     def accept(self, text: str | bytes, policy: Policy) -> None:
         """Note text that was written although it was not allowed at once, because a person said yes."""
         _advance(self, _text(text), policy)
 
 
-def shell_state(command: str | Sequence[str], cwd: str | None = None) -> ShellState:
-    """Who will read what is typed into a process that was started with this command text or argument list."""
+def shell_state(command: str | Sequence[str], cwd: str | None = None, *, terminal: bool = True) -> ShellState:
+    """Who will read what is typed into a process that was started with this command text or argument list.
+
+    `terminal` says whether it reads from a terminal, or from a pipe.
+    """
     from holdfast.safety.policy import Policy
 
     state = first_state(cwd)
@@ -82,39 +91,8 @@ def shell_state(command: str | Sequence[str], cwd: str | None = None) -> ShellSt
         judge_in(state, command, Policy({}), state.cwd, calls=calls)
     else:
         judge_with(lambda reader: reader.start(command, state), state, Policy({}), state.cwd, calls=calls)
-    kind, program = _reader_of(calls)
-    return ShellState(kind, program, state.cwd, first_state(cwd))
-
-
-def _reader_of(calls: list[Call]) -> tuple[Kind, str]:
-    found: tuple[Kind, str] = ("plain", "")
-    for call in calls:
-        kind = _kind(call)
-        found = (kind, call.program) if kind != "plain" else found
-    return found
-
-
-def _kind(call: Call) -> Kind:
-    """What a program reads when it is started like this."""
-    operands = [word.text for word in call.arguments if not word.text.startswith("-") or word.text == "-"]
-    options = [word.text for word in call.arguments if word.text.startswith("-")]
-    if call.program in SHELLS and not operands and not any(re.fullmatch(r"-\w*[cn]\w*", option) for option in options):
-        return "shell"
-    if call.program in ("ssh", "mosh") and operands:
-        return "shell"
-    if call.program in ("su", "machinectl") or (
-        call.program in ("sudo", "doas") and {"-i", "-s"}.intersection(options)
-    ):
-        return "shell"
-    if (
-        call.program in LANGUAGES
-        and (not operands or "-i" in options)
-        and not {"-c", "-e", "-m", "-V"}.intersection(options)
-    ):
-        return "code"
-    if call.program in CLIENTS and not {"-c", "-e", "-f", "--command", "--execute", "-Q", "-q"}.intersection(options):
-        return "sql"
-    return "plain"
+    kind, program = reader_of(calls)
+    return ShellState(kind, program, state.cwd, first_state(cwd), terminal=terminal)
 
 
 def judge_input(text: str | bytes, shell: ShellState, policy: Policy, *, hidden: bool = False) -> Verdict:
@@ -145,11 +123,15 @@ def _text(text: str | bytes) -> str:
 def _advance(shell: ShellState, text: str, policy: Policy) -> Verdict:
     if len(shell.pending) + len(text) > MOST_TEXT:
         return judge_in(shell.script, "x" * (MOST_TEXT + 1), policy, shell.start)
-    now = typed(shell.pending, shell.edited, text)
+    now = typed(shell.pending, shell.edited, text, terminal=shell.terminal)
     if now.interrupts:
         shell.block = ""
-    verdict = ALLOWED
+    verdict, work = ALLOWED, 0
     for line in now.lines:
+        work += 20 + len(shell.block) + len(line.text)
+        if work > MOST_WORK:
+            verdict = worse(verdict, _found("@unparsed", "it is too much to be looked into", shell, policy))
+            break
         verdict = worse(verdict, _line(shell, line, policy))
     shell.pending, shell.edited = now.pending, now.edited
     for _ in range(now.ends):
@@ -160,6 +142,8 @@ def _advance(shell: ShellState, text: str, policy: Policy) -> Verdict:
 def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
     if shell.kind == "plain":
         return ALLOWED
+    if shell.kind == "pager":
+        return _behind_bang(shell, line.text, policy)
     verdict = _by_kind(shell, line.text, policy)
     if line.edited:
         verdict = worse(verdict, _found("@unparsed", "keys were used that change the line", shell, policy))
@@ -168,13 +152,21 @@ def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
     return verdict
 
 
+def _behind_bang(shell: ShellState, line: str, policy: Policy) -> Verdict:
+    """An editor's text is text; what stands behind a `!` it may run."""
+    verdict = ALLOWED
+    for found in re.finditer(r"(?=!(.+))", line[:4096]):
+        told = judge_in(shell.script.copy(), found[1], policy, shell.start, passes=_ODD)
+        verdict = worse(verdict, told)
+    return verdict
+
+
 def _by_kind(shell: ShellState, line: str, policy: Policy) -> Verdict:
     if shell.kind == "shell":
         return _shell_line(shell, line, policy)
     verdict = _other_line(shell, line, policy)
     # The interpreter may have ended without a word that would tell; then a shell reads this.
-    odd = ("@unparsed", "@unknown-program")
-    return worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=odd))
+    return worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=_ODD))
 
 
 def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
@@ -192,10 +184,10 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     )
     if shell.block:
         verdict = worse(verdict, judge_in(shell.script.copy(), line, policy, shell.start, passes=("@unparsed",)))
-    if _HISTORY.match(line):
+    if _HISTORY.match(line) or (shell.terminal and _HISTORY_INSIDE.search(re.sub(r"'[^']*'", "''", line))):
         verdict = worse(verdict, _found("@unknown-program", line, shell, policy))
     shell.block = text if open_end else ""
-    kind, program = _reader_of(calls) if not open_end else ("plain", "")
+    kind, program = reader_of(calls) if not open_end else ("plain", "")
     if kind != "plain":
         shell.below.append((shell.kind, shell.program))
         shell.kind, shell.program = kind, program
@@ -204,8 +196,7 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
 
 def _other_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     kind, program = shell.kind, shell.program
-    text = f"{shell.block}{line}\n" if kind == "sql" else line
-    shell.block = text if kind == "sql" and ";" not in line and len(text) < 8192 else ""
+    text = f"{shell.block}{line}\n"
 
     def read(reader: Reader) -> None:
         run = Run(reader, program, (), shell.script.copy(), None, line)
@@ -214,9 +205,19 @@ def _other_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
         elif line.lstrip().startswith(("!", "%%bash", "%sh")):
             run.script(line.lstrip().lstrip("!%"))
         else:
-            look_at_code(run, line, line)
+            # What one line puts together, another may run.
+            look_at_code(run, text, text)
 
-    return judge_with(read, shell.script, policy, shell.start)
+    verdict = judge_with(read, shell.script, policy, shell.start)
+    shell.block = _still_counts(kind, text, verdict)
+    return verdict
+
+
+def _still_counts(kind: Kind, text: str, verdict: Verdict) -> str:
+    """What is looked at again with the next line: a statement without an end, code that was no reason to ask."""
+    if kind == "sql":
+        return text if ";" not in text.rpartition("\n")[0].rpartition("\n")[2] and len(text) < 2 * _MOST_CODE else ""
+    return text[-_MOST_CODE:] if verdict.action == "allow" else ""
 
 
 def _found(finding: str, what: str, shell: ShellState, policy: Policy) -> Verdict:

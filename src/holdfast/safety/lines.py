@@ -7,10 +7,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_KEYS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b.?|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+", re.DOTALL)
-_PASTE = ("\x1b[200~", "\x1b[201~")
-_HARMLESS = ("\t", "\x0c", "\x07", "\x00", "\x1b", *_PASTE)
-_ARROWS = re.compile(r"\x1b[\[O][ABCDHF]")
+_KEYS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[^\r\n]|\x1b[^\r\n\x1b]?|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+", re.DOTALL
+)
+_PASTE, _PASTED = "\x1b[200~", "\x1b[201~"
+#: What neither ends a line nor changes it.
+_HARMLESS = ("\x0c", "\x07", "\x00")
+#: Enter, and what readline's operate-and-get-next does with the line.
+_ENTER = ("\r", "\n", "\x0f")
+#: End a program, or stop it; whether the line is gone then is up to who reads.
+_SIGNALS = ("\x03", "\x1a", "\x1c")
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)([\w.-]+)\2")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#[^\n]*", re.DOTALL)
 _TOKEN = re.compile(r"[;&|(){}\n]|[^\s;&|(){}]+")
@@ -40,29 +46,78 @@ class Typed:
     """How many ends of input (Ctrl-D on an empty line)."""
 
 
-def typed(pending: str, edited: bool, text: str) -> Typed:
-    """What is there after some more keys."""
-    lines: list[Line] = []
-    interrupts = ends = 0
+def typed(pending: str, edited: bool, text: str, *, terminal: bool = True) -> Typed:
+    """What is there after some more keys. Without a terminal no key edits: every one of them is in the text."""
+    keys = _Keyboard(pending, edited, terminal)
     for key in _KEYS.findall(text):
-        if key in ("\r", "\n"):
-            lines.append(Line(pending, edited))
-            pending, edited = "", False
-        elif key in ("\x03", "\x1a", "\x1c"):
-            pending, edited, interrupts = "", False, interrupts + 1
-        elif key == "\x04":
-            ends += not pending
-        elif key in ("\x7f", "\x08"):
-            pending = pending[:-1]
-        elif key == "\x15":
-            pending = ""
-        elif key == "\x17":
-            pending = re.sub(r"\S*\s*$", "", pending)
+        keys.press(key)
+    # Until a paste has ended, nobody can tell what keys do.
+    return Typed(tuple(keys.lines), keys.pending, keys.edited or keys.pastes, keys.interrupts, keys.ends)
+
+
+class _Keyboard:
+    """Follows what is surely the same for every reader of a terminal; all else makes a line unsure."""
+
+    def __init__(self, pending: str, edited: bool, terminal: bool) -> None:
+        self.pending, self.edited = pending, edited
+        self.lines: list[Line] = []
+        self.interrupts = self.ends = 0
+        self.pastes = False
+        self._terminal = terminal
+
+    def press(self, key: str) -> None:
+        if key in _ENTER:
+            self.lines.append(Line(self.pending, self.edited or key == "\x0f"))
+            self.pending, self.edited = "", False
         elif key[0] >= " " and key != "\x7f":
-            pending += key
-        elif key not in _HARMLESS:
-            edited = edited or bool(pending) or not _ARROWS.fullmatch(key)
-    return Typed(tuple(lines), pending, edited, interrupts, ends)
+            self.pending += key
+            self.edited = self.edited or "\ufffd" in key
+        elif key == "\t":
+            self._tab()
+        elif not self._terminal or self.pastes:
+            self._unsure(key)
+        elif key in _SIGNALS:
+            # A shell may be deaf to them, and keep its line.
+            self.edited = self.edited or bool(self.pending)
+            self.pending, self.interrupts = "", self.interrupts + 1
+        else:
+            self._edit(key)
+
+    def _tab(self) -> None:
+        """It may complete a word; in front of a line, in a paste and in a pipe it is a blank."""
+        self.edited = self.edited or (self._terminal and not self.pastes and bool(self.pending.strip()))
+        self.pending += "\t"
+
+    def _unsure(self, key: str) -> None:
+        self.pastes = self.pastes and key != _PASTED
+        self.edited = self.edited or key not in (_PASTED, "\x00")
+
+    def _edit(self, key: str) -> None:
+        if key == "\x04":
+            self._end()
+        elif key == "\x7f":
+            self.pending = self.pending[:-1]
+        elif key == "\x15":
+            self.pending = ""
+        elif key == "\x17":
+            self._erase_word()
+        elif key == _PASTE:
+            self.pastes = True
+        elif key not in _HARMLESS and key != _PASTED:
+            self.edited = True
+
+    def _end(self) -> None:
+        """On a line that is not empty, a plain terminal hands it to the reader, who may act upon it."""
+        if self.pending:
+            self.lines.append(Line(self.pending, self.edited))
+        else:
+            self.ends += 1
+
+    def _erase_word(self) -> None:
+        """What a word is depends on who reads: a line editor goes by blanks, a plain terminal by letters."""
+        by_blanks = re.sub(r"\S*\s*$", "", self.pending)
+        self.edited = self.edited or by_blanks != re.sub(r"\w*\W*$", "", self.pending)
+        self.pending = by_blanks
 
 
 def waits_for_more(text: str) -> bool:

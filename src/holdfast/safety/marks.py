@@ -33,7 +33,7 @@ _FOREIGN = str.maketrans({chr(code): "\ufffd" for code in range(0xE000, 0xE00A)}
 
 def cleaned(text: str) -> str:
     """Text from outside, without private characters that would be taken for marks."""
-    return text.translate(_FOREIGN)
+    return text if text.isascii() else text.translate(_FOREIGN)
 
 
 def active(letter: str) -> str:
@@ -50,11 +50,11 @@ def split_value(value: str, separators: str = " \t\n") -> str:
 
 def letters(marked: str) -> str:
     """The text, globs and tilde as their letters; what is unknown stays marked."""
-    return marked.translate(_TO_LETTERS)
+    return marked if marked.isascii() else marked.translate(_TO_LETTERS)
 
 
 def without_braces(marked: str) -> str:
-    return marked.translate(_NO_BRACES)
+    return marked if marked.isascii() else marked.translate(_NO_BRACES)
 
 
 def has_glob(marked: str) -> bool:

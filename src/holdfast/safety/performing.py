@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import HANDLERS
 from holdfast.safety.programs.base import Run
+from holdfast.safety.programs.hidden import look_for_commands
 from holdfast.safety.programs.others import send
 from holdfast.safety.programs.prefixes import loader
 from holdfast.safety.programs.shells import code_file
-from holdfast.safety.reader import MOST_DEPTH, Reader, TooMuch, is_unknown_program
+from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
 _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 
 
-MOST_WORDS = 1000
 #: Words of the shell that the grammar takes for programs behind `time`, `!` and `coproc`.
 RESERVED = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
 
@@ -80,7 +80,10 @@ def _inside(run: Run, head: Word) -> Feed | None:
         return code_file(run, head, tuple(word.marked for word in run.arguments))
     if handler := HANDLERS.get(run.name):
         return handler(run)
-    return loader(run) if _LOADER.fullmatch(run.name) else None
+    if _LOADER.fullmatch(run.name):
+        return loader(run)
+    look_for_commands(run)
+    return None
 
 
 def _quoted(word: Word) -> str:

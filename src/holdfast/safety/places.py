@@ -11,7 +11,7 @@ from holdfast.safety.marks import BRACKET, HOME, QUESTION, STAR, UNKNOWN, has_gl
 #: The directory a text is judged in when nobody says which.
 SOMEWHERE = "/@here"
 MOST_PATH = 1024
-_HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
+HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
 _OTHER_ROOT = re.compile(r"^/proc/[^/]+/root(?=/|$)")
 _ONLY_GLOB = re.compile(
     f"^\\.?[{STAR}{QUESTION}]*{STAR}[{STAR}{QUESTION}]*$|^\\.?{BRACKET}.*{STAR}$|^\\.{QUESTION}+{STAR}?$"
@@ -26,7 +26,7 @@ def resolve(marked: str, cwd: str) -> str:
         path = HOME + slash + rest if not path.startswith(HOME + "+") else cwd + slash + rest
     elif not path.startswith(("/", UNKNOWN)):
         path = f"{cwd}/{path}"
-    return _straight(_HOMES.sub(HOME, _straight(_OTHER_ROOT.sub("/", path))))
+    return _straight(HOMES.sub(HOME, _straight(_OTHER_ROOT.sub("/", path))))
 
 
 def _straight(path: str) -> str:
@@ -70,8 +70,13 @@ def spellings(path: str, start: str) -> list[str]:
 
 def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
     """Whether a path is in one of the places whatever its globs and unknown parts become."""
+    # An unknown part may be nothing: /tmp/$x is /tmp then.
+    if UNKNOWN in path[1:] and not path.startswith(UNKNOWN):
+        emptied = _straight(path.replace(UNKNOWN, ""))
+        if not surely_in(emptied, patterns, start):
+            return False
     found = spellings(children_of(path), start)[: None if not path.startswith(UNKNOWN) else 1]
-    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+    return any(map(_any_of(patterns).fullmatch, found))
 
 
 def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
@@ -81,7 +86,12 @@ def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
         found += spellings(children_of(path), start)
         if any(_could_meet(spelling, pattern) for spelling in found for pattern in patterns):
             return True
-    return any(_pattern(pattern).fullmatch(spelling) for spelling in found for pattern in patterns)
+    return any(map(_any_of(patterns).fullmatch, found))
+
+
+@functools.lru_cache(maxsize=512)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{_pattern(pattern).pattern})" for pattern in patterns), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=2048)

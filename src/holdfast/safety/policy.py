@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, get_args
 
 from holdfast.errors import BadValue
+from holdfast.safety.places import HOMES
 from holdfast.safety.rules import Rule, compiled, program_fits
 from holdfast.safety.verdict import Action, Level
 
@@ -22,6 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
+#: What in the home of an instance nobody but holdfast and its owner should touch; logs of processes are not among it.
+_OWN_FILES = (
+    "policy.toml",
+    "config.toml",
+    "store.db*",
+    "daemon.*",
+    "start.lock",
+    "token",
+    "http-listen",
+    "hooks",
+    "hooks/**",
+    "place",
+    "place/*.sock",
+)
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (
@@ -94,10 +109,20 @@ def load_policy(home: str | None = None, environ: Mapping[str, str] | None = Non
     """
     operator_home = (os.environ if environ is None else environ).get("HOLDFAST_POLICY_DIR") or OPERATOR_DIRECTORY
     levels: dict[Level, tuple[Rule, ...]] = dict(default_policy().levels)
+    if home:
+        levels["default"] = tuple(_about_home(rule, home) for rule in levels["default"])
     levels["operator"] = _read_file(f"{operator_home}/policy.toml")
     if home:
         levels["user"] = _read_file(f"{home}/policy.toml")
     return Policy(levels)
+
+
+def _about_home(rule: Rule, home: str) -> Rule:
+    """The rules about holdfast's own files, with those of this instance."""
+    if rule.name != "own-files" or not rule.path:
+        return rule
+    top = HOMES.sub("~", os.path.abspath(home))
+    return replace(rule, path=(*rule.path, top, *(f"{top}/{name}" for name in _OWN_FILES)))
 
 
 def _read_file(path: str) -> tuple[Rule, ...]:

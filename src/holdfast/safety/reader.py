@@ -28,6 +28,7 @@ MOST_DEPTH = 48
 #: How many commands of one text are looked at, those of called functions each time.
 MOST_COMMANDS = 4000
 MOST_COMBINATIONS = 16
+MOST_WORDS = 1000
 _BRANCHES = ("if_statement", "case_statement", "while_statement", "for_statement", "c_style_for_statement")
 _BLOCKS = ("subshell", "compound_statement")
 _PASSED_OVER = ("comment", "heredoc_body", "heredoc_end", "function_definition")
@@ -60,6 +61,7 @@ class Reader:
 
     def read(self, text: str, state: State, stdin: Feed | None = None) -> Feed:
         """Read a text as a script of its own; what it writes, as far as it is known."""
+        self.count()
         script = parse(text)
         if script.trouble:
             self.find("@unparsed", text[:200], script.trouble)
@@ -67,6 +69,13 @@ class Reader:
             self.find(bomb, script.text[:200])
         self._define_functions(script, state)
         return self.run(script, script.root, state, stdin)
+
+    def read_quietly(self, text: str, state: State, stdin: Feed | None = None) -> None:
+        """Read a text that may be a script; that it is none is no finding."""
+        before = len(self.calls)
+        self.read(text, state, stdin)
+        odd = ("@unparsed", "@unknown-program")
+        self.calls[before:] = [call for call in self.calls[before:] if call.program not in odd]
 
     def _define_functions(self, script: Script, state: State) -> None:
         todo = [script.root] if "function" in script.text or "(" in script.text else []
@@ -163,6 +172,8 @@ class Reader:
                   for outcome in words.expand(start, end) for word in outcome]  # fmt: skip
         if variable := node.child_by_field_name("variable"):
             state.set(script.source(variable), tuple(dict.fromkeys(values)) or (UNKNOWN,))
+            sources = " ".join(script.source(value) for value in node.children_by_field_name("value"))
+            state.origins[script.source(variable)] = sources[:500]
 
     def _list(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
         *first, last = [child for child in node.named_children if _is_statement(child)]
@@ -212,6 +223,9 @@ class Reader:
         return redirects.wrote(self._combined(outcomes, inside, stdin, script.source(node)), state)
 
     def _combined(self, outcomes: list[list[list[Word]]], state: State, stdin: Feed | None, where: str) -> Feed:
+        if len(outcomes) > MOST_WORDS:
+            self.find("@unparsed", where[:200], "it has more words than are looked into")
+            outcomes = outcomes[:MOST_WORDS]
         feeds = [self.perform(self, words, state, stdin, where) for words in combinations(outcomes)]
         if len(feeds) == 1:
             return feeds[0]

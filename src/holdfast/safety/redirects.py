@@ -96,14 +96,22 @@ class _Reads:
         outcomes = self.words.values(start, node.end_byte)
         known = not any(UNKNOWN in outcome for outcome in outcomes)
         text = "\n".join(outcomes) + "\n" if known else None
-        self.found.stdin = Feed(text, self.script.source(node), _fetchers(self.script.source(node)))
+        self._fed(node, Feed(text, self.script.source(node), _fetchers(self.script.source(node))))
+
+    def _fed(self, node: Node, feed: Feed) -> None:
+        """Text for the standard input, or for another descriptor, which is known by its file."""
+        number = next((self.script.source(child) for child in node.children if child.type == "file_descriptor"), "0")
+        if number == "0":
+            self.found.stdin = feed
+        else:
+            self.words.state.files[f"/dev/fd/{number}"] = feed
 
     def here_document(self, node: Node) -> None:
         source = self.script.source(node)
         start = next((child for child in node.children if child.type == "heredoc_start"), None)
         body = next((child for child in node.children if child.type == "heredoc_body"), None)
         quoted = bool(start) and any(sign in self.script.source(start) for sign in "'\"\\") if start else False
-        self.found.stdin = Feed(self._body(body, quoted, source.startswith("<<-")), source, _fetchers(source))
+        self._fed(node, Feed(self._body(body, quoted, "<<-" in source[:8]), source, _fetchers(source)))
         for child in node.children:
             if child.type.endswith("_redirect"):
                 self.file(child)
@@ -135,13 +143,16 @@ class _Reads:
 
     def _noted(self, sign: str, word: Word, node: Node) -> None:
         if sign.endswith("&") and (word.text.rstrip("-").isdecimal() or word.text == "-"):
+            if held := self.words.state.files.get(f"/dev/fd/{word.text.rstrip('-')}") if "<" in sign else None:
+                self._fed(node, held)
             return
         program = ">" if ">" in sign else "<"
         cwd = self.words.state.cwd
         self.report(Call(program, (word,), self.script.source(node), cwd))
         held = self.words.state.files.get(resolve(word.marked, cwd))
         if program == "<":
-            self.found.stdin = self.found.input = held or Feed(None, self.script.source(node), ("<",))
+            self.found.input = held or Feed(None, self.script.source(node), ("<",))
+            self._fed(node, self.found.input)
         elif not self.script.source(node).startswith("2"):
             self.found.targets.append(word)
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from holdfast.safety.state import Call, Word
     from holdfast.safety.verdict import Action
 
+#: The first operand of these is no path.
+_MODE_FIRST = ("chmod", "chown", "chgrp")
+#: Operands of these may be `host:path`.
+_WITH_HOST = ("scp", "rsync", "socat")
+_MODE = re.compile(r"-[rwxXst]+|--reference.*")
 _BUNDLE = re.compile(r"-[A-Za-z0-9]+")
 
 
@@ -77,15 +82,19 @@ def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
 
 def _subcommand_fits(arguments: tuple[Word, ...], wanted: tuple[str, ...]) -> bool:
     """Whether the words of a subcommand stand behind the options; a word behind an option may be its value."""
-    texts = [word.text for word in arguments]
+    texts = [word.text for word in arguments[:64]]
+    return any(_follows(texts, choice.split()) for choice in wanted)
+
+
+def _follows(texts: list[str], words: list[str]) -> bool:
+    """Whether the words stand there one after the other, with nothing between them but options and their values."""
+    if not words:
+        return True
     for place, text in enumerate(texts):
         if text.startswith("-"):
             continue
-        rest = [other for other in texts[place:] if not other.startswith("-")]
-        for choice in wanted:
-            words = choice.split()
-            if len(rest) >= len(words) and all(map(fnmatch.fnmatchcase, rest, words)):
-                return True
+        if fnmatch.fnmatchcase(text, words[0]) and _follows(texts[place + 1 :], words[1:]):
+            return True
         if place == 0 or not texts[place - 1].startswith("-"):
             return False
     return False
@@ -123,6 +132,8 @@ def _fits(choice: str, word: Word, options: bool) -> bool:
     text = word.text
     if choice.startswith("--"):
         name = text.partition("=")[0]
+        if choice.endswith("*"):
+            return options and fnmatch.fnmatchcase(text, choice)
         return options and (name == choice or (len(name) > 4 and name.startswith("--") and choice.startswith(name)))
     if choice.startswith("-") and len(choice) == 2:
         return options and not text.startswith("--") and bool(_BUNDLE.fullmatch(text)) and choice[1] in text
@@ -139,7 +150,25 @@ def paths_of(call: Call, at: str) -> list[str]:
         words = [target] if target else [word for word in words if not word.startswith("-")][-1:]
     elif at:
         return [word[len(at) :] for word in words if word.startswith(at)]
-    return [path for word in words for path in paths_in(word)]
+    if call.program in _MODE_FIRST:
+        words = _without_mode(words)
+    found = [path for word in words for path in paths_in(word)]
+    return found + [path for word in words for path in _behind_host(word)] if call.program in _WITH_HOST else found
+
+
+def _without_mode(words: list[str]) -> list[str]:
+    """The words without the mode or the owner, which stands in front of the paths, or is an option such as `-x`."""
+    place = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
+    given = any(_MODE.fullmatch(word) for word in words)
+    return words if place is None or given else words[:place] + words[place + 1 :]
+
+
+def _behind_host(word: str) -> list[str]:
+    """The path in `host:path`; it is seen from the home directory."""
+    _, colon, path = word.partition(":")
+    if not colon or path.startswith("//"):
+        return []
+    return [path if path.startswith(("/", HOME)) else f"{HOME}/{path.removeprefix('~/')}"]
 
 
 def _target_option(words: list[str]) -> str | None:

@@ -69,6 +69,7 @@ class Feed:
 NOTHING = Feed("")
 #: A longer value of a variable counts as not known.
 MOST_VALUE = 8192
+MOST_UNKNOWN = 32
 
 #: Variables that name a program by custom.
 CUSTOMS = {
@@ -90,7 +91,13 @@ CUSTOMS = {
 def first_values() -> dict[str, tuple[str, ...]]:
     """The variables that are known before a script begins."""
     known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in CUSTOMS.items()}
-    return known | {"HOME": (HOME,), "IFS": (" \t\n",), "TMPDIR": ("/tmp/tmp.dir",), "0": ("@self",)}
+    return known | {
+        "HOME": (HOME,),
+        "HOLDFAST_HOME": (f"{HOME}/.local/state/holdfast",),
+        "IFS": (" \t\n",),
+        "TMPDIR": ("/tmp/tmp.dir",),
+        "0": ("@self",),
+    }
 
 
 @dataclass
@@ -106,6 +113,10 @@ class State:
     functions: dict[str, tuple[Script, Node]] = field(default_factory=dict)
     files: dict[str, Feed] = field(default_factory=dict)
     """What files hold that the script wrote itself."""
+    origins: dict[str, str] = field(default_factory=dict)
+    """How values that are not known were written, by variable."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """What was moved or linked by the script, by its new name."""
     called: set[str] = field(default_factory=set)
     branches: int = 0
     """How many ifs, cases and loops are around: what is set there may not be."""
@@ -115,7 +126,9 @@ class State:
 
     def set(self, name: str, values: tuple[str, ...]) -> None:
         """Give a variable its possible values; inside a branch it may keep those it had."""
-        values = tuple(value if len(value) <= MOST_VALUE else UNKNOWN for value in values)
+        values = tuple(
+            value if len(value) <= MOST_VALUE and value.count(UNKNOWN) <= MOST_UNKNOWN else UNKNOWN for value in values
+        )
         if self.branches and (before := self.values.get(name)):
             values = tuple(dict.fromkeys((*values, *before)))
         self.values[name] = values[:16] or ("",)

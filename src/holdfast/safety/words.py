@@ -36,6 +36,7 @@ MOST_OUTCOMES = 16
 MOST_LETTERS = 2 * MOST_TEXT
 _PLAIN = re.compile(r"""[^\\'"$`<>~]+""")
 _BLANKS = re.compile(r"\s+")
+_VARIABLE = re.compile(r"\$\{?(\w+)")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]")
 
 
@@ -59,6 +60,8 @@ class Words:
     def expand(self, start: int, end: int) -> list[list[Word]]:
         """The possible outcomes of a word; each is the words that it becomes."""
         source = self.text[start:end]
+        if self.state.origins and "$" in source:
+            source = " ".join([source, *(self.state.origins.get(name, "") for name in _VARIABLE.findall(source))])
         return [_words(outcome, source) for outcome in self.scan(start, end, quoted=False)]
 
     def values(self, start: int, end: int) -> tuple[str, ...]:

@@ -26,10 +26,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if process.is_waiting:
         raise _between_runs(process)
     try:
-        async with typed.typing(room, call, ask, process, data):
-            accepted = await room.inputs.write(process.id, data, at) if data or not eof else None
-        if eof:
-            await _close(room, process)
+        async with typed.typing(room, call, ask, process, data, at, ends=eof) as (fresh, begin):
+            accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not eof else None
+            if eof:
+                await _close(room, process)
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused

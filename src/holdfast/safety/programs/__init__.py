@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.safety.programs import builtins, code, finders, others, prefixes, remote, shells, sql, texts
+from holdfast.safety.programs import (
+    builtins,
+    code,
+    finders,
+    launchers,
+    others,
+    prefixes,
+    recipes,
+    remote,
+    shells,
+    sql,
+    texts,
+)
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
 HANDLERS: dict[str, Handler] = {
+    **launchers.HANDLERS,
     **others.HANDLERS,
+    **recipes.HANDLERS,
     **builtins.HANDLERS,
     **texts.HANDLERS,
     **finders.HANDLERS,

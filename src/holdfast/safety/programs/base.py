@@ -104,7 +104,7 @@ class Run:
                 return found + rest
             if not word.text.startswith("-") or word.text == "-":
                 found.append(word)
-            elif word.text in takes and rest:
+            elif takes_next(word.text, takes) and rest:
                 rest.pop(0)
         return found
 
@@ -116,9 +116,17 @@ class Run:
             option = rest.pop(0).text
             if option == "--":
                 break
-            if option in takes and rest:
+            if takes_next(option, takes) and rest:
                 rest.pop(0)
         return rest[skip:]
+
+
+def takes_next(option: str, takes: set[str]) -> bool:
+    """Whether the word behind an option is its value: `-u x`, and `-dmS x` where the last letter takes one."""
+    if option in takes or option.startswith("--"):
+        return option in takes
+    first = next((place for place, letter in enumerate(option[1:], 1) if f"-{letter}" in takes), None)
+    return first is not None and first == len(option) - 1
 
 
 def as_text(marked: str) -> str:

@@ -52,6 +52,8 @@ def mapfile(run: Run) -> Feed | None:
     names = run.operands(["-d", "-n", "-O", "-s", "-u", "-C", "-c"])
     name = names[0].text if names else "MAPFILE"
     text = run.stdin.text if run.stdin else None
+    if callback := run.option("-C"):
+        run.script(callback.marked)
     run.state.arrays[name] = tuple(text.splitlines()[:256]) if text else (UNKNOWN,)
     return NOTHING
 
@@ -71,6 +73,13 @@ def shift(run: Run) -> Feed | None:
     return NOTHING
 
 
+def bind(run: Run) -> Feed | None:
+    """`bind -x '"key": command'` runs a command at a key."""
+    if (keys := run.option("-x")) and ":" in keys.text:
+        run.script(keys.marked.partition(":")[2])
+    return NOTHING
+
+
 def declare(run: Run) -> Feed | None:
     for word in run.arguments:
         declare_word(run.reader, word, run.state)
@@ -86,5 +95,6 @@ HANDLERS: dict[str, Handler] = {
     "readarray": mapfile,
     "set": set_,
     "shift": shift,
+    "bind": bind,
     **dict.fromkeys(("export", "declare", "typeset", "local", "readonly"), declare),
 }

@@ -39,6 +39,8 @@ LANGUAGES = {
     "node": _NODE,
     "nodejs": _NODE,
     "bun": Language(("-e", "--eval", "-p"), reads=False),
+    "iex": Language(("-e", "--eval")),
+    "rails": Language((), subcommand="runner", reads=False),
     "deno": Language((), subcommand="eval", reads=False),
     "tsx": _NODE,
     "ts-node": _NODE,
@@ -70,7 +72,19 @@ _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _STRING = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
 _DELETES = re.compile(
     r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll"
-    rf"|removedirs|emptyDirSync|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|File\.delete)\b[\s(]*(?:glob[\s(]*)?{_STRING}?"
+    rf"|removedirs|emptyDirSync|remove_dir|remove_entry\w*|deltree|\.rm|rmdir)|remove|unlink|unlinkSync|delete_file|File\.delete)\b[\s(]*(?:glob[\s(]*)?{_STRING}?"
+)
+_TREE_DELETES = re.compile(rf"\b(?:rm|remove|unlink|removeSync)\s*\(\s*{_STRING}[^)]*\brecursive\b")
+
+
+def _string(name: str) -> str:
+    return _STRING.replace("<path>", f"<{name}>")
+
+
+_WRITES = re.compile(
+    rf"\bopen\(\s*{_STRING}\s*,\s*[\"'][wax+]|\b(?:write|append)File(?:Sync)?\(\s*{_string('file')}"
+    rf"|\bFile\.(?:write|open)\(\s*{_string('ruby')}|\bPath\(\s*{_string('object')}\s*\)\.write_"
+    r"|\bopen\b[^;\n]{0,40}[\"']\s*>{1,2}\s*(?P<perl>[^\"'\n]{1,300})"
 )
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_STRING}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 #: Code that hands strings to a shell or starts programs.
@@ -107,12 +121,15 @@ def _inline(run: Run, language: Language) -> list[Word]:
 
 
 def _ends_bundle(text: str, option: str) -> bool:
-    return len(option) == 2 and bool(re.fullmatch(r"-[A-Za-z]{1,6}", text)) and text.endswith(option[1])
+    return len(option) == 2 and bool(re.fullmatch(r"-\w{1,6}", text)) and text.endswith(option[1])
 
 
 def _from_elsewhere(run: Run, language: Language) -> None:
     operands = run.operands(language.values.split())
-    if run.has("-m", "--version", "-V", "-h", "--help"):
+    if run.has("-m"):
+        _module(run)
+        return
+    if run.has("--version", "-V", "-h", "--help"):
         return
     if operands:
         held = run.held(operands[0])
@@ -122,6 +139,13 @@ def _from_elsewhere(run: Run, language: Language) -> None:
             run.find("@piped-code", operands[0].source)
     elif language.reads:
         _look_at_feed(run, run.stdin, from_file=False)
+
+
+def _module(run: Run) -> None:
+    """`python -m twine upload` is a call of twine."""
+    place = next(place for place, word in enumerate(run.arguments) if word.text == "-m")
+    if run.name.startswith(("python", "pypy")) and place + 1 < len(run.arguments):
+        run.perform(run.arguments[place + 1 :])
 
 
 def _look_at_feed(run: Run, feed: Feed | None, *, from_file: bool) -> None:
@@ -154,10 +178,17 @@ def note_files(run: Run, code: str) -> None:
     for found in _DELETES.finditer(code[:20000]):
         recursive = [Word("-r")] if found["tree"] else []
         path = Word(found["path"].replace("~", "/root")) if found["path"] else Word(UNKNOWN, found[0])
-        if found["path"] or recursive:
+        made_here = not found["path"] and re.search(r"\bmkdtemp\b|TemporaryDirectory", code)
+        if (found["path"] or recursive) and not made_here:
             run.reader.report(Call("rm", (*recursive, path), run.where, run.state.cwd))
     for found in _PATH_DELETES.finditer(code[:20000]):
         run.reader.report(Call("rm", (Word(found["path"].replace("~", "/root")),), run.where, run.state.cwd))
+    for found in _TREE_DELETES.finditer(code[:20000]):
+        path = Word(found["path"].replace("~", "/root"))
+        run.reader.report(Call("rm", (Word("-r"), path), run.where, run.state.cwd))
+    for found in _WRITES.finditer(code[:20000]):
+        file = next(part for part in found.groups() if part)
+        run.reader.report(Call(">", (Word(file.replace("~", "/root")),), run.where, run.state.cwd))
     for found in _STRINGS.finditer(code[:20000]):
         text = next(part for part in found.groups() if part is not None)
         if _PATH.fullmatch(text):
@@ -182,11 +213,9 @@ def read_commands(run: Run, code: str) -> None:
 
 def _quietly(run: Run, text: str) -> None:
     """Read a string that may be a command; that it is none is no finding."""
-    reader = run.reader
-    before = len(reader.calls)
-    run.script(text, (), Feed(""))
-    odd = ("@unparsed", "@unknown-program")
-    reader.calls[before:] = [call for call in reader.calls[before:] if call.program not in odd]
+    state = run.state.copy()
+    state.arguments = ()
+    run.reader.read_quietly(as_text(text), state, Feed(""))
 
 
 def awk(run: Run) -> Feed | None:
@@ -219,8 +248,10 @@ def editor(run: Run) -> Feed | None:
     if run.stdin and run.stdin.text:
         commands += run.stdin.text.splitlines()
     for command in commands:
-        if found := re.match(r":?\s*(?:silent\S*\s+)?!(.*)", command):
+        if found := re.match(r":?\s*(?:silent\S*\s+)?(?:r\w*\s+)?!(.*)", command):
             run.script(found[1])
+        elif re.search(r"\b(system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b", command):
+            read_commands(run, command)
     return None
 
 
@@ -231,6 +262,9 @@ def archive(run: Run) -> Feed | None:
             r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.*)", word.text
         ):
             run.script(found[1])
+    for option in ("-I", "-F", "--info-script", "--new-volume-script"):
+        if (value := run.option(option)) and not value.text.startswith("-"):
+            run.script(value.marked)
     return None
 
 

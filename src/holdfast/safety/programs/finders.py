@@ -29,7 +29,7 @@ def find(run: Run) -> Feed | None:
     """What it finds is `start/name`; what it does with that is a command of its own."""
     found = _found(run)
     texts = [word.text for word in run.arguments]
-    if "-delete" in texts:
+    if "-delete" in texts and ("-empty" not in texts or {"-o", "-or", ",", "!", "-not"}.intersection(texts)):
         call = Call("@find-delete", tuple(found), run.where, run.state.cwd)
         run.reader.report(call)
     for place, text in enumerate(texts):

@@ -6,15 +6,21 @@ import re
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
-from holdfast.safety.places import resolve
+from holdfast.safety.places import children_of, resolve
 from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.rules import paths_in
-from holdfast.safety.state import NOTHING, Feed, Word
+from holdfast.safety.state import NOTHING, Call, Feed, Word
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
 _GIT_VALUES = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"]
+#: Settings whose value git runs.
+_GIT_COMMANDS = (
+    r"alias\.[^=]*|(?i:core\.(?:editor|pager|sshcommand|fsmonitor|askpass|gitproxy)|pager\.\w+|sequence\.editor|diff\.external"
+    r"|gpg(?:\.\w+)?\.program|(?:filter|diff|merge|difftool|mergetool|credential|remote|browser|man|trailer)\.(?:[^=]*\.)?"
+    r"(?:clean|smudge|process|textconv|driver|cmd|command|helper|uploadpack|receivepack))"
+)
 #: What prints all of the environment.
 _ENVIRONMENT = re.compile(r"(?:\$\(|`)\s*(?:env|printenv|set|export -p|declare -x)\s*(?:[|)`]|$)")
 SENDERS = frozenset(names("curl wget nc ncat netcat socat ssh scp telnet http https xh mail sendmail ftp sftp rsync"))
@@ -25,25 +31,24 @@ def git(run: Run) -> Feed | None:
         setting = run.arguments[place + 1].text
         if found := re.match(r"--(?:upload-pack|receive-pack|exec)=(.*)", setting, re.DOTALL):
             run.script(found[1])
-        if word.text == "-c" and (found := re.match(r"(?:alias\.[^=]*|core\.\w*)=!?(.*)", setting, re.DOTALL)):
+        if word.text == "-c" and (found := re.match(rf"(?:{_GIT_COMMANDS})=!?(.*)", setting, re.DOTALL)):
             run.script(found[1])
-        if re.match(r"alias\.", word.text) and setting.startswith("!"):
-            run.script(setting[1:])
+        if re.fullmatch(_GIT_COMMANDS, word.text) and (setting.startswith("!") or not word.text.startswith("alias.")):
+            run.reader.read_quietly(setting.removeprefix("!"), run.state.copy())
         if word.text in ("--exec", "-x", "--tree-filter", "--index-filter", "--msg-filter", "--upload-pack"):
             run.script(setting)
     texts = [word.text for word in run.arguments]
+    for text in texts:
+        if found := re.match(r"ext::(.*)|(?:-O|--open-files-in-pager=)(\S.*)", text, re.DOTALL):
+            run.script(found[1] or found[2])
     words = [word.text for word in run.operands(_GIT_VALUES)]
+    if words == ["ls-files"]:
+        feed = run.unknown()
+        return Feed(None, feed.source, feed.programs, (run.state.cwd,))
     if words[:2] == ["bisect", "run"]:
         run.perform(run.arguments[texts.index("run") + 1 :])
     elif words[:2] == ["submodule", "foreach"]:
         run.script(joined(word for word in run.arguments[texts.index("foreach") + 1 :] if word.text != "--recursive"))
-    return None
-
-
-def make(run: Run) -> Feed | None:
-    for word in run.arguments:
-        if word.text.startswith("SHELL="):
-            run.script(word.marked.removeprefix("SHELL="))
     return None
 
 
@@ -86,7 +91,7 @@ def send(run: Run) -> Feed | None:
         run.state.files.get(resolve(path, run.state.cwd)) for word in run.arguments for path in paths_in(word.marked)
     ]
     before += tuple(program for feed in held if feed for program in feed.programs)
-    upstream = {"env", "printenv", "set", "export", "declare"}.intersection(before)
+    upstream = {"env", "printenv", "set", "export", "declare", "history"}.intersection(before)
     inside = any(UNKNOWN in word.marked and _ENVIRONMENT.search(word.source) for word in run.arguments)
     if upstream or inside:
         run.find("@environment-sent", run.name)
@@ -105,10 +110,32 @@ def connect(run: Run) -> Feed | None:
     return None
 
 
+def rename(run: Run) -> Feed | None:
+    """What is deleted under its new name is gone under the old one: `mv src /tmp/x; rm -rf /tmp/x`, and links."""
+    operands = run.operands(["-t", "-S"])
+    if len(operands) == 2 and all(word.known for word in operands):
+        old, new = (resolve(word.marked, run.state.cwd) for word in operands)
+        run.state.renamed[new] = old
+        run.state.renamed[f"{new}/{old.rpartition('/')[2]}"] = old
+    return NOTHING
+
+
+def remove(run: Run) -> Feed | None:
+    """`rm x/*` leaves x empty."""
+    for word in run.operands():
+        path = resolve(word.marked, run.state.cwd)
+        if old := run.state.renamed.get(path):
+            options = [other for other in run.arguments if other.text.startswith("-")]
+            run.reader.report(Call(run.name, (*options, Word(old, word.source)), run.where, run.state.cwd))
+        if (parent := children_of(path)) != path:
+            run.reader.report(Call("@empties", (Word(parent, word.source),), run.where, run.state.cwd))
+    return NOTHING
+
+
 HANDLERS: dict[str, Handler] = {
     "git": git,
-    "make": make,
-    "gmake": make,
+    **dict.fromkeys(("rm", "unlink", "shred"), remove),
+    **dict.fromkeys(("mv", "ln"), rename),
     **dict.fromkeys(("curl", "wget", "aria2c"), fetch),
     **dict.fromkeys(("nc", "ncat", "netcat", "socat"), connect),
     **dict.fromkeys(SENDERS - {"curl", "wget", "nc", "ncat", "netcat", "socat"}, send),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.safety.assignments import declare_word
 from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.recipes import package_script
 from holdfast.safety.state import Word
 
 if TYPE_CHECKING:
@@ -76,6 +77,26 @@ PREFIXES = {
     "bunx": Prefix(),
     "pnpx": Prefix(),
     "uvx": Prefix("--from --with"),
+    "bwrap": Prefix("--chdir --setenv --unsetenv --uid --gid --hostname --tmpfs --dev --proc --dir --file --lock-file"),
+    "chpst": Prefix("-u -U -b -e -m -d -o -p -f -c -r -t -P -/ -n -l -L"),
+    "setuidgid": Prefix("", 1),
+    "s6-setuidgid": Prefix("", 1),
+    "softlimit": Prefix("-a -c -d -f -l -m -o -p -r -s -t"),
+    "envdir": Prefix("", 1),
+    "dumb-init": Prefix("-r --rewrite"),
+    "tini": Prefix("-p -e"),
+    "catatonit": Prefix(),
+    "proot": Prefix("-r -b -w -q -k --rootfs --bind --cwd"),
+    "daemonize": Prefix("-a -c -e -E -l -o -p -u"),
+    "pssh": Prefix("-h -H -l -p -o -e -t -O -x -X --hosts --host --user --par --outdir --errdir --timeout"),
+    "parallel-ssh": Prefix("-h -H -l -p -o -e -t -O -x -X --hosts --host --user --par --outdir --errdir --timeout"),
+    "dsh": Prefix("-g -m -w"),
+    "clush": Prefix("-w -g -x -l -o -f"),
+    "sshpass": Prefix("-p -f -d -P"),
+    "multitime": Prefix("-n -s -r -i -o -q -b"),
+    "sem": Prefix("-j --id --jobs"),
+    "faketime": Prefix("-p", 1),
+    "reptyr": Prefix(),
     "-": Prefix(),
 }
 #: Programs of which one word is such a prefix.
@@ -99,9 +120,14 @@ RUNNERS = {
     "holdfast": ("run",),
     "hold": ("run",),
 }
+#: Of these, `-c` has a text for a shell.
+_TEXT_RUNNERS = ("holdfast", "hold", "npm", "pnpm", "yarn")
 _RUN_VALUES = (
     "-n --name --with --python -p --package --cwd -C --directory --env -e --session --ready-log --ready-port "
-    "--ready-http --ready-timeout --memory --cpus --pids --stall --label --notify --watch --extra --group"
+    "--ready-http --ready-timeout --memory --cpus --pids --stall --label --notify --watch --extra --group "
+    "--task --parent-session --size --lifetime --deadline --deadline-action --ready-uptime --watch-regex "
+    "--check-interval --origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running "
+    "--log-cap --shell --detach-key"
 )
 
 
@@ -110,7 +136,7 @@ def behind_prefix(run: Run) -> Feed | None:
     if text := run.option("-c", "--call") if run.name == "npx" else None:
         return run.script(text.marked)
     rest = run.command_line(prefix.values.split(), prefix.skip)
-    while rest and "=" in rest[0].text and rest[0].text.partition("=")[0].isidentifier():
+    while rest and "=" in rest[0].text and rest[0].text.partition("=")[0].rstrip("%").isidentifier():
         declare_word(run.reader, rest.pop(0), run.state.copy())
     return run.perform(rest) if rest else None
 
@@ -118,7 +144,15 @@ def behind_prefix(run: Run) -> Feed | None:
 def env(run: Run) -> Feed | None:
     if text := run.option("-S", "--split-string"):
         return run.script(text.marked)
+    print_environment(run)
     return behind_prefix(run)
+
+
+def print_environment(run: Run) -> Feed | None:
+    """All of it, behind `source .env`."""
+    if not run.arguments and "@dotenv" in run.state.values:
+        run.find("@environment-shown", run.name)
+    return None
 
 
 def sudo(run: Run) -> Feed | None:
@@ -147,10 +181,15 @@ def command(run: Run) -> Feed | None:
 def runner(run: Run) -> Feed | None:
     operands = run.operands()
     if not operands or operands[0].text not in RUNNERS[run.name]:
+        package_script(run)
+        if run.name in ("holdfast", "hold") and operands and operands[0].text == "send":
+            run.script("\n".join(word.marked for word in operands[2:]))
         return None
     place = run.arguments.index(operands[0])
     inner = run.after(place + 1)
-    if run.name in ("holdfast", "hold") and (text := inner.option("-c", "--command")):
+    if text := inner.option("--stop-cmd") if run.name in ("holdfast", "hold") else None:
+        run.script(text.marked)
+    if run.name in _TEXT_RUNNERS and (text := inner.option("-c", "--command", "--call")):
         return run.script(text.marked)
     rest = inner.command_line(_RUN_VALUES.split())
     return run.perform(rest) if rest else None
@@ -197,6 +236,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(PREFIXES, behind_prefix),
     **dict.fromkeys(RUNNERS, runner),
     "env": env,
+    "printenv": print_environment,
     "sudo": sudo,
     "doas": sudo,
     "command": command,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from holdfast.safety.marks import HOME
 from holdfast.safety.programs.base import Run, joined, names
 from holdfast.safety.programs.others import send
 from holdfast.safety.state import Call, Feed, Word
@@ -32,10 +33,15 @@ def ssh(run: Run) -> Feed | None:
     rest = run.command_line(_SSH_VALUES)
     # Options may stand behind the host, too.
     line = Run(run.reader, run.name, tuple(rest[1:]), run.state, run.stdin, run.where).command_line(_SSH_VALUES)
+    if any(re.match(r"-[A-Za-z]*R", word.text) for word in run.arguments[: len(run.arguments) - len(line)]):
+        run.find("@tunnel", *(word.text for word in run.arguments))
+    state = run.state.copy()
+    state.cwd = HOME
+    there = Run(run.reader, run.name, run.arguments, state, run.stdin, run.where)
     if line:
-        run.script(joined(line))
+        there.script(joined(line))
     elif rest and run.stdin and run.stdin.text is not None:
-        run.script(run.stdin.text)
+        there.script(run.stdin.text)
     return None
 
 
@@ -122,8 +128,11 @@ def screen(run: Run) -> Feed | None:
 def copier(run: Run) -> Feed | None:
     """`rsync -e` and `scp -S` name the program that connects."""
     send(run)
-    if helper := run.option("-e", "--rsh") if run.name == "rsync" else run.option("-S"):
+    options = ("-e", "--rsh", "--rsync-path") if run.name == "rsync" else ("-S",)
+    for helper in filter(None, (run.option(option) for option in options)):
         run.script(helper.marked)
+    if run.name == "sftp" and run.stdin and run.stdin.text:
+        run.script(run.stdin.text)
     return None
 
 

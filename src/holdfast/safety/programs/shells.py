@@ -29,6 +29,8 @@ SHELLS = (
     "hush",
     "oksh",
 )
+#: Not a name of a variable: says that passwords from a file are in the environment.
+DOTENV = "@dotenv"
 _VALUES = ("--rcfile", "--init-file", "-o", "+o", "-O", "+O")
 #: Programs whose output is made for eval.
 _FOR_EVAL = re.compile(
@@ -41,6 +43,8 @@ _FOR_EVAL = re.compile(
 
 def shell(run: Run) -> Feed | None:
     flags, rest = _options(run)
+    if file := run.option("--rcfile", "--init-file"):
+        code_file(run, file)
     if "n" in flags and "c" not in flags:
         return None
     if "c" in flags:
@@ -111,6 +115,8 @@ def evaluate(run: Run) -> Feed | None:
 def source(run: Run) -> Feed | None:
     if not run.arguments:
         return None
+    if re.fullmatch(r"(.*/)?\.env(\..*)?", run.arguments[0].text):
+        run.state.values[DOTENV] = (run.arguments[0].marked,)
     return code_file(run, run.arguments[0], tuple(word.marked for word in run.arguments[1:]))
 
 

@@ -36,12 +36,15 @@ CLIENTS = {
     "usql": Client(("-c", "--command")),
     "mongosh": Client(("--eval",)),
     "mongo": Client(("--eval",)),
+    "heroku": Client(("-c", "--command")),
+    "influx": Client(("-execute", "--execute")),
     "redis-cli": Client((), 0),
     "valkey-cli": Client((), 0),
 }
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _TEXT = re.compile(r"'(?:[^']|'')*'")
 _SHELL = re.compile(r"^\s*(?:\\!|\.shell|\.system|system|\\!)\s*(.+)$", re.MULTILINE)
+_PROGRAM = re.compile(r"\bprogram\s+'([^']+)'", re.IGNORECASE)
 
 
 def client(run: Run) -> Feed | None:
@@ -50,13 +53,18 @@ def client(run: Run) -> Feed | None:
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in texts:
-        look_at_statements(run, as_text(text))
+        # Without a sign between them, each line is a statement.
+        look_at_statements(
+            run, as_text(text).replace("\n", ";\n").replace("'", " ") if kind.operand == 0 else as_text(text)
+        )
     return None
 
 
 def look_at_statements(run: Run, text: str) -> None:
     """Note statements, and read the commands that the client itself would run."""
     for found in _SHELL.finditer(text):
+        run.script(found[1])
+    for found in _PROGRAM.finditer(text):
         run.script(found[1])
     for statement in split_statements(text):
         run.find("@sql", statement)

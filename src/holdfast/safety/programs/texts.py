@@ -119,6 +119,13 @@ def _reversed(text: str) -> str:
     return "".join(line.rstrip("\n")[::-1] + "\n" for line in text.splitlines(keepends=True))
 
 
+def mkfifo(run: Run) -> Feed | None:
+    """Whoever reads from it reads what anybody writes."""
+    for word in run.operands(["-m", "--mode"]):
+        run.state.files[resolve(word.marked, run.state.cwd)] = Feed(None, run.where, (run.name,))
+    return NOTHING
+
+
 def which(run: Run) -> Feed | None:
     """The program that is looked for, by its name."""
     operands = run.operands()
@@ -159,6 +166,7 @@ HANDLERS: dict[str, Handler] = {
     "rev": filtered(_reversed),
     "tac": filtered(lambda text: "\n".join(reversed(text.rstrip("\n").split("\n"))) + "\n"),
     "which": which,
+    "mkfifo": mkfifo,
     "mktemp": mktemp,
     "pwd": pwd,
     "realpath": realpath,

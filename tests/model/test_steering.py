@@ -1,0 +1,26 @@
+"""Which variables have something else run than what is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.model.steering import steering_variable
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "LD_PRELOAD", "BASH_FUNC_ls%%", "CDPATH", "GIT_SSH_COMMAND", "NODE_OPTIONS", "PYTHONPATH"]
+)
+def test_those_that_steer(name: str) -> None:
+    assert steering_variable({"A": "1", name: "x", "Z": "2"}) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["PORT", "NODE_ENV", "PYTHONUNBUFFERED", "GIT_TERMINAL_PROMPT", "DATABASE_URL", "CI", "TERM"]
+)
+def test_those_that_do_not(name: str) -> None:
+    assert steering_variable({name: "x"}) is None
+
+
+def test_programs_that_nobody_minds() -> None:
+    assert steering_variable({"PAGER": "cat", "EDITOR": "true", "CC": "clang", "SHELL": "/bin/bash"}) is None
+    assert steering_variable({"PAGER": "sh -c x"}) == "PAGER"
