@@ -131,7 +131,7 @@ def test_without_elicitation_the_answer_says_who_can_approve(instance: Path, tmp
     async def use() -> None:
         async with http() as host:
             made = await host.terminal(command)
-            assert made["status"] == "approval_required"
+            assert (made["status"], made["reason"]) == ("denied", "no_approver")
             assert f"holdfast approve {made['approval']}" in made["next"]
 
     asyncio.run(use())
