@@ -46,6 +46,8 @@ VERBS = {
     "audit": "Show who decided what, and whether that record is whole",
     "daemon": "Start, stop and look after the daemon by hand",
     "completion": "Print the script that completes holdfast's words in your shell",
+    "integrate": "Join another program with holdfast: Claude Code, Codex",
+    "hook": "What other programs' hooks call: brings news into their conversations",
     "service": "Run the daemon from login on, by systemd",
     "doctor": "Tell what this machine offers, and what works less well for want of it",
     "bench": "Measure this installation, alone or beside others",
