@@ -44,6 +44,7 @@ VERBS = {
     "approve": "Let a command be done that waits for approval",
     "deny": "Say no to a command, or take an approval back",
     "audit": "Show who decided what, and whether that record is whole",
+    "mcp": "Serve an MCP client on stdin and stdout",
     "daemon": "Start, stop and look after the daemon by hand",
     "completion": "Print the script that completes holdfast's words in your shell",
     "integrate": "Join another program with holdfast: Claude Code, Codex",

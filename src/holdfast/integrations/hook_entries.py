@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def edit(path: str, client: str, groups: Groups, is_shared: bool = False) -> Edit:
-    """`groups` has, by event, what our group says besides its hooks, and `calls`: what each hook says besides its command,
-    which is `holdfast hook CLIENT` and the `words`.
+    """`groups` has, by event, what our group says besides its hooks, and `calls`: what each hook says besides its
+    command, which is `holdfast hook CLIENT` and the `words`.
     """
     home = {} if is_shared else calling.named_home()
     return Edit(path, lambda text: _with(text, client, groups, home), lambda text: _without(text, client), is_shared)

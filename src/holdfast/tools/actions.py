@@ -64,7 +64,8 @@ async def _write(context: Context, call: ProcessCall) -> Answer:
         return await _gone(context, found)
     data = (call.data or "").encode(errors="surrogatepass")
     is_close = call.action == "close"
-    value = await context.client.send(found.id, data, enter=call.action == "submit", eof=is_close)
+    asking = context.asking()
+    value = await context.client.send(found.id, data, enter=call.action == "submit", eof=is_close, **asking)
     if value.get("status") == "already_exited":
         return await _gone(context, await context.client.inspect(found.id))
     next = "what it makes of it: process(action='wait', data='output')"
@@ -86,7 +87,7 @@ async def _resize(context: Context, call: ProcessCall) -> Answer:
 
 async def _restart(context: Context, call: ProcessCall) -> Answer:
     found = await context.find(call.ids[0])
-    return about(await context.client.restart(found.id), reason="restarted")
+    return about(await context.client.restart(found.id, **context.asking()), reason="restarted")
 
 
 async def _transfer(context: Context, call: ProcessCall) -> Answer:

@@ -36,6 +36,10 @@ class Context(NamedTuple):
     async def find(self, text: str) -> Process:
         return await door.find(self.client, text)
 
+    def asking(self) -> dict[str, Any]:
+        """How a person is asked, where what is done to a process needs approval."""
+        return {key: self.options[key] for key in ("asker", "approval_wait") if self.options.get(key) is not None}
+
 
 def uptime(process: Process) -> float:
     if process.started_at is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.process import Process
@@ -119,8 +120,10 @@ async def _run(
         "labels": started.labels(window),
         "environ": trail.environ() if trail is not None else None,
     }
+    begun = time.monotonic()
     process = started.process = await door.start(context.client, call.command, options)
-    waited = await context.client.wait_for([process.id], timeout=window)
+    left = window if context.limits.call is None else context.limits.call - (time.monotonic() - begun)
+    waited = await context.client.wait_for([process.id], timeout=min(window, max(left, SHORTEST_WINDOW)))
     return Process(waited.processes[0].to_json(), process.notes)
 
 
@@ -143,7 +146,7 @@ async def _promoted(context: Context, process: Process, window: float, notes: li
         "ends; go on with other work, or use process(action='wait')."
     )
     note = _joined([f"still running after {window:g} s", *notes, *context.memory.unsaid(process.notes)])
-    return about(process, next, reason="moved_to_background", note=note, **shown.fields())
+    return about(process, next, reason="moved_to_background", note=note, **shown.fields(), offset=shown.end)
 
 
 async def _interrupted(context: Context, started: _Started) -> Answer:

@@ -16,6 +16,8 @@ class Limits(NamedTuple):
     """The most that a call can ask for."""
     wait: float = 180.0
     """The longest single wait, and the usual one."""
+    call: float | None = None
+    """Where the caller gives up: the longest that a foreground command is waited for, its start included."""
     room: Room = Room(30_000, 10_000)
     """For the output of a foreground command, and of a log page of the usual size."""
     large_room: Room = Room(200_000, 60_000)

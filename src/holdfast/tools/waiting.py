@@ -24,7 +24,7 @@ async def wait(context: Context, call: ProcessCall) -> Answer:
     processes = [await context.find(text) for text in call.ids]
     until = _until(call.data)
     ids = [process.id for process in processes]
-    if until["until"] == "output" and len(ids) == 1:
+    if until["until"] in ("output", "match") and len(ids) == 1:  # what was not shown yet counts, too
         until["after"] = context.memory.seen_bytes(processes[0])
     try:
         waited = await context.interrupts.guard(
@@ -75,7 +75,7 @@ async def _elapsed(context: Context, process: Process, timeout: float) -> Answer
     tells = process.notify not in (None, "never")
     next = "do other work: you are told when it ends" if tells else "wait again, or do other work"
     said = {"reason": f"still running after a wait of {timeout:g} s", "new_bytes": new}
-    fields = shown.fields() if new else {}
+    fields = {**shown.fields(), "offset": shown.end} if new else {}
     return about(process, next, **said, **fields)  # type: ignore[arg-type]
 
 

@@ -43,5 +43,5 @@ def run(given: Given) -> int:
     except HoldfastError as error:
         console.say_error(error)
     except Exception as fault:  # noqa: BLE001 - whatever it is, it is not the host's
-        console.say(f"hook {name}: {fault or type(fault).__name__}", colours.RED)
+        console.say(f"hook {name}: {str(fault) or type(fault).__name__}", colours.RED)
     return 0

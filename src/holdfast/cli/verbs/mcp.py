@@ -1,0 +1,53 @@
+"""`holdfast mcp`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.cli.options import Option, Verb
+from holdfast.errors import HoldfastError
+from holdfast.model.units import parse_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "mcp",
+    synopsis=["mcp [--session S] [--call-limit S]"],
+    summary="serve an MCP client on stdin and stdout",
+    about="""
+        Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
+        speaks with it on stdin and stdout. It ends when the client closes stdin; background processes go on.
+
+        Processes belong to a session. Without --session and HOLDFAST_SESSION it is one with a name that nobody guesses,
+        which the first answer tells; passed back as `session`, a later server goes on with it.
+
+        A call is answered before the client gives it up: after 50 s, or 180 s for clients that are known to wait that
+        long. What lasts longer goes on in the background. docs/mcp.md tells how clients are set up.
+    """,
+    options=[
+        Option("--session", metavar="S", help="Serve session S. Default: $HOLDFAST_SESSION, else one of its own."),
+        Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
+    ],
+    exits=[("0", "The client went."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
+    examples=[
+        ("Add it to Claude Code", "claude mcp add holdfast -- holdfast mcp"),
+        ("For a client that waits for ten minutes", "holdfast mcp --call-limit 9m"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    given.only()
+    try:
+        import mcp  # noqa: F401
+    except ImportError:
+        raise HoldfastError("the MCP SDK is not installed", next="pip install 'holdfast[mcp]'") from None
+    import asyncio
+
+    from holdfast.mcp import stdio
+
+    session = given.session or os.environ.get("HOLDFAST_SESSION") or None
+    asyncio.run(stdio.serve(session, given.call_limit))
+    return 0
