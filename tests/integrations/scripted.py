@@ -36,10 +36,15 @@ class Call:
 Step = Say | Call | Callable[[Body], Say | Call]
 
 
+def seen(body: Body) -> str:
+    """What the model is shown in a request, without the tools that it is offered."""
+    return json.dumps(body.get("messages") or body.get("input"))
+
+
 class ScriptedModel:
     """Takes one step per request that offers the tool `offers`; whatever else is asked gets a short text."""
 
-    def __init__(self, steps: Sequence[Step], offers: str = "terminal") -> None:
+    def __init__(self, steps: Sequence[Step] = (), offers: str = "terminal") -> None:
         self._steps = list(steps)
         self._offers = offers
         self._lock = threading.Lock()
@@ -62,6 +67,11 @@ class ScriptedModel:
         self._server.server_close()
         if kind is None and self.errors:
             raise self.errors[0]
+
+    def script(self, *steps: Step) -> None:
+        """These steps come next."""
+        with self._lock:
+            self._steps += steps
 
     def answer(self, body: Body) -> tuple[Say | Call, str]:
         """What the model does now, and the full name of the tool where it calls one."""

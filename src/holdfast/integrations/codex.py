@@ -17,8 +17,8 @@ SCOPES = ("user", "project")
 AFTERWARDS = "start codex anew; /mcp shows it, /hooks asks once whether you trust its hooks"
 
 _PATH = ("mcp_servers", "holdfast")
-#: Seconds. A foreground command may take its window of 600; the first call may have to start a daemon.
-_TOOL_TIMEOUT, _STARTUP_TIMEOUT = 660, 30
+#: Seconds. A call may last as long as we are told that it may, and a little; the first may have to start a daemon.
+_CALL_LIMIT, _TOOL_TIMEOUT, _STARTUP_TIMEOUT = 180, 240, 30
 _TELL: dict[str, Any] = {"timeout": 10}
 
 HOOKS: dict[str, Any] = {
@@ -44,11 +44,13 @@ def _directory(is_shared: bool) -> str:
 
 
 def _with(text: str, is_shared: bool) -> str:
-    wanted: dict[str, Any] = {"command": calling.executable(), "args": ["mcp", "--client", NAME]}
+    words = ["mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
+    wanted: dict[str, Any] = {"command": calling.executable(), "args": words}
     if _found(text) is None:
         # It passes on little of its environment: without these the server would look for another instance.
         wanted["env_vars"] = list(calling.PLACES)
-        wanted |= {"startup_timeout_sec": _STARTUP_TIMEOUT, "tool_timeout_sec": _TOOL_TIMEOUT}
+        # Without `required` it begins before the server is there, and the first turn has no tools.
+        wanted |= {"required": True, "startup_timeout_sec": _STARTUP_TIMEOUT, "tool_timeout_sec": _TOOL_TIMEOUT}
         home = {} if is_shared else calling.named_home()
         wanted |= {"env": home} if home else {}
     return toml_text.put(text, _PATH, wanted)

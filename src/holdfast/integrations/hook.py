@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.wire.frames import Message
 
 #: Seconds within which a host has its answer.
-_PATIENCE = 8
+_PATIENCE = 5
 #: So many are told at once.
 MOST = 5
 _LARGEST = 16 << 20

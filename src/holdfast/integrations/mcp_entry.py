@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _SERVERS = "mcpServers"
 _PATH = (_SERVERS, "holdfast")
+#: The tools are there from the first turn on, and need not be searched for.
+_PROMPT = {"alwaysLoad": True}
 
 
 def edit(path: str, client: str, is_shared: bool) -> Edit:
@@ -21,7 +23,7 @@ def _with(text: str, client: str, is_shared: bool) -> str:
     text = text or "{}\n"
     found = _found(text)
     if found is None:
-        return json_text.put(text, _PATH, {"type": "stdio", **_call(client), "env": _env(is_shared)})
+        return json_text.put(text, _PATH, {"type": "stdio", **_call(client), "env": _env(is_shared), **_PROMPT})
     for key, value in _call(client).items():
         if found.get(key) != value:
             text = json_text.put(text, (*_PATH, key), value)

@@ -10,7 +10,7 @@ from mcp.server.stdio import stdio_server
 
 from holdfast.client import caller
 from holdfast.mcp.calling import Calls
-from holdfast.mcp.peers import Peer
+from holdfast.mcp.conversations import finder
 from holdfast.mcp.pool import Pool
 from holdfast.mcp.server import build
 
@@ -18,11 +18,10 @@ from holdfast.mcp.server import build
 _SETTLE = 0.7
 
 
-async def serve(session: str | None, call_limit: float | None) -> None:
-    """Until the client closes stdin, or SIGTERM or SIGINT."""
-    peer = Peer(session)
+async def serve(session: str | None, call_limit: float | None, client: str | None = None) -> None:
+    """Until the client closes stdin, or SIGTERM or SIGINT. A `client` that is known has sessions of its own."""
     pool = Pool(caller.directory()[0])
-    calls = Calls(pool, lambda _: peer, call_limit)
+    calls = Calls(pool, finder(client, session), call_limit)
     await _until_over(_converse(calls))
     await _closed(pool, calls)
     os._exit(0)  # a thread may still be reading stdin, and nothing ends that

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, Option, Verb
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, HoldfastError
 from holdfast.integrations import NAMES, load
 
 TYPE_CHECKING = False
@@ -85,6 +85,8 @@ def _list(given: Given) -> int:
 def _change(module: Any, scope: str, given: Given) -> int:
     from holdfast.integrations.edits import planned, write
 
+    if not given.remove:
+        _expect_sdk()
     changes = planned(module.edits(scope), given.remove)
     if not given.dry_run:
         write(changes)
@@ -94,6 +96,13 @@ def _change(module: Any, scope: str, given: Given) -> int:
     else:
         _show(module, changes, given)
     return 0
+
+
+def _expect_sdk() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise HoldfastError("the MCP SDK is not installed, by which the tools are served", next="pip install 'holdfast[mcp]'")
 
 
 def _show(module: Any, changes: list[Change], given: Given) -> None:
