@@ -69,8 +69,9 @@ class Host:
 
     def configure_codex(self) -> None:
         """To use the scripted model."""
-        provider = f'name = "scripted"\nbase_url = "{self.model.url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\n'
+        provider = f'name = "scripted"\nbase_url = "{self.model.url}/v1"\nwire_api = "responses"\n'
         text = f'model = "scripted"\nmodel_provider = "scripted"\n\n[model_providers.scripted]\n{provider}'
+        text += 'env_key = "SCRIPTED_KEY"\n'
         (self.home / ".codex").mkdir()
         (self.home / ".codex/config.toml").write_text(text)
 

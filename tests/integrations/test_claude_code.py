@@ -33,7 +33,7 @@ def test_a_conversation_is_told_of_what_it_left_in_the_background(home: Path, tm
         host = Host(tmp_path / "person", model)
         host.integrate("claude-code")
 
-        # A job in the background, other work with other tools, and the end is told; then another that it leaves running.
+        # A job in the background, other work with other tools, and the end is told; another is left running.
         model.script(_START, _after_the_end(host, _ELSEWHERE), _START, Say("later"))
         conversation = str(host.claude(version, "begin")["session_id"])
         first, second, third, fourth = map(seen, model.asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -149,7 +150,8 @@ def test_the_server_of_the_same_host_finds_the_session(instance: Path) -> None:
     """This test is the host: the hook and the server are its children."""
     _hook("SessionStart", session_id="first")
     look = f"from holdfast.integrations import hosts; print(hosts.bound({str(instance)!r}))"
-    for command in ([sys.executable, "-c", look], ["sh", "-c", f"{sys.executable} -c '{look.replace(chr(39), chr(34))}'; true"]):
+    through_shell = ["sh", "-c", f"{sys.executable} -c {shlex.quote(look)}; true"]
+    for command in ([sys.executable, "-c", look], through_shell):
         assert subprocess.check_output(command, text=True).strip() == "claude-first"
     _hook("UserPromptSubmit", session_id="second")
     assert subprocess.check_output([sys.executable, "-c", look], text=True).strip() == "claude-second"

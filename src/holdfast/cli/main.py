@@ -48,6 +48,7 @@ VERBS = {
     "daemon": "Start, stop and look after the daemon by hand",
     "completion": "Print the script that completes holdfast's words in your shell",
     "integrate": "Join another program with holdfast: Claude Code, Codex",
+    "acp": "Run an agent for an editor, and hold its terminals",
     "hook": "What other programs' hooks call: brings news into their conversations",
     "service": "Run the daemon from login on, by systemd",
     "doctor": "Tell what this machine offers, and what works less well for want of it",

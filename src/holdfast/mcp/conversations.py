@@ -1,4 +1,4 @@
-"""Which conversation of its host a call belongs to: the session is that of the host's hooks, where those can be known."""
+"""Which conversation of its host a call belongs to: the session is that of the host's hooks, where it is known."""
 
 from __future__ import annotations
 

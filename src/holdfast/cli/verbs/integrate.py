@@ -102,7 +102,7 @@ def _expect_sdk() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise HoldfastError("the MCP SDK is not installed, by which the tools are served", next="pip install 'holdfast[mcp]'")
+        raise HoldfastError("the MCP SDK is not installed", next="pip install 'holdfast[mcp]', then try again")
 
 
 def _show(module: Any, changes: list[Change], given: Given) -> None:
