@@ -7,12 +7,16 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from mcp import types
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
+import holdfast
 from tests.tools.model import checked
 
 #: As the client names them: the handshake of all releases up to 2025-11-25, and what came after it.
@@ -22,11 +26,19 @@ PATIENCE = 60.0
 
 
 class Host:
-    def __init__(self, client: Client) -> None:
+    """`passes_handle`: the model passes `session` with every call, once it was told."""
+
+    def __init__(self, client: Client, passes_handle: bool = False) -> None:
         self.client = client
+        self.session: str | None = None
+        self._passes_handle = passes_handle
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        return envelope(await self.client.call_tool(name, arguments))
+        if self._passes_handle and self.session is not None:
+            arguments = {"session": self.session, **arguments}
+        made = envelope(await self.client.call_tool(name, arguments))
+        self.session = made.get("session", self.session)
+        return made
 
     async def terminal(self, command: str, /, **arguments: Any) -> dict[str, Any]:
         return await self.call("terminal", command=command, **arguments)
@@ -65,3 +77,21 @@ async def stdio(
     parameters = StdioServerParameters(command=program, args=words, env={**os.environ, **(env or {})})
     async with Client(stdio_client(parameters), mode=mode, read_timeout_seconds=PATIENCE, **options) as client:
         yield Host(client)
+
+
+def open_http() -> tuple[str, dict[str, str]]:
+    """Where the test's instance takes MCP over TCP, and the headers with which it lets one in."""
+    with holdfast.connect() as client:
+        url = client.http("open")["url"]
+        token = Path(client.paths.token).read_text().strip()
+    return f"{url}/mcp", {"authorization": f"Bearer {token}"}
+
+
+@asynccontextmanager
+async def http(mode: str = OLD, headers: Mapping[str, str] | None = None, **options: Any) -> AsyncIterator[Host]:
+    """A host whose server is the daemon."""
+    url, key = open_http()
+    async with create_mcp_http_client({**key, **(headers or {})}) as requests:
+        transport = streamable_http_client(url, http_client=requests)
+        async with Client(transport, mode=mode, read_timeout_seconds=PATIENCE, **options) as client:
+            yield Host(client, passes_handle=mode == NEW)

@@ -20,6 +20,7 @@ from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.kin import Kin
 from holdfast.daemon.login_env import LoginEnvironment
+from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
@@ -75,6 +76,7 @@ class Room:
     login: LoginEnvironment
     secrecy: Secrecy
     tcp: TcpDoor
+    mcp: McpLink
     chores: Chores
     readers: ThreadPoolExecutor
     """Threads for log files, apart from those of anything else that may have to wait."""

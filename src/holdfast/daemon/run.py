@@ -31,6 +31,7 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.match_news import NAME as BREAKER
 from holdfast.daemon.match_news import MatchNews
+from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
@@ -177,6 +178,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         login=LoginEnvironment(paths.login_env, environ),
         secrecy=Secrecy(settings, lambda: (tcp.token,)),
         tcp=tcp,
+        mcp=McpLink(environ),
         chores=chores,
         readers=readers,
     )
@@ -235,6 +237,7 @@ async def _stop(room: Room, server: Server) -> None:
         await _leave(room)
     # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
     await room.sinks.close()
+    room.mcp.close()
     # Then whatever is still under way, and with it the lines to the keeper.
     await room.chores.close()
     # The store last: all of the others write to it.

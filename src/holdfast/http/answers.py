@@ -28,7 +28,7 @@ class Answer:
         self.headers = headers
 
     async def send(self, send: Send) -> None:
-        headers = _encoded(self.media, self.headers)
+        headers = encoded(self.media, self.headers)
         if self.status != 204:
             headers.append((b"content-length", b"%d" % len(self.body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -46,7 +46,7 @@ class Stream(Answer):
         async def write(data: bytes) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": True})
 
-        headers = _encoded(self.media, self.headers)
+        headers = encoded(self.media, self.headers)
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await self._produce(write)
         await send({"type": "http.response.body", "body": b""})
@@ -65,7 +65,7 @@ def refusal(error: HoldfastError) -> Answer:
     return Answer(status_of(error), problem_bytes(error), MEDIA, headers)
 
 
-def _encoded(media: str, headers: Headers) -> list[tuple[bytes, bytes]]:
+def encoded(media: str, headers: Headers) -> list[tuple[bytes, bytes]]:
     encoded = list(_ALWAYS)
     if media:
         encoded.append((b"content-type", media.encode()))

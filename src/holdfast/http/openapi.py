@@ -31,7 +31,7 @@ def document_bytes() -> bytes:
 
 def document() -> Node:
     paths: Node = {}
-    for route in ROUTES:
+    for route in (route for route in ROUTES if route.is_described):
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",

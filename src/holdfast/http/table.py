@@ -65,6 +65,8 @@ class Route:
     needs: str = ""
     """The operation of the daemon without which there is no such route."""
     about: str = ""
+    is_described: bool = True
+    """Whether OpenAPI tells of it; not where another protocol says what is sent."""
     media: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from holdfast.tools.arguments import parse
 from holdfast.tools.envelope import Answer, Refusal, refused
 
 #: Under this name stand arguments that are no object, so that they reach the tools, which say what is wrong with them.
+_PASS_IT = "pass `session` with every later call"
 NOT_AN_OBJECT = "\0arguments"
 
 
@@ -62,6 +63,10 @@ class Calls:
 
 
 def _with_session(made: Answer, peer: Peer, session: str) -> Answer:
+    """The first answer tells the handle. Where the server forgets who called, it says what that means."""
+    if peer.is_brief:
+        is_own = session == peer.session
+        return {**answers.with_note(made, _PASS_IT), "session": session} if is_own else made
     return {**made, "session": session} if peer.is_news(session) else made
 
 

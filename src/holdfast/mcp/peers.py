@@ -14,10 +14,16 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
 class Peer:
-    """One conversation. `session` is its own; by a handle it goes on with another."""
+    """One conversation. `session` is its own; by a handle it goes on with another.
 
-    def __init__(self, session: str | None = None) -> None:
+    `is_gated`: it comes from within a command that was judged, and cannot approve anything. `is_brief`: the server
+    knows nothing of it after this request, unless the handle is passed.
+    """
+
+    def __init__(self, session: str | None = None, *, is_gated: bool = False, is_brief: bool = False) -> None:
         self.session = session or new_handle()
+        self.is_gated = is_gated
+        self.is_brief = is_brief
         self._told: set[str] = set()
 
     def chosen(self, handle: object) -> str:

@@ -1,7 +1,4 @@
-"""What there is, a module for each kind of thing. A route whose operation the daemon does not have is left out.
-
-MCP gets a module here, and a line below, when it comes.
-"""
+"""What there is, a module for each kind of thing. A route whose operation the daemon does not have is left out."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from holdfast.http.routes import (
     inbox,
     log,
     many,
+    mcp,
     processes,
     pub,
     redact,
@@ -45,6 +43,7 @@ ROUTES: list[Route] = [
         daemon,
         health,
         approvals,
+        mcp,
     )
     for route in module.ROUTES
     if not route.needs or route.needs in HANDLERS

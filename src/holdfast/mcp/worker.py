@@ -1,0 +1,90 @@
+"""The worker for `/mcp`: many clients, on connections that the daemon hands over. It ends with the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from holdfast.mcp.calling import Calls
+from holdfast.mcp.http_peers import HttpPeers
+from holdfast.mcp.pool import Pool
+from holdfast.mcp.server import build
+
+_MOST_BODY = 16 << 20
+_MOST_SESSIONS = 1000
+_SETTLE = 1.0
+_MOST_FDS = 16
+
+
+async def serve(line: socket.socket) -> None:
+    """Until the daemon lets go of the line."""
+    for name in ("mcp", "uvicorn.error", "uvicorn.access"):  # what a client sends may hold secrets
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
+    pool = Pool(os.getcwd())
+    calls = Calls(pool, HttpPeers(), None)
+    server = build(calls)
+    app = _app(server)
+    async with server.session_manager.run():
+        await _take_connections(line, app)
+    await _closed(pool, calls)
+    os._exit(0)
+
+
+def _app(server: Server[Any]) -> Any:
+    """Who may come in was decided by the daemon."""
+    return server.streamable_http_app(
+        max_request_body_size=_MOST_BODY,
+        max_sessions=_MOST_SESSIONS,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+
+async def _take_connections(line: socket.socket, app: Any) -> None:
+    config = Config(app, http=HttpToolsProtocol, ws="none", lifespan="off", log_config=None, access_log=False)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    line.setblocking(False)
+    tasks: set[asyncio.Task[Any]] = set()
+
+    def take() -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(line, 1, _MOST_FDS)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, fds = b"", []
+        if not data and not over.done():
+            over.set_result(None)
+        for fd in fds:
+            sock = socket.socket(fileno=fd)
+            work = loop.connect_accepted_socket(lambda: HttpToolsProtocol(config, state, {}), sock)
+            task = loop.create_task(work)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    loop.add_reader(line, take)
+    try:
+        await over
+    finally:
+        loop.remove_reader(line)
+
+
+async def _closed(pool: Pool, calls: Calls) -> None:
+    try:
+        async with asyncio.timeout(_SETTLE):
+            await pool.close()
+            await calls.settle(_SETTLE)
+    except TimeoutError:
+        pass
