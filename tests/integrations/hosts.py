@@ -52,15 +52,18 @@ class Host:
     def claude(self, version: str, prompt: str, *options: str) -> dict[str, Any]:
         """Claude Code with one prompt; what it says in the end."""
         words = ["-p", prompt, "--output-format", "json", "--allowedTools", "mcp__holdfast__terminal,Bash", *options]
-        told = self.run(
-            [*programs.claude_code(version), *words],
-            ANTHROPIC_BASE_URL=self.model.url,
-            ANTHROPIC_API_KEY="sk-ant-scripted",
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            DISABLE_AUTOUPDATER="1",
-        )
+        told = self.run([*programs.claude_code(version), *words], **self.for_claude())
         answer: dict[str, Any] = json.loads(told)
         return answer
+
+    def for_claude(self) -> dict[str, str]:
+        """Claude Code's environment: the scripted model, and nobody else to speak to."""
+        return {
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "ANTHROPIC_API_KEY": "sk-ant-scripted",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
 
     def codex(self, version: str, prompt: str, *options: str) -> str:
         """Codex with one prompt; its events."""

@@ -21,7 +21,13 @@ AFTERWARDS = "start claude anew; /mcp and /hooks show it"
 _QUICK, _LONG = 10, 7 * 24 * 3600
 _TELL: dict[str, Any] = {"timeout": _QUICK}
 #: In the background after the turn: wakes the model when there is news.
-_WAIT: dict[str, Any] = {"words": ("--wait",), "asyncRewake": True, "timeout": _LONG}
+_WAIT: dict[str, Any] = {
+    "words": ("--wait",),
+    "asyncRewake": True,
+    "rewakeMessage": "From holdfast, which holds your background processes:",
+    "rewakeSummary": "A background process has news",
+    "timeout": _LONG,
+}
 
 HOOKS: dict[str, Any] = {
     "SessionStart": {"calls": [_TELL]},

@@ -42,13 +42,14 @@ def answer(client_name: str) -> None:
     before = _bound(home, hosts.host_of_hook(client_name), session)
     if not os.path.exists(f"{home}/store.db"):
         return  # nothing was ever started here
+    if before is not None and said.get("source") in _GOES_ON:
+        with connect(before) as client:
+            client.rename_session(before, session)
     with connect(session) as client:
         event = str(said.get("hook_event_name"))
         if event == "SessionEnd":
             _end(client, session, str(said.get("reason")))
             return
-        if before is not None and said.get("source") in _GOES_ON:
-            client.rename_session(before, session)
         _tell(client, session, event, is_again=bool(said.get("stop_hook_active")))
 
 
