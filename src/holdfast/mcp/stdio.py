@@ -5,31 +5,36 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from typing import Any, cast
 
 from mcp.server.stdio import stdio_server
 
 from holdfast.client import caller
 from holdfast.mcp.calling import Calls
 from holdfast.mcp.conversations import finder
+from holdfast.mcp.lines import StdinLines
+from holdfast.mcp.live import OneLive
 from holdfast.mcp.pool import Pool
-from holdfast.mcp.server import build
+from holdfast.mcp.server import HoldfastServer
 
 #: What was under way when the client went is ended within this time, or goes on in the background.
 _SETTLE = 0.7
 
 
-async def serve(session: str | None, call_limit: float | None, client: str | None = None) -> None:
+async def serve(
+    session: str | None, call_limit: float | None, is_channel: bool = False, client: str | None = None
+) -> None:
     """Until the client closes stdin, or SIGTERM or SIGINT. A `client` that is known has sessions of its own."""
     pool = Pool(caller.directory()[0])
-    calls = Calls(pool, finder(client, session), call_limit)
-    await _until_over(_converse(calls))
-    await _closed(pool, calls)
+    live = OneLive(is_channel)
+    calls = Calls(pool, finder(client, session), live, call_limit, pushes=is_channel)
+    await _until_over(_converse(HoldfastServer(calls, is_channel)))
+    await _closed(pool, calls, live)
     os._exit(0)  # a thread may still be reading stdin, and nothing ends that
 
 
-async def _converse(calls: Calls) -> None:
-    server = build(calls)
-    async with stdio_server() as (reading, writing):
+async def _converse(server: HoldfastServer) -> None:
+    async with stdio_server(stdin=cast(Any, StdinLines())) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
@@ -47,9 +52,10 @@ async def _until_over(work: object) -> None:
         task.result()
 
 
-async def _closed(pool: Pool, calls: Calls) -> None:
+async def _closed(pool: Pool, calls: Calls, live: OneLive) -> None:
     try:
         async with asyncio.timeout(_SETTLE):
+            await live.close()
             await pool.close()
             await calls.settle(_SETTLE)
     except TimeoutError:

@@ -16,8 +16,9 @@ from uvicorn.server import ServerState
 
 from holdfast.mcp.calling import Calls
 from holdfast.mcp.http_peers import HttpPeers
+from holdfast.mcp.live import live_of_connection
 from holdfast.mcp.pool import Pool
-from holdfast.mcp.server import build
+from holdfast.mcp.server import HoldfastServer
 
 _MOST_BODY = 16 << 20
 _MOST_SESSIONS = 1000
@@ -31,8 +32,8 @@ async def serve(line: socket.socket) -> None:
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
     pool = Pool(os.getcwd())
-    calls = Calls(pool, HttpPeers(), None)
-    server = build(calls)
+    calls = Calls(pool, HttpPeers(), live_of_connection)
+    server = HoldfastServer(calls, is_channel=False)
     app = _app(server)
     async with server.session_manager.run():
         await _take_connections(line, app)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "mcp",
-    synopsis=["mcp [--session S | --client NAME] [--call-limit S]"],
+    synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel]"],
     summary="serve an MCP client on stdin and stdout",
     about="""
         Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
@@ -34,6 +34,7 @@ VERB = Verb(
             help="Started by that program: each of its conversations is a session, which its hooks know, too.",
         ),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
+        Option("--channel", help="Tell news as messages of the channel claude/channel, as they come."),
     ],
     exits=[("0", "The client went."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
     examples=[
@@ -54,5 +55,5 @@ def run(given: Given) -> int:
     from holdfast.mcp import stdio
 
     named = None if given.client else os.environ.get("HOLDFAST_SESSION")
-    asyncio.run(stdio.serve(given.session or named or None, given.call_limit, given.client))
+    asyncio.run(stdio.serve(given.session or named or None, given.call_limit, given.channel, given.client))
     return 0

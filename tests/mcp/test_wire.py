@@ -1,0 +1,114 @@
+"""`holdfast mcp` as a program: what it writes, when it ends, and what it makes of clients that are old or odd."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from tests.mcp.wire import Wire
+from tests.support import eventually, run_cli
+from tests.tools.model import checked
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])
+def test_old_protocols(instance: Path, version: str) -> None:
+    with Wire() as wire:
+        hello = wire.greet(version)
+        assert hello["protocolVersion"] == version
+        assert hello["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
+        assert "Do not poll" in hello["instructions"] and len(hello["instructions"]) < 700
+        tools = wire.ask("tools/list")["result"]["tools"]
+        assert [tool["name"] for tool in tools] == ["terminal", "process"]
+        result = wire.ask("tools/call", name="terminal", arguments={"command": "echo old"})["result"]
+        assert checked(result["content"][0]["text"])["output"] == "old\n"
+
+
+def test_an_unknown_protocol_is_offered_one_that_is_known(instance: Path) -> None:
+    with Wire() as wire:
+        assert wire.greet("2099-01-01")["protocolVersion"] == "2025-11-25"
+
+
+def test_odd_arguments_are_answered_in_the_one_shape(instance: Path) -> None:
+    with Wire() as wire:
+        wire.greet("2025-11-25")
+        for name, arguments in (
+            ("terminal", ["ls"]),
+            ("terminal", "ls"),
+            ("process", 7),
+            (None, {}),
+            ({"a": 1}, {}),
+            ("terminal", {"command": "\ud800", "workdir": "\udfff"}),
+            ("terminal", {"command": "a" * 200_000}),
+        ):
+            result = wire.ask("tools/call", name=name, arguments=arguments)["result"]
+            assert result["isError"] is True
+            assert checked(result["content"][0]["text"]) == result["structuredContent"]
+
+
+def test_output_that_is_no_text_is_carried(instance: Path) -> None:
+    with Wire() as wire:
+        wire.greet("2025-11-25")
+        arguments = {"command": r"printf '\xff\xfe\x00 \xed\xa0\x80 end'"}
+        result = wire.ask("tools/call", name="terminal", arguments=arguments)["result"]
+        assert result["structuredContent"]["output"].endswith(" end")
+
+
+def test_nonsense_on_stdin_ends_nothing(instance: Path) -> None:
+    with Wire() as wire:
+        wire.write("nonsense")
+        wire.write("[]")
+        wire.write('{"jsonrpc": "2.0", "method": 7}')
+        assert wire.greet("2025-11-25")["serverInfo"]["name"] == "holdfast"
+        assert wire.ask("no/such/method")["error"]["code"] == -32601
+
+
+def end_of_input(wire: Wire) -> None:
+    assert wire.process.stdin is not None
+    wire.process.stdin.close()
+
+
+def terminated(wire: Wire) -> None:
+    wire.process.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("end", [end_of_input, terminated])
+def test_it_ends_with_its_client_and_leaves_the_background(home: Path, end: Callable[[Wire], None]) -> None:
+    with Wire("--session", "s") as wire:
+        wire.greet("2025-11-25")
+        wire.ask("tools/call", name="terminal", arguments={"command": "sleep 300", "background": True})
+        wire.notify("nothing")
+        foreground = {"name": "terminal", "arguments": {"command": "sleep 299"}}
+        wire.write(json.dumps({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": foreground}))
+        with holdfast.connect() as client:
+            eventually(lambda: len(client.ps(session="s")) == 2)
+            begun = time.monotonic()
+            end(wire)
+            assert wire.process.wait(10) == 0
+            assert time.monotonic() - begun < 1.5
+            eventually(lambda: [one.command for one in client.ps(session="s")] == ["sleep 300"])
+        assert wire.process.stderr is not None and wire.process.stderr.read() == ""
+
+
+def test_without_the_sdk_one_line_says_what_to_install(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mcp.py").write_text("raise ImportError('as if it were not there')")
+    result = run_cli("mcp", env={"PYTHONPATH": str(tmp_path)})
+    assert result.returncode == 125 and result.stdout == b""
+    assert result.stderr.decode().count("\n") <= 2 and "pip install 'holdfast[mcp]'" in result.stderr.decode()
+
+
+def test_nobody_else_imports_the_sdk() -> None:
+    source = Path(holdfast.__file__).parent
+    users = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(
+            line.strip().startswith(("import mcp", "from mcp ", "from mcp.")) for line in path.read_text().splitlines()
+        )
+    }
+    assert {user for user in users if not user.startswith("mcp/")} == {"cli/verbs/mcp.py"}
