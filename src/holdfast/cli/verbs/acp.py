@@ -19,7 +19,10 @@ VERB = Verb(
         a person has to say yes. They end with the agent.
     """,
     exits=[("0", "The agent's own exit code, once it or the editor is gone.")],
-    examples=[("As an editor runs it", "holdfast acp -- gemini --experimental-acp")],
+    examples=[
+        ("As an editor runs it", "holdfast acp -- gemini --experimental-acp"),
+        ("See what its agent runs", "holdfast ps"),
+    ],
     greedy=True,
 )
 

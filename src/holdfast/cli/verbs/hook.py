@@ -24,7 +24,10 @@ VERB = Verb(
     """,
     options=[Option("--wait", help="Wait for news, write them to stderr, and end with 2.")],
     exits=[("0", "Always."), ("2", "With --wait: there is news.")],
-    examples=[("As Claude Code calls it", "holdfast hook claude-code < event.json")],
+    examples=[
+        ("As Claude Code calls it", "holdfast hook claude-code < event.json"),
+        ("As it calls it in the background, after a turn", "holdfast hook claude-code --wait < event.json"),
+    ],
 )
 
 

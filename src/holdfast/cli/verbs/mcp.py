@@ -31,7 +31,7 @@ VERB = Verb(
         Option(
             "--client",
             choices=("claude-code", "codex"),
-            help="Started by that program: each of its conversations is a session, which its hooks know, too.",
+            help="Each conversation of that program is a session, which its hooks know, too. Default: any program.",
         ),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
         Option("--channel", help="Tell news as messages of the channel claude/channel, as they come."),
