@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -80,31 +81,32 @@ def test_for_the_session(instance: Path, tmp_path: Path, mode: str) -> None:
     asked(mode, person, use)
 
 
+_NO: list[tuple[str, Any]] = [
+    ("decline", None),
+    ("cancel", None),
+    ("accept", {"decision": "deny"}),
+    ("accept", {}),
+    ("accept", {"decision": "yes"}),
+    ("decline", {"decision": "always"}),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    "says",
-    [
-        ("decline", None),
-        ("cancel", None),
-        ("accept", {"decision": "deny"}),
-        ("accept", {}),
-        ("accept", {"decision": "yes"}),
-        ("decline", {"decision": "always"}),
-    ],
-)
-def test_everything_else_is_a_no(instance: Path, tmp_path: Path, mode: str, says: tuple[str, Any]) -> None:
+def test_everything_else_is_a_no(instance: Path, tmp_path: Path, mode: str) -> None:
     command, victim = dangerous(tmp_path)
+    person = Person("decline")
 
     async def use(host: Host) -> None:
-        made = await host.terminal(command)
-        assert (made["status"], made["is_error"]) == ("denied", True)
-        assert made["approval"].startswith("appr_")
-        with holdfast.connect() as client:
-            (found,) = [one for one in client.approvals(all=True) if one.id == made["approval"]]
+        for action, content in _NO:
+            person._says = {"action": action, "content": content}
+            made = await host.terminal(command)
+            assert (made["status"], made["is_error"]) == ("denied", True)
+            with holdfast.connect() as client:
+                (found,) = [one for one in client.approvals(all=True) if one.id == made["approval"]]
             assert found.state == "denied"
 
-    asked(mode, Person(*says), use)
-    assert victim.exists()
+    asked(mode, person, use)
+    assert victim.exists() and len(person.asked) == len(_NO)
 
 
 def test_nobody_who_answers_is_a_no(instance: Path, tmp_path: Path) -> None:
@@ -162,7 +164,7 @@ def test_an_answer_counts_for_the_call_that_asked_alone(instance: Path, tmp_path
             session = host.client.session
             question = await session.call_tool("terminal", {"command": command}, allow_input_required=True)
             assert isinstance(question, types.InputRequiredResult)
-            yes = {"approval": types.ElicitResult(action="accept", content={"decision": "once"})}
+            yes: types.InputResponses = {"approval": types.ElicitResult(action="accept", content={"decision": "once"})}
             for state, arguments in (
                 (question.request_state, {"command": f"rm -rf ~/there-is-no-such-thing {other}"}),
                 ("appr_000000000000", {"command": command}),
@@ -185,8 +187,6 @@ def test_a_judged_command_cannot_approve_by_being_a_client(home: Path, tmp_path:
     async def use() -> None:
         async with stdio() as host:
             for door in ("stdio", "socket"):
-                import sys
-
                 made = await host.terminal(f"PYTHONPATH={Path.cwd()} {sys.executable} {script} {door} '{command}'")
                 assert made["exit_code"] == 0, made
                 assert checked(made["output"].splitlines()[-1])["is_error"] is True

@@ -21,7 +21,9 @@ class HttpPeers:
         is_gated = headers.get("holdfast-gated") == "true"
         protocol = headers.get("mcp-session-id")
         if protocol is None:
-            return Peer(named, is_gated=is_gated, is_brief=named is None)
+            peer = Peer(named, is_gated=is_gated, is_brief=named is None)
+            peer.is_news(peer.session)  # the host knows what it named; the other is told otherwise
+            return peer
         key = f"{protocol} {is_gated} {named or ''}"
         found = self._peers.pop(key, None) or Peer(named, is_gated=is_gated)
         self._peers[key] = found

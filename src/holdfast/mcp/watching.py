@@ -88,9 +88,10 @@ class Watch:
         if event.get("type") in _LISTED:
             self._has_changed.set()
         process = str(event.get("id"))
-        if event.get("type") == "process.started" and process in self._uris:  # again: its output goes on
+        is_again = event.get("type") == "process.started" and bool(event.get("run"))
+        if is_again and process in self._uris:  # its output goes on
             self._start(f"process {process}", self._follow_process(str(event.get("session")), process))
-        if event.get("type") in ("process.ended", "process.started"):
+        if is_again or event.get("type") == "process.ended":
             await self._tell(process)
 
     async def _tell_list(self) -> None:

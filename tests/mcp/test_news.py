@@ -1,0 +1,105 @@
+"""News as it comes: as log messages for those who asked, or on a channel."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import types
+
+import holdfast
+from tests.mcp.host import NEW, http
+from tests.mcp.wire import Wire
+from tests.support import eventually
+
+
+class Log:
+    def __init__(self) -> None:
+        self.heard: list[types.LoggingMessageNotificationParams] = []
+
+    async def __call__(self, params: types.LoggingMessageNotificationParams) -> None:
+        self.heard.append(params)
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(20):
+            while len(self.heard) < count:  # noqa: ASYNC110 - what happens is outside
+                await asyncio.sleep(0.02)
+
+
+def test_log_messages_for_who_asked(instance: Path) -> None:
+    log = Log()
+
+    async def use() -> None:
+        async with http(logging_callback=log) as host:
+            await host.background("true", notify_on_complete=True)
+            await host.process("wait", session_id=(await host.process("list"))["processes"][0]["session_id"])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                await host.client.set_logging_level("info")
+            id = await host.background("echo pushed; exit 3", notify_on_complete=True)
+            await log.until(1)
+            (params,) = log.heard
+            assert (params.level, params.logger) == ("warning", "holdfast")
+            assert id in params.data and "pushed" in params.data
+            made = await host.process("list")  # it was told, not consumed
+            assert len(made["notices"]) == 1 and id in made["notices"][0]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                await host.client.set_logging_level("error")
+            await host.background("echo quiet", notify_on_complete=True)
+            await host.process("inbox", timeout=20)
+            assert len(log.heard) == 1
+
+    asyncio.run(use())
+
+
+def test_log_messages_of_the_newest_protocol(instance: Path) -> None:
+    log = Log()
+
+    async def use() -> None:
+        async with http(NEW, logging_callback=log, log_level="info") as host:
+            id = await host.background("sleep 0.5; echo pushed", notify_on_complete=True)
+            await host.terminal("sleep 2")
+            (params,) = log.heard
+            assert params.level == "info" and id in params.data
+
+    asyncio.run(use())
+
+
+def channel_of(hello: dict[str, Any]) -> Any:
+    return hello["capabilities"].get("experimental", {}).get("claude/channel")
+
+
+def test_channel(instance: Path) -> None:
+    with Wire("--channel", "--session", "channel") as wire:
+        assert channel_of(wire.greet("2025-11-25")) == {}
+        arguments = {"command": "echo on the channel", "background": True, "notify_on_complete": True}
+        result = wire.ask("tools/call", name="terminal", arguments=arguments)["result"]
+        id = result["structuredContent"]["session_id"]
+        message = wire.read()
+        assert message["method"] == "notifications/claude/channel"
+        assert "on the channel" in message["params"]["content"]
+        assert message["params"]["meta"]["kind"] == "completion"
+        assert message["params"]["meta"]["process"] == id
+        with holdfast.connect(session="channel") as client:
+            eventually(lambda: not client.inbox())  # what was sent counts as told
+        answer = wire.ask("tools/call", name="process", arguments={"action": "list"})
+        assert "notices" not in answer["result"]["structuredContent"]
+
+
+def test_what_happened_before_is_told_on_the_channel(instance: Path) -> None:
+    with holdfast.connect(session="earlier") as client:
+        client.run("echo earlier", notify="any")
+        eventually(lambda: client.inbox())
+    with Wire("--channel", "--session", "earlier") as wire:
+        wire.greet("2025-11-25")
+        assert "earlier" in wire.read()["params"]["content"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--session", "plain")])
+def test_without_the_option_there_is_no_channel(instance: Path, arguments: tuple[str, ...]) -> None:
+    with Wire(*arguments) as wire:
+        assert channel_of(wire.greet("2025-11-25")) is None
