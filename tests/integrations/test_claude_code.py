@@ -46,8 +46,9 @@ def test_a_conversation_is_told_of_what_it_left_in_the_background(home: Path, tm
         told = host.claude(version, "and now?", "--resume", conversation)
         assert (told["session_id"], told["result"]) == (conversation, "I was told")
         resumed, last = map(seen, model.asked[4:])
-        assert "SessionStart hook additional context" in resumed and "still runs" in resumed.split("and now?")[0]
-        assert resumed.count(TOLD) == 1 and last.count(TOLD) == 2
+        assert "still runs" in resumed and "still runs" not in fourth
+        # What a hook of the turn's end says, newer releases show in two places.
+        assert resumed.count(TOLD) == 1 and last.count(TOLD) - 1 in (1, 2)
 
         (session,) = sessions().values()
         assert session["session"] == f"claude-{conversation}"

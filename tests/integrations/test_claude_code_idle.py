@@ -40,9 +40,9 @@ class Prompt:
     def until_connected(self) -> None:
         """Until it has the tools: a person types later than a test does."""
         self.type("/mcp")
-        self.until("connected", timeout=60.0)
+        self.until("✔", timeout=60.0)
         self._hf.send(self._process, "\x1b", enter=False)
-        self.until("connected", is_there=False)
+        self.until("✔", is_there=False)
 
     def _screen(self) -> str:
         return self._hf.screen(self._process).text.replace("\xa0", " ")
@@ -86,6 +86,7 @@ def test_an_idle_conversation_is_woken_by_an_end(home: Path, tmp_path: Path, ver
         with _at_the_prompt(host, version) as prompt:
             prompt.type("begin")
             prompt.until("I leave it running")
+            eventually(lambda: list((home / "hosts").glob("*.lock")), timeout=30.0)  # somebody waits for news
             (host.project / "go").touch()
             eventually(lambda: len(model.asked) == 3, timeout=30.0)
             assert [seen(body).count(TOLD) for body in model.asked] == [0, 0, 1]
@@ -104,6 +105,7 @@ def test_an_idle_conversation_is_woken_by_an_end(home: Path, tmp_path: Path, ver
             assert TOLD not in cleared and "still runs" in cleared
             (host.project / "go").touch()
             prompt.until("Woken again")
-            assert seen(model.asked[6]).count(TOLD) == 1
+            # What a hook of the turn's end says, newer releases show in two places.
+            assert seen(model.asked[6]).count(TOLD) in (1, 2)
         told = [row for row in sessions().values() if row["session"] != "person"]
         assert sum(row["ended"] for row in told) == 2 and not any(row["pending"] for row in told)
