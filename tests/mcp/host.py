@@ -53,6 +53,11 @@ class Host:
         return str(made["session_id"])
 
 
+def waiting_for(path: Path) -> str:
+    """The begin of a command that goes on when there is such a file."""
+    return f"while [ ! -e {path} ]; do sleep 0.05; done;"
+
+
 def envelope(result: types.CallToolResult) -> dict[str, Any]:
     """The answer, once both of its forms have been seen to say the same, in the one shape."""
     (content,) = result.content

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.mcp.host import NEW, OLD, http, stdio
+from tests.mcp.host import NEW, OLD, http, stdio, waiting_for
 from tests.support import eventually, is_alive
 
 
@@ -149,10 +149,11 @@ def test_the_session_can_be_named(instance: Path) -> None:
     asyncio.run(use())
 
 
-def test_notices_ride_once(instance: Path) -> None:
+def test_notices_ride_once(instance: Path, tmp_path: Path) -> None:
     async def use() -> None:
         async with http() as host:
-            id = await host.background("echo finished", notify_on_complete=True)
+            id = await host.background(f"{waiting_for(tmp_path / 'go')} echo finished", notify_on_complete=True)
+            (tmp_path / "go").touch()
             with holdfast.connect(session=host.session) as client:
                 eventually(lambda: client.inbox())
             made = await host.terminal("true")

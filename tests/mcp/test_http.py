@@ -129,11 +129,13 @@ def test_processes_outlive_the_worker_and_the_handle_finds_them(home: Path) -> N
     asyncio.run(use())
 
 
-def test_the_worker_ends_with_the_daemon(home: Path) -> None:
+def test_the_worker_knows_no_secret_and_ends_with_the_daemon(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz")
     url, key = open_http()
     post(url, {**key, **_ACCEPT}, json.dumps(_HELLO).encode())
     pid = worker(home)
     assert pid is not None
+    assert b"CANARY" not in content_of(Path(f"/proc/{pid}/environ"))
     run_cli("daemon", "stop")
     eventually(lambda: not is_alive(pid))
 
@@ -146,12 +148,3 @@ def test_the_host_may_name_the_session(instance: Path) -> None:
                 assert client.inspect(id).session == "chat-7"
 
     asyncio.run(use())
-
-
-def test_the_worker_knows_no_secret(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CANARY_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz")
-    url, key = open_http()
-    post(url, {**key, **_ACCEPT}, json.dumps(_HELLO).encode())
-    pid = worker(home)
-    assert pid is not None
-    assert b"CANARY" not in content_of(Path(f"/proc/{pid}/environ"))

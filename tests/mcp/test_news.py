@@ -7,11 +7,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mcp import types
 
 import holdfast
-from tests.mcp.host import NEW, http
+from tests.mcp.host import NEW, http, waiting_for
 from tests.mcp.wire import Wire
 from tests.support import eventually
 
@@ -29,17 +28,16 @@ class Log:
                 await asyncio.sleep(0.02)
 
 
-def test_log_messages_for_who_asked(instance: Path) -> None:
+def test_log_messages_for_who_asked(instance: Path, tmp_path: Path) -> None:
     log = Log()
 
     async def use() -> None:
         async with http(logging_callback=log) as host:
-            await host.background("true", notify_on_complete=True)
-            await host.process("wait", session_id=(await host.process("list"))["processes"][0]["session_id"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 await host.client.set_logging_level("info")
-            id = await host.background("echo pushed; exit 3", notify_on_complete=True)
+            id = await host.background(f"{waiting_for(tmp_path / 'go')} echo pushed; exit 3", notify_on_complete=True)
+            (tmp_path / "go").touch()
             await log.until(1)
             (params,) = log.heard
             assert (params.level, params.logger) == ("warning", "holdfast")
@@ -49,20 +47,21 @@ def test_log_messages_for_who_asked(instance: Path) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 await host.client.set_logging_level("error")
-            await host.background("echo quiet", notify_on_complete=True)
-            await host.process("inbox", timeout=20)
+            await host.background(f"{waiting_for(tmp_path / 'again')} echo quiet", notify_on_complete=True)
+            (tmp_path / "again").touch()
+            assert (await host.process("inbox", timeout=20))["reason"] == "news"
             assert len(log.heard) == 1
 
     asyncio.run(use())
 
 
-def test_log_messages_of_the_newest_protocol(instance: Path) -> None:
+def test_log_messages_of_the_newest_protocol(instance: Path, tmp_path: Path) -> None:
     log = Log()
 
     async def use() -> None:
         async with http(NEW, logging_callback=log, log_level="info") as host:
-            id = await host.background("sleep 0.5; echo pushed", notify_on_complete=True)
-            await host.terminal("sleep 2")
+            id = await host.background(f"{waiting_for(tmp_path / 'go')} echo pushed", notify_on_complete=True)
+            await host.terminal(f"sleep 1; touch {tmp_path / 'go'}; sleep 2")
             (params,) = log.heard
             assert params.level == "info" and id in params.data
 
@@ -97,9 +96,3 @@ def test_what_happened_before_is_told_on_the_channel(instance: Path) -> None:
     with Wire("--channel", "--session", "earlier") as wire:
         wire.greet("2025-11-25")
         assert "earlier" in wire.read()["params"]["content"]
-
-
-@pytest.mark.parametrize("arguments", [(), ("--session", "plain")])
-def test_without_the_option_there_is_no_channel(instance: Path, arguments: tuple[str, ...]) -> None:
-    with Wire(*arguments) as wire:
-        assert channel_of(wire.greet("2025-11-25")) is None
