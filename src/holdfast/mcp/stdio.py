@@ -11,9 +11,9 @@ from mcp.server.stdio import stdio_server
 
 from holdfast.client import caller
 from holdfast.mcp.calling import Calls
+from holdfast.mcp.conversations import finder
 from holdfast.mcp.lines import StdinLines
 from holdfast.mcp.live import OneLive
-from holdfast.mcp.peers import Peer
 from holdfast.mcp.pool import Pool
 from holdfast.mcp.server import HoldfastServer
 
@@ -21,12 +21,13 @@ from holdfast.mcp.server import HoldfastServer
 _SETTLE = 0.7
 
 
-async def serve(session: str | None, call_limit: float | None, is_channel: bool = False) -> None:
-    """Until the client closes stdin, or SIGTERM or SIGINT."""
-    peer = Peer(session)
+async def serve(
+    session: str | None, call_limit: float | None, is_channel: bool = False, client: str | None = None
+) -> None:
+    """Until the client closes stdin, or SIGTERM or SIGINT. A `client` that is known has sessions of its own."""
     pool = Pool(caller.directory()[0])
     live = OneLive(is_channel)
-    calls = Calls(pool, lambda _: peer, live, call_limit, pushes=is_channel)
+    calls = Calls(pool, finder(client, session), live, call_limit, pushes=is_channel)
     await _until_over(_converse(HoldfastServer(calls, is_channel)))
     await _closed(pool, calls, live)
     os._exit(0)  # a thread may still be reading stdin, and nothing ends that

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "mcp",
-    synopsis=["mcp [--session S] [--call-limit S] [--channel]"],
+    synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel]"],
     summary="serve an MCP client on stdin and stdout",
     about="""
         Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
@@ -28,6 +28,11 @@ VERB = Verb(
     """,
     options=[
         Option("--session", metavar="S", help="Serve session S. Default: $HOLDFAST_SESSION, else one of its own."),
+        Option(
+            "--client",
+            choices=("claude-code", "codex"),
+            help="Each conversation of that program is a session, which its hooks know, too. Default: any program.",
+        ),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
         Option("--channel", help="Tell news as messages of the channel claude/channel, as they come."),
     ],
@@ -49,6 +54,6 @@ def run(given: Given) -> int:
 
     from holdfast.mcp import stdio
 
-    session = given.session or os.environ.get("HOLDFAST_SESSION") or None
-    asyncio.run(stdio.serve(session, given.call_limit, given.channel))
+    named = None if given.client else os.environ.get("HOLDFAST_SESSION")
+    asyncio.run(stdio.serve(given.session or named or None, given.call_limit, given.channel, given.client))
     return 0

@@ -1,0 +1,36 @@
+"""`holdfast acp`."""
+
+from __future__ import annotations
+
+from holdfast.cli.options import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "acp",
+    synopsis=["acp -- AGENT ARGV…"],
+    summary="run an agent for an editor (ACP), and hold its terminals",
+    about="""
+        For editors that speak the Agent Client Protocol: in their settings, put `holdfast acp --` before the agent's
+        command. What editor and agent say to each other passes as it is; the agent's terminals are answered here. Its
+        commands are held (holdfast ps shows them), judged like those of the tools, and asked about in the editor where
+        a person has to say yes. They end with the agent.
+    """,
+    exits=[("0", "The agent's own exit code, once it or the editor is gone.")],
+    examples=[
+        ("As an editor runs it", "holdfast acp -- gemini --experimental-acp"),
+        ("See what its agent runs", "holdfast ps"),
+    ],
+    greedy=True,
+)
+
+
+def run(given: Given) -> int:
+    argv = given.some("AGENT")
+    import asyncio
+
+    from holdfast.integrations.acp import proxy
+
+    return asyncio.run(proxy.run(argv))

@@ -1,0 +1,50 @@
+"""`holdfast hook`."""
+
+from __future__ import annotations
+
+from holdfast.cli import colours, console
+from holdfast.cli.options import Option, Verb
+from holdfast.errors import BadValue, HoldfastError
+from holdfast.integrations import NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.cli.options import Given
+
+VERB = Verb(
+    "hook",
+    synopsis=["hook NAME [--wait]"],
+    summary="what the hooks of another program call",
+    about="""
+        Called by the hooks that holdfast integrate sets up, not by people. Reads on stdin what the program says of its
+        conversation, and answers on stdout what that is yet to be told: ends of processes and matches, each once, and
+        at the beginning what still runs.
+
+        Whatever goes wrong, the program goes on: it is told by a line on stderr, and the exit code is 0.
+    """,
+    options=[Option("--wait", help="Wait for news, write them to stderr, and end with 2.")],
+    exits=[("0", "Always."), ("2", "With --wait: there is news.")],
+    examples=[
+        ("As Claude Code calls it", "holdfast hook claude-code < event.json"),
+        ("As it calls it in the background, after a turn", "holdfast hook claude-code --wait < event.json"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    (name,) = given.only("NAME")
+    if name not in NAMES:
+        raise BadValue(f"no integration {name[:80]!r}", next=f"one of: {', '.join(NAMES)}")
+    try:
+        if given.wait:
+            from holdfast.integrations import waiter
+
+            return waiter.wait(name)
+        from holdfast.integrations import hook
+
+        hook.answer(name)
+    except HoldfastError as error:
+        console.say_error(error)
+    except Exception as fault:  # noqa: BLE001 - whatever it is, it is not the host's
+        console.say(f"hook {name}: {str(fault) or type(fault).__name__}", colours.RED)
+    return 0

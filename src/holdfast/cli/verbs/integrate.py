@@ -1,0 +1,118 @@
+"""`holdfast integrate`."""
+
+from __future__ import annotations
+
+from holdfast.cli import colours, console
+from holdfast.cli.options import JSON, Option, Verb
+from holdfast.errors import BadValue, HoldfastError
+from holdfast.integrations import NAMES, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.cli.options import Given
+    from holdfast.integrations.edits import Change
+
+VERB = Verb(
+    "integrate",
+    synopsis=["integrate [--json]", "integrate NAME [--user|--project] [--dry-run] [--remove] [--json]"],
+    summary="join another program with holdfast, by its configuration",
+    about="""
+        Without a name, lists the programs that can be joined, and whether they are. With one, writes into its
+        configuration what it takes: the server of the tools, and hooks by which news reach the conversation.
+        docs/integrations.md tells what each does then.
+
+        Nothing else in the files is touched, neither order nor layout nor comments; --remove takes out what was put
+        in. Done twice it is as done once. A file that cannot be read is left as it is.
+
+        With --json an array of integrations (name, summary, scopes; user and project: on, off, outdated, unreadable);
+        with a name an object: name, scope, changed (for each file path, diff), written.
+    """,
+    options=[
+        Option("--user", help="For all of this person's work. The default."),
+        Option("--project", help="For the project in this directory, in files that others share."),
+        Option("--dry-run", help="Show what would be changed, and change nothing."),
+        Option("--remove", help="Take out what was put in."),
+        JSON,
+    ],
+    exits=[("0", "It is as wanted, whether there was something to do or not.")],
+    examples=[
+        ("See what there is", "holdfast integrate"),
+        ("See what it would do", "holdfast integrate claude-code --dry-run"),
+        ("Switch it on", "holdfast integrate claude-code"),
+        ("And off", "holdfast integrate claude-code --remove"),
+    ],
+)
+
+
+def run(given: Given) -> int:
+    if not given.words:
+        _refuse_alone(given)
+        return _list(given)
+    (name,) = given.only("NAME")
+    if name not in NAMES:
+        raise BadValue(f"no integration {name[:80]!r}", next=f"one of: {', '.join(NAMES)}")
+    if given.user and given.project:
+        raise BadValue("integrate: --user or --project, not both", next=given.usage)
+    return _change(load(name), "project" if given.project else "user", given)
+
+
+def _refuse_alone(given: Given) -> None:
+    for key in ("remove", "dry_run", "user", "project"):
+        if getattr(given, key):
+            raise BadValue(f"integrate: --{key.replace('_', '-')} what? NAME is missing", next="holdfast integrate")
+
+
+def _list(given: Given) -> int:
+    from holdfast.integrations.edits import stands
+
+    rows = []
+    for name in NAMES:
+        module = load(name)
+        row = {"name": name, "summary": module.SUMMARY, "scopes": list(module.SCOPES)}
+        rows.append({**row, **{scope: stands(module.edits(scope)) for scope in module.SCOPES}})
+    if given.json:
+        console.out_json(rows)
+        return 0
+    colour = {"on": colours.GREEN, "outdated": colours.YELLOW, "unreadable": colours.RED}
+    cells = [(row["name"], *(row.get(scope, "-") for scope in ("user", "project")), row["summary"]) for row in rows]
+    head = ("NAME", "USER", "PROJECT", "WHAT")
+    console.out(console.table(head, cells, lambda row, column: colour.get(cells[row][column], colours.PLAIN)))
+    return 0
+
+
+def _change(module: Any, scope: str, given: Given) -> int:
+    from holdfast.integrations.edits import planned, write
+
+    if not given.remove:
+        _expect_sdk()
+    changes = planned(module.edits(scope), given.remove)
+    if not given.dry_run:
+        write(changes)
+    if given.json:
+        told = [{"path": change.path, "diff": change.diff} for change in changes]
+        console.out_json({"name": module.NAME, "scope": scope, "changed": told, "written": not given.dry_run})
+    else:
+        _show(module, changes, given)
+    return 0
+
+
+def _expect_sdk() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise HoldfastError("the MCP SDK is not installed", next="pip install 'holdfast[mcp]', then try again")
+
+
+def _show(module: Any, changes: list[Change], given: Given) -> None:
+    for change in changes:
+        console.out(console.visible_lines(change.diff) if given.dry_run else change.path)
+    if not changes:
+        console.say(f"{module.NAME} is {'not there' if given.remove else 'on already'}; nothing to do")
+    elif given.dry_run:
+        console.say("nothing was written; without --dry-run it is")
+    elif given.remove:
+        console.say(f"{module.NAME} is off", colours.GREEN)
+    else:
+        console.say(f"{module.NAME} is on: {module.AFTERWARDS}", colours.GREEN)

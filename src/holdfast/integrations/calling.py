@@ -1,0 +1,56 @@
+"""The command by which another program calls holdfast: one that works from any directory."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+
+from holdfast.errors import HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAMES = ("holdfast", "hold")
+#: Where the instance is: what a program that is started by another may not be given.
+PLACES = ("HOLDFAST_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+
+
+def executable() -> str:
+    """The absolute path of the installed program: as it was called, or beside the interpreter. Raises HoldfastError."""
+    called = sys.argv[0]
+    found = shutil.which(called) if os.path.basename(called) in _NAMES else None
+    beside = os.path.join(os.path.dirname(sys.executable), "holdfast")
+    for path in (found, beside, shutil.which("holdfast")):
+        if path and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    raise HoldfastError("no executable holdfast is installed", next="pip install holdfast, then try again")
+
+
+def named_home() -> dict[str, str]:
+    """The instance, where the caller named one: it is to be the same for whoever is started later."""
+    home = os.environ.get("HOLDFAST_HOME")
+    return {"HOLDFAST_HOME": os.path.abspath(os.path.expanduser(home))} if home else {}
+
+
+def as_line(*words: str, home: dict[str, str]) -> str:
+    """`holdfast WORDS…` as a line for a shell, for the instance that `home` names."""
+    places = [f"{name}={shlex.quote(value)}" for name, value in home.items()]
+    return " ".join([*places, shlex.join([executable(), *words])])
+
+
+def is_ours(words: Sequence[str], *verb: str) -> bool:
+    """Whether that command is `holdfast VERB…`, wherever it is installed."""
+    rest = list(words)
+    while rest and (rest[0] == "env" or "=" in rest[0].partition("/")[0]):
+        rest.pop(0)
+    return bool(rest) and os.path.basename(rest[0]) in _NAMES and tuple(rest[1 : 1 + len(verb)]) == verb
+
+
+def is_our_line(line: object, *verb: str) -> bool:
+    try:
+        return isinstance(line, str) and is_ours(shlex.split(line), *verb)
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Integrations, tried with the real programs and a scripted model."""
