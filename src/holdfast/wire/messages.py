@@ -148,6 +148,7 @@ PROCESS_FIELDS = (
     "ready_trouble",  # what keeps it from being ready, as far as that can be seen; null mostly
     "stalled",  # no output and no use of the processor for as long as `stall` says
     "stall_data",  # since, last_output_at, wait (what its main thread waits for); null unless stalled
+    "needs_input",  # since, prompt, secret (what is typed is not shown); null unless it waits for an answer
     "watch_data",  # disabled, matches, suppressed (not told at once), told (notifications); null without a watch
     "split",
     "cols",
