@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import Ambiguous, NotFound, NotNow
 
-Action: TypeAlias = Literal["start", "restart", "send"]
+Action: TypeAlias = Literal["start", "restart", "send", "sudo"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
 Scope: TypeAlias = Literal["once", "session", "always"]
 

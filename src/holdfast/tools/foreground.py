@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tools import door, reading
-from holdfast.tools.context import CALL, WINDOW, Context, about, clamped, still_running
+from holdfast.tools.context import CALL, WINDOW, Context, about, asking, clamped, still_running
 from holdfast.tools.envelope import Answer, answer
 from holdfast.tools.interrupts import Interrupted
 from holdfast.tools.limits import SHORTEST_WINDOW
@@ -120,7 +120,7 @@ async def _run(
         "environ": trail.environ() if trail is not None else None,
     }
     process = started.process = await door.start(context.client, call.command, options)
-    waited = await context.client.wait_for([process.id], timeout=window)
+    waited = await context.client.wait_for([process.id], timeout=window, or_input=True)
     return Process(waited.processes[0].to_json(), process.notes)
 
 
@@ -142,6 +142,10 @@ async def _promoted(context: Context, process: Process, window: float, notes: li
         f"Do not run it again: it goes on in the background as {process.id}, with the same pid. You are told when it "
         "ends; go on with other work, or use process(action='wait')."
     )
+    if (asks := asking(process)) is not None:
+        note = _joined([*notes, *context.memory.unsaid(process.notes)])
+        next = f"Do not run it again: it goes on in the background as {process.id}; {asks}"
+        return about(process, next, reason="needs_input", note=note, **shown.fields())
     note = _joined([f"still running after {window:g} s", *notes, *context.memory.unsaid(process.notes)])
     return about(process, next, reason="moved_to_background", note=note, **shown.fields())
 

@@ -70,4 +70,12 @@ class Memory:
 
 
 def _state(process: Process) -> object:
-    return process.status, process.reason, process.output_bytes, process.restarts, process.ready, process.stalled, bool(process.needs_input)
+    return (
+        process.status,
+        process.reason,
+        process.output_bytes,
+        process.restarts,
+        process.ready,
+        process.stalled,
+        bool(process.needs_input),
+    )

@@ -11,6 +11,7 @@ from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
+from holdfast.model import prompts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
 
@@ -41,7 +42,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
                     await matching.until_matched(room, ids, need < len(ids), wanted, looked)
                     done = matching.done(ids, looked, need < len(ids))
                 elif until == "exit":
-                    done = await _ended(room, ids, need)
+                    done = await _ended(room, ids, need, values.flag(ask, "or_input"))
                 elif until == "ready":
                     done = await waiting.until_settled(room, ids, need)
                 else:
@@ -56,7 +57,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     return {
         "processes": shown,
         "done": done,
-        "timed_out": len(done) < need,
+        "timed_out": len(done) < need and not (values.flag(ask, "or_input") and _asking(room, ids)),
         "waited": time.monotonic() - began,
         "clamped_to": clamped,
         **({} if wanted is None else {"matches": matching.matches(looked)}),
@@ -71,14 +72,20 @@ def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | N
     return asked, None
 
 
-async def _ended(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
+async def _ended(room: Room, ids: list[ProcessId], need: int, or_input: bool) -> list[ProcessId]:
+    """Those that have ended, once there are enough of them; with `or_input` also once one waits for an answer."""
     with room.registry.watching(ids) as changed:
         while True:
             done = _over(room, ids)
-            if len(done) >= need:
+            if len(done) >= need or (or_input and _asking(room, ids)):
                 return done
             await changed.wait()
             changed.clear()
+
+
+def _asking(room: Room, ids: list[ProcessId]) -> bool:
+    found = (room.registry.get(process_id) for process_id in ids)
+    return any(process is not None and prompts.mark_of(process) is not None for process in found)
 
 
 async def _written(room: Room, ids: list[ProcessId], need: int, after: int | None) -> list[ProcessId]:

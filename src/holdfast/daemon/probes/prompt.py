@@ -110,7 +110,7 @@ class _Watch:
         """One mark for each question, taken away when it is answered."""
         now = self._room.registry.get(self._process.id)
         mark = prompts.mark_of(now) if now is not None else None
-        if now is None or (need and need.at) == (mark and mark.at):
+        if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():
             return
         if await settle(self._room, now, lambda process: replace(process, need=need)) and need is not None:
             publish("input_needed", now, secret=need.secret)

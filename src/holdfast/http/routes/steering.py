@@ -204,6 +204,11 @@ _STDIN = Route(
             "enter": flag(),
             "eof": flag(),
             "at": integer(),
+            "secret": {
+                **flag(),
+                "description": "Only where nobody shows what is typed; not with Holdfast-Strict.",
+            },
+            "even_if_echoed": {**flag(), "description": "A secret, also where it is shown."},
             **ASKING_FIELDS,
         },
         "What to write: bytes as they are, or JSON with `text` or `data`.",
