@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import termios
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOCAL_FLAGS = 3
 
 
@@ -11,7 +15,7 @@ class Echo:
     """Of the terminal on stdin. Whatever happens, `on` is called at the end."""
 
     def __init__(self) -> None:
-        self._before: list[object] | None = None
+        self._before: Any = None
 
     def off(self) -> None:
         if self._before is None:

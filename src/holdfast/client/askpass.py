@@ -1,4 +1,4 @@
-"""The program that sudo runs to get a password: prints what the daemon gives it, or says on stderr why there is none."""
+"""The program that sudo runs to get a password: prints what the daemon gives it, or says why there is none."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ class Sudo(NamedTuple):
     """With the pid, which sudo it is: numbers are used again."""
     command: str
     ancestors: list[int]
+    """From itself on."""
 
 
 def sudo_above(pid: int) -> Sudo | None:
@@ -31,7 +32,7 @@ def sudo_above(pid: int) -> Sudo | None:
     parent = look(helper.ppid) if helper is not None else None
     if parent is None or parent.name != "sudo" or _effective_user(parent.pid) != 0:
         return None
-    return Sudo(parent.pid, _start(parent.pid), _command(parent.pid), _ancestors(parent.ppid))
+    return Sudo(parent.pid, _start(parent.pid), _command(parent.pid), _ancestors(parent.pid))
 
 
 def _ancestors(pid: int) -> list[int]:
