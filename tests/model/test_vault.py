@@ -8,7 +8,7 @@ from holdfast.model.vault import Vault, blank
 def test_a_password_is_used_again_in_its_session_until_its_time_is_over() -> None:
     vault = Vault(keep=180)
     vault.put("chat", bytearray(b"open"), now=0)
-    assert vault.get("chat", now=179) == b"open"
+    assert vault.get("chat", now=179) == bytearray(b"open")
     assert vault.get("other", now=1) is None
     assert vault.get("chat", now=180) is None
     assert vault.expire(now=181) is None
@@ -28,9 +28,9 @@ def test_copies_do_not_share_their_bytes() -> None:
     vault.put("chat", given, now=0)
     blank(given)
     found = vault.get("chat", now=1)
-    assert found == b"open"
+    assert found == bytearray(b"open")
     blank(found)
-    assert vault.get("chat", now=2) == b"open"
+    assert vault.get("chat", now=2) == bytearray(b"open")
 
 
 def test_nothing_is_kept_where_nothing_is_to_be() -> None:

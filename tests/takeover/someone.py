@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.cli.calling import Terminal
+
 #: In a mount namespace of its own, directories of root on the way to our interpreter can be passed.
 _ENTER = """
 set -e
@@ -69,6 +71,11 @@ class Instance:
 
     def popen(self, argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self.someone.command(argv), env=self.environ, cwd="/", **options)
+
+    def terminal(self, *arguments: str) -> Terminal:
+        """This user's, with holdfast on it."""
+        whole = self.someone.command([sys.executable, "-m", "holdfast", *arguments])
+        return Terminal(whole=whole, env={**self.environ, "TERM": "dumb"})
 
     def holdfast(self, *arguments: str, input: bytes = b"", timeout: float = 60) -> subprocess.CompletedProcess[bytes]:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

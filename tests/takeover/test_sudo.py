@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import Terminal, refusal
 from tests.support import content_of, eventually, files_below
 from tests.takeover.someone import Instance, Someone
 
@@ -218,17 +217,15 @@ def test_with_a_terminal_sudo_asks_there(someone: Someone, configured: Instance)
     check_no_trace(instance)
 
 
-def test_a_person_types_it_where_approvals_are_followed(
-    someone: Someone, plain: Instance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOLDFAST_HOME", str(plain.home))
-    with Terminal("approvals", "--follow") as terminal:
+def test_a_person_types_it_where_approvals_are_followed(someone: Someone, plain: Instance) -> None:
+    with plain.terminal("approvals", "--follow") as terminal:
         terminal.see("waiting for requests")
         started = plain.json("run", "-d", "--sudo", "--session", "followed", "-c", WHO)["id"]
         shown = terminal.see("> ")
-        assert b"sudo asks for a password" in shown and b"sudo id -un" in shown and b"s)" in shown
+        assert b"sudo asks for a password" in shown and b"sudo id -un" in shown and b"45 s" in shown
         request = plain.json("approvals")[0]["id"]
-        assert "asks for a password" in refusal("approve", request)
+        refused = plain.holdfast("approve", request)
+        assert refused.returncode == 125 and b"asks for a password" in refused.stderr
         terminal.type(someone.password.encode() + b"\r")
         shown = terminal.see("is answered")
         assert someone.password.encode() not in shown
@@ -238,9 +235,8 @@ def test_a_person_types_it_where_approvals_are_followed(
     check_no_trace(plain)
 
 
-def test_whoever_follows_and_leaves_takes_the_question_along(plain: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_HOME", str(plain.home))
-    with Terminal("approvals", "--follow") as terminal:
+def test_whoever_follows_and_leaves_takes_the_question_along(plain: Instance) -> None:
+    with plain.terminal("approvals", "--follow") as terminal:
         terminal.see("waiting for requests")
         started = plain.json("run", "-d", "--sudo", "--session", "left", "-c", WHO)["id"]
         terminal.see("> ")

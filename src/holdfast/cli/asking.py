@@ -92,14 +92,12 @@ class _Desk:
         self._client.approval_shown(approval)
 
     def _show_sudo(self, approval: Approval) -> None:
-        left = (approval.fields.get("expires_at") or 0.0) - time.time()
         console.out("")
         who = f"{approval.id}: sudo asks for a password, in {approval.process} of session "
         console.out(colours.paint(f"{who}{console.visible(approval.session)}, for", colours.BOLD))
         console.out(f"    {colours.paint(console.visible(approval.command), colours.YELLOW)}")
         self.echo.off()
-        within = f" ({round(left)} s)" if 0 < left < 1000 else ""
-        sys.stdout.write(f"  type it, it is not shown; Enter alone refuses{within}\n> ")
+        sys.stdout.write("  type it within 45 s, it is not shown; Enter alone refuses\n> ")
         sys.stdout.flush()
         self._client.approval_shown(approval)
 
