@@ -180,11 +180,14 @@ def test_a_question_that_is_given_up_is_over(hf: Client) -> None:
 
 def test_a_wait_may_end_with_a_question(hf: Client) -> None:
     process = hf.run("read -p 'well? ' x; exit 3", pty=True).id
-    waited = hf.wait_for([process], timeout=20, or_input=True)
+    waited = hf.wait_for([process], timeout=20, or_input=0)
     assert (waited.done, waited.timed_out) == ([], False)
     assert waited.processes[0].needs_input is not None
+    since = waited.processes[0].needs_input["since"]
+    again = hf.wait_for([process], timeout=0.5, or_input=since)
+    assert again.timed_out and again.processes[0].needs_input is not None
     hf.send(process, "fine")
-    assert hf.wait_for([process], timeout=20, or_input=True).processes[0].exit_code == 3
+    assert hf.wait_for([process], timeout=20, or_input=since).processes[0].exit_code == 3
 
 
 def test_an_idle_terminal_costs_nothing(hf: Client) -> None:

@@ -86,6 +86,7 @@ def test_a_secret_typed_while_attached_is_kept_nowhere(hf: Client, instance: Pat
             time.sleep(0.01)
         terminal.type(b"\r")
         terminal.see(hashlib.sha256(canary.encode()).hexdigest())
+    assert [one["by"] for one in hf.events("process.attached", since=0) if one["id"] == process] == ["default"]
     check_no_trace(hf, instance, canary)
 
 

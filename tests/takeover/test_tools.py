@@ -40,6 +40,8 @@ def test_a_secret_is_for_the_user(model: Model) -> None:
     asked = model.process("wait", process, timeout=60)
     assert asked["needs_input"]["secret"] is True
     assert f"holdfast send {process} --secret" in asked["next"] and "submit" not in asked["next"]
+    again = model.process("wait", process, timeout=1)
+    assert again["reason"].startswith("still running") and "--secret" in again["next"]
     polled = model.process("poll", process)
     assert polled["needs_input"]["secret"] is True and "--secret" in polled["next"]
     unchanged = model.process("poll", process)

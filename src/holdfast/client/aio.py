@@ -307,11 +307,11 @@ class AsyncClient:
         after: int | None = None,
         match: str | None = None,
         ignore_case: bool = False,
-        or_input: bool = False,
+        or_input: float | None = None,
     ) -> Waited:
         """As `wait`, and says which of them are done and whether the time ran out.
 
-        With `or_input` the wait for an end is also over when one of them needs input.
+        With `or_input` the wait for an end is also over when one of them needs input, since later than that time.
         """
         return await self._do(
             verbs.wait(

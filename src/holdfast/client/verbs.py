@@ -247,14 +247,14 @@ def wait(
     after: int | None = None,
     match: str | None = None,
     ignore_case: bool = False,
-    or_input: bool = False,
+    or_input: float | None = None,
 ) -> Verb[Waited]:
     """Until all (or any) of them ended, or wrote something. What is cut or clamped on the way goes on."""
     asked: Message = {
         "processes": [ref(process) for process in processes],
         "mode": "any" if any else "all",
         "until": until,
-        **({"or_input": True} if or_input else {}),
+        **({"or_input": or_input} if or_input is not None else {}),
     }
     if until == "output" and after is None and len(processes) == 1:
         # Known before the first question, so that a repeated one waits for the same.

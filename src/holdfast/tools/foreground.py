@@ -120,7 +120,7 @@ async def _run(
         "environ": trail.environ() if trail is not None else None,
     }
     process = started.process = await door.start(context.client, call.command, options)
-    waited = await context.client.wait_for([process.id], timeout=window, or_input=True)
+    waited = await context.client.wait_for([process.id], timeout=window, or_input=0.0)
     return Process(waited.processes[0].to_json(), process.notes)
 
 

@@ -28,7 +28,7 @@ async def wait(context: Context, call: ProcessCall) -> Answer:
         until["after"] = context.memory.seen_bytes(processes[0])
     try:
         waited = await context.interrupts.guard(
-            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=True, **until)
+            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=context.memory.asked_at, **until)
         )
     except Interrupted:
         return await _interrupted(context, processes[0])
@@ -56,7 +56,8 @@ async def _outcome(context: Context, waited: Waited, timeout: float, until: str)
             made["also_ended"] = [f"{process.id} {process.reason} {process.exit_code}" for process in ended[1:]]
         return {**made, "still_running": others} if others else made
     process = next((one for one in waited.processes if one.needs_input is not None), waited.processes[0])
-    if process.needs_input is not None and until == "exit":
+    is_new = process.needs_input is not None and process.needs_input["since"] > context.memory.asked_at
+    if is_new and until == "exit":
         return await _asks(context, process)
     if waited.timed_out:
         return await _elapsed(context, process, timeout)
@@ -72,7 +73,8 @@ async def _happened(context: Context, process: Process, until: str) -> Answer:
 
 
 async def _asks(context: Context, process: Process) -> Answer:
-    """It does not go on by itself: no need to wait until the time is over."""
+    """It does not go on by itself. The next wait is for somebody to answer it, and ends with another question alone."""
+    context.memory.asked_at = (process.needs_input or {})["since"]
     shown = await reading.tail(context.client, process.id, context.limits.poll)
     new = context.memory.shown(process, shown.end)
     return about(process, asking(process) or GO_ON, reason="needs_input", new_bytes=new, **shown.fields())
@@ -83,6 +85,7 @@ async def _elapsed(context: Context, process: Process, timeout: float) -> Answer
     new = context.memory.shown(process, shown.end)
     tells = process.notify not in (None, "never")
     next = "do other work: you are told when it ends" if tells else "wait again, or do other work"
+    next = asking(process) or next
     said = {"reason": f"still running after a wait of {timeout:g} s", "new_bytes": new}
     fields = shown.fields() if new else {}
     return about(process, next, **said, **fields)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ objects (PROCESS_FIELDS).
                                                                  searched, skipped, long_lines, first, total
     wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready", "match"), after (offset for "output";
                  for "match" also {id: {stream: offset}}), match (pattern), ignore_case, consume (false: an end is only looked at),
-                 or_input (with "exit": also until one of them needs input)
+                 or_input (a time; with "exit": also until one of them needs input, since later than that)
                                                               -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match},
                                                                  consumes: [id] (notices whose news this is: the client says {"op": "got", "rid": n}
                                                                  when it has the answer, and nobody is told of them any more)

@@ -65,6 +65,7 @@ class _Watch:
                 looks = 0 if await self._news(end, pause) else looks + 1
             except (Refused, HoldfastError):
                 await asyncio.sleep(_TROUBLE_PAUSE)  # the keeper is away; it comes back
+        await self._judge(None)  # where its input was closed
 
     def _goes_on(self) -> bool:
         now = self._room.registry.get(self._process.id)
@@ -76,7 +77,13 @@ class _Watch:
         while self._goes_on() and (now := await self._room.read(self._end)) != end:
             end = now
             await asyncio.sleep(_STILL)
+            if self._mark() is not None:
+                break  # whether it still asks is seen at once, however much it writes
         return max(end, 0)
+
+    def _mark(self) -> Need | None:
+        now = self._room.registry.get(self._process.id)
+        return prompts.mark_of(now) if now is not None else None
 
     def _end(self) -> int:
         with Log(self._room.paths.place, self._process.id, "out") as log:
@@ -108,8 +115,7 @@ class _Watch:
 
     async def _judge(self, need: Need | None) -> None:
         """One mark for each question, taken away when it is answered."""
-        now = self._room.registry.get(self._process.id)
-        mark = prompts.mark_of(now) if now is not None else None
+        now, mark = self._room.registry.get(self._process.id), self._mark()
         if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():
             return
         if await settle(self._room, now, lambda process: replace(process, need=need)) and need is not None:

@@ -136,7 +136,7 @@ WAIT_FIELDS: dict[str, Schema] = {
     ),
     "match": text(description="With until=match: an RE2 pattern for a line of output."),
     "ignore_case": flag(),
-    "or_input": {**flag(), "description": "With until=exit: also until one of them needs input."},
+    "or_input": number(description="With until=exit: also until one of them needs input, since later than this."),
     "consume": {**flag(True), "description": "False: an end is only looked at, and its owner told all the same."},
 }
 _PLACES: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": integer()}}
