@@ -36,4 +36,6 @@ def someone() -> Iterator[Someone]:
         for instance in home.glob("instance*"):
             end_instance(str(instance))
         subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
+        for left in ("/var/lib/sudo/lectured", "/run/sudo/ts"):
+            Path(left, name).unlink(missing_ok=True)
         shutil.rmtree(home)

@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, Denied, NotNow
+from tests.approvals.surfaces import RISKY
 from tests.cli.calling import Terminal, refusal, start
 from tests.support import content_of, eventually, files_below, processes_of, run_cli
 
@@ -166,3 +167,19 @@ def test_to_one_that_has_ended_nothing_is_typed(hf: Client, canary: str) -> None
     process = hf.run(["true"], pty=True).id
     hf.wait(process)
     assert hf.send(process, canary, secret=True)["status"] == "already_exited"
+
+
+def test_a_password_is_typed_only_where_one_is_asked_for(hf: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(holdfast.NoApprover) as refused:
+        hf.run(RISKY, gate=True)
+    assert refused.value.data is not None
+    request = refused.value.data["approval"]["id"]
+    for url in (None, hf.http("open")["url"]):
+        monkeypatch.setenv("HOLDFAST_URL", url) if url else None
+        with holdfast.connect(session="person") as client, holdfast.connect(session="person", strict=True) as model:
+            with pytest.raises(holdfast.BadValue, match="asks for no password"):
+                client.approval_password(request, "open")
+            with pytest.raises(holdfast.NotFound):
+                client.approval_password("appr_000000000000", "open")
+            with pytest.raises(Denied, match="by a person"):
+                model.approval_password(request, "open")

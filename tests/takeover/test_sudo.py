@@ -244,3 +244,8 @@ def test_whoever_follows_and_leaves_takes_the_question_along(plain: Instance) ->
         terminal.see("is denied")
         assert plain.holdfast("wait", started).returncode == 1
         assert terminal.is_as_before
+
+
+def test_questions_of_a_user_without_rights_are_seen(plain: Instance) -> None:
+    started = plain.json("run", "-d", "-t", "-c", "read -p 'name? ' x")["id"]
+    eventually(lambda: plain.json("inspect", started)["needs_input"], timeout=20, pause=0.2)
