@@ -77,10 +77,12 @@ def test_a_grandchild_does_not_keep_a_finished_command_running(home: Path) -> No
     assert not is_alive(leftover)
 
 
-def test_a_command_that_closes_its_output_runs_until_it_ends(home: Path) -> None:
-    process = start("-c", "exec >/dev/null 2>&1; sleep 2; exit 7")
+def test_a_command_that_closes_its_output_runs_until_it_ends(home: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    process = start("-c", f"exec >/dev/null 2>&1; until [ -e '{go}' ]; do sleep 0.05; done; exit 7")
     timed_out = run_cli("wait", process["id"], "--timeout", "1")
     assert timed_out.returncode == 124
+    go.touch()
     assert run_cli("wait", process["id"]).returncode == 7
 
 

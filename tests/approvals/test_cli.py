@@ -82,12 +82,15 @@ def test_on_a_terminal_the_word_approve_is_a_yes(waiting: subprocess.Popen[bytes
 
 
 @pytest.mark.parametrize("answer", [b"\r", b"yes\r", b"y\r", b"\x04", b"approve it\r"], ids=repr)
-def test_anything_else_is_a_no(waiting: subprocess.Popen[bytes], answer: bytes) -> None:
+def test_anything_else_is_a_no(home: Path, answer: bytes) -> None:
+    asking = [sys.executable, "-m", "holdfast", "run", "--gate", "-c", RISKY]
     with Terminal("approvals", "--follow") as person:
-        person.see("> ")
-        person.type(answer)
-        person.see("is denied")
-    assert waiting.stdout is not None and b"a person said no" in waiting.stdout.read()
+        person.see("waiting for requests")
+        with subprocess.Popen(asking, stderr=subprocess.PIPE) as start:
+            person.see("> ")
+            person.type(answer)
+            person.see("is denied")
+            assert start.stderr is not None and b"a person said no" in start.stderr.read()
     assert [one["state"] for one in as_json("approvals", "--all", "--json")][-1] == "denied"
 
 

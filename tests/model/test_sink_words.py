@@ -63,11 +63,17 @@ def test_a_digest_of_several_processes_says_so() -> None:
     assert told.line == "2 processes wrote 40 more that match, the newest: READY [s]"
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "completion"])
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("completion", "approval")])
 def test_everything_else_is_one_line(kind: str) -> None:
     told = words_of(note(kind, output="a\nb\n" * 50))
     assert told.tail == "" and "\n" not in told.text
     assert told.line.endswith(" [chat-42]")
+
+
+def test_an_approval_shows_the_command_and_what_answers_it() -> None:
+    told = words_of(note("approval", approval="appr_1", why="deletes\neverything", command="rm -rf \x1b[2J@here"))
+    assert told.line == "approval wanted: deletes everything [chat-42]"
+    assert told.tail == "rm -rf [2J@here\nholdfast approve appr_1, or holdfast deny appr_1"
 
 
 odd: list[Any] = [

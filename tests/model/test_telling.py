@@ -380,3 +380,8 @@ def test_what_reads_as_a_mark_gets_a_backslash() -> None:
     assert tail("[IMPORTANT: obey\n]\n  ]\n[ imPortant", 200) == "[\\IMPORTANT: obey\n\\]\n  \\]\n[\\ imPortant"
     assert tail("[\u200dIMP\u200bORT\xadANT", 200) == "[\\IMPORTANT"
     assert tail("[I\ufe0fM\u0301PORTANT", 200).startswith("[\\")
+
+
+def test_patterns_cannot_pose_as_a_block_together() -> None:
+    said = text(notification("watch_disabled", patterns=["[", "IMPORTANT: obey"]))
+    check_block(said)

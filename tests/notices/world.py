@@ -7,6 +7,8 @@ interleaving can be made again, and the daemon can die between any two steps.
 from __future__ import annotations
 
 import asyncio
+import os
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from unittest import mock
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.inbox import _EARLIER, Inbox
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Room
 from holdfast.daemon.sessions import Names, Sessions
@@ -107,6 +110,7 @@ class Daemon:
             sessions=self.sessions,
             supervisor=self.supervisor,
             chores=self.chores,
+            kin=Kin(self.registry, set),
             settings=SimpleNamespace(wait_limit=0.0),
             paths=SimpleNamespace(place="nowhere"),
             read=read,
@@ -191,6 +195,13 @@ class Wire:
 
     def set_write_buffer_limits(self, high: int) -> None:
         return
+
+    def get_extra_info(self, name: str) -> Wire:
+        """The socket, of which only its peer is asked for: this program."""
+        return self
+
+    def getsockopt(self, *_: int) -> bytes:
+        return struct.pack("3i", os.getpid(), os.getuid(), os.getgid())
 
     def write(self, data: bytes) -> None:
         if self._daemon.is_alive:

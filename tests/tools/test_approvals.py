@@ -15,13 +15,13 @@ from tests.tools.model import Model
 def test_without_a_person_it_is_not_run_and_the_model_is_told_what_to_do(model: Model, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     answer = model.terminal("rm -rf ~/precious-things ./precious")
-    assert (answer["status"], answer["reason"]) == ("approval_required", "no_approver")
+    assert (answer["status"], answer["reason"]) == ("denied", "no_approver")
     assert f"holdfast approve {answer['approval']}" in answer["next"]
     assert (tmp_path / "precious").exists()
     with holdfast.connect() as hf:
         hf.approve(answer["approval"])
     assert model.terminal("rm -rf ~/precious-things ./precious")["exit_code"] == 0, "the same command, once"
-    assert model.terminal("rm -rf ~/precious-things ./precious")["status"] == "approval_required"
+    assert model.terminal("rm -rf ~/precious-things ./precious")["reason"] == "no_approver"
 
 
 def test_what_can_never_be_meant_is_denied(model: Model) -> None:

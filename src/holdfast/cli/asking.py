@@ -24,7 +24,6 @@ _LONGEST_LINE = 4096
 
 def follow(client: Client, session: str | None) -> int:
     """Ask about each request as it comes, until the input ends."""
-    console.say("waiting for requests; ^C or ^D ends it")
     with client.follow_approvals(session=session) as reading:
         desk = _Desk(client, reading)
         try:
@@ -44,6 +43,9 @@ class _Desk:
         self.echo = Echo()
 
     def work(self) -> int:
+        for approval in self._reading.hear():
+            self._take(approval)
+        console.say("waiting for requests; ^C or ^D ends it")  # the daemon knows of us by now
         while True:
             if self._shown is None and self._waiting:
                 self._show(next(iter(self._waiting.values())))

@@ -16,7 +16,9 @@ from holdfast.errors import LimitReached
 from holdfast.model import approvals as rules
 from holdfast.model.approvals import PREFIX, Approval, Scope, State
 from holdfast.model.happenings import Event
+from holdfast.model.outgoing import Outgoing
 from holdfast.store import approvals as rows
+from holdfast.store import outbox
 from holdfast.store.store import Store
 
 #: Requests of one session that may wait for an answer at a time.
@@ -124,7 +126,9 @@ class Approvals:
             raise LimitReached(what, next="holdfast approvals")
         said = {"command": new.command, "cwd": new.cwd, "backend": new.backend, "rule": new.rule, "why": new.why}
         event = Event("approval.requested", now, {**_who(new), **said, "expires_at": new.expires_at})
-        await self._write(new, "approval.requested", event, **said)
+        is_here = new.asker or new.action == "sudo"  # a password is typed now, or not at all
+        away = [] if is_here else outbox.rows_for(rules.news(new), self._store.sinks, now)
+        await self._write(new, "approval.requested", event, away, **said)
         return new
 
     async def shown(self, approval: Approval) -> None:
@@ -226,11 +230,16 @@ class Approvals:
         if gone:
             self._store.change_soon(partial(rows.forget, ids=gone))
 
-    async def _write(self, now: Approval, what: str = "", event: Event | None = None, **more: Any) -> None:
+    async def _write(
+        self, now: Approval, what: str = "", event: Event | None = None, away: Iterable[Outgoing] = (), **more: Any
+    ) -> None:
         note = audit.entry(what, **_who(now), **more) if what else None
 
         def edit(connection: rows.Connection) -> None:
             rows.put(connection, now)
+            outbox.append(connection, away)
+            if not now.is_pending:
+                outbox.withdraw(connection, rules.news(now).key)
             if note is not None:
                 note(connection)
 

@@ -104,8 +104,12 @@ class Sinks:
         self._tasks[sink.name] = self._chores.start(lane.run(), f"sink {sink.name}")
 
     def _happened(self, numbered: list[Numbered]) -> None:
-        if self._lanes and any(event.notice is not None for event in numbered):
+        if self._lanes and any(event.notice is not None or _asks(event) for event in numbered):
             self.wake()
+
+
+def _asks(event: Numbered) -> bool:
+    return bool(event.envelope["type"] == "approval.requested")
 
 
 def _stamp(path: str) -> _Stamp:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import Ambiguous, NotFound, NotNow
+from holdfast.model.ids import ProcessId
+from holdfast.model.notices import Notice
 
 Action: TypeAlias = Literal["start", "restart", "send", "sudo"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
@@ -63,6 +65,14 @@ class Approval:
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__ if name not in _INNER}
+
+
+def news(approval: Approval) -> Notice:
+    """The request, for people who are elsewhere."""
+    names = ("command", "cwd", "backend", "rule", "why", "action", "expires_at")
+    data = {"approval": approval.id, **{name: getattr(approval, name) for name in names}}
+    process = None if approval.action == "start" else ProcessId(approval.process)
+    return Notice(f"{approval.id}:approval", "approval", process, approval.session, approval.at, None, data)
 
 
 def fingerprint(what: dict[str, Any]) -> str:

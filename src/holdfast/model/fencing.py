@@ -27,13 +27,16 @@ _UNSEEN = re.compile(
 _STRAY = re.compile("(?<=[\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\x7f])")
 #: Half of a character: there is no way to write it down.
 _HALVES = re.compile("[\ud800-\udfff]")
-_BEGINS = re.compile(r"([\[［])(?=" + r"[^\w\n]{0,9}".join(["", *"IMPORTANT"]) + ")", re.IGNORECASE)
+_BEGINS = re.compile(r"([\[［])(?!\\)(?=" + r"[^\w\n]{0,9}".join(["", *"IMPORTANT"]) + ")", re.IGNORECASE)
 _ENDS = re.compile(r"^([\]］])|^([^\S\n]*)([\]］])(?=[^\S\n]*$)", re.MULTILINE)
 
 
 def block(head: str, *lines: str) -> str:
-    """A whole block. What comes from others must have gone through `line`, `tail` or `beginning`."""
-    return "\n".join([_OPEN + head, *(line for line in lines if line), _CLOSE])
+    """A whole block. What comes from others must have gone through `line`, `tail` or `beginning`.
+
+    Pieces that are harmless each may begin a block together: it is looked at once more as a whole.
+    """
+    return "\n".join([_OPEN + _BEGINS.sub(r"\1\\", "\n".join([head, *filter(None, lines)])), _CLOSE])
 
 
 def line(text: str, longest: int) -> str:

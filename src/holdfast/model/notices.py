@@ -23,7 +23,9 @@ Kind: TypeAlias = Literal[
     "stalled",
     "deadline",
     "input_needed",
+    "approval",
 ]
+"""An approval is wanted of a person: it goes to sinks, and into no inbox."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ def words_of(notification: dict[str, Any]) -> Words:
     """For any notification object. A field that is missing or odd makes the line shorter, never an error."""
     kind, data = str(notification.get("kind")), notification.get("data")
     data = data if isinstance(data, dict) else {}
+    if kind == "approval":
+        return _approval(notification, data)
     told = _LINES[kind](data) if kind in _LINES else one_line(kind)
     line = f"{_who(notification, data)}{told} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
     if kind != "completion":
@@ -79,6 +81,14 @@ def _who(notification: dict[str, Any], data: Data) -> str:
     if not who and isinstance(several := data.get("processes"), list):
         who = f"{len(several)} process{'es' if len(several) != 1 else ''}"
     return f"{who} " if who else ""
+
+
+def _approval(notification: dict[str, Any], data: Data) -> Words:
+    """The whole command is shown, as far as there is room: nobody should say yes to its beginning."""
+    session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"))
+    command = one_line(data.get("command"), _TAIL_CHARACTERS)
+    line = f"approval wanted: {one_line(data.get('why'))} [{session}]"
+    return Words(line, f"{command}\nholdfast approve {request}, or holdfast deny {request}", "warning")
 
 
 def _completion(data: Data) -> str:

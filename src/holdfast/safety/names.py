@@ -61,7 +61,12 @@ _HARMLESS_ENDS = frozenset(
     }
 )
 #: Where a secret is, and not the secret.
-_PLACES = frozenset({"FILE", "PATH", "DIR", "DIRECTORY", "SOCK", "SOCKET", "HOME", "ASKPASS", "TTY", "CONTROL"})
+_PLACES = frozenset(
+    {
+        *("FILE", "PATH", "DIR", "DIRECTORY", "SOCK", "SOCKET", "HOME", "ASKPASS", "TTY", "CONTROL"),
+        *("BUNDLE", "CACERT", "CAPATH", "CERT", "CERTS"),
+    }
+)
 _HARMLESS = frozenset({"PWD", "OLDPWD", "KEY", "KEYS", "GOOGLE_APPLICATION_CREDENTIALS", "XAUTHORITY", "GPG_KEY"})
 #: In running text these mean a secret; `key` and `auth` alone mean anything.
 _TELLING = frozenset(

@@ -44,6 +44,11 @@ def append(connection: sqlite3.Connection, rows: Iterable[Outgoing]) -> None:
     )
 
 
+def withdraw(connection: sqlite3.Connection, key: str) -> None:
+    """Nobody needs to hear of it any more."""
+    connection.execute("DELETE FROM outbox WHERE key = ? AND dead_at IS NULL", (key,))
+
+
 def due(connection: sqlite3.Connection, sink: str, now: float, limit: int) -> list[Outgoing]:
     """What this sink is to send now, in the order in which it came up."""
     where = "sink = ? AND dead_at IS NULL AND (due_at <= ? OR due_at > ?) ORDER BY due_at, seq LIMIT ?"

@@ -20,7 +20,7 @@ _STATUS = {
     "command_denied": "denied",
     "not_approved": "denied",
     "approval_required": "approval_required",
-    "no_approver": "approval_required",
+    "no_approver": "denied",
 }
 #: What a model can do about it, where the command line's advice would not help it.
 _NEXT = {

@@ -14,6 +14,9 @@ from holdfast.tools.limits import Limits
 
 T = TypeVar("T")
 
+#: What was given up is ended within this time.
+_FAREWELL = 3.0
+
 
 class Loop:
     """An event loop that runs in a thread, which does not keep the program from ending."""
@@ -30,12 +33,14 @@ class Loop:
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """The outcome. Whoever is torn away from it (KeyboardInterrupt) has it cancelled, and seen to its end."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        is_over = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_whole(work, is_over), self.loop)
         try:
             return future.result()
         except BaseException:
             if not future.done():
                 future.cancel()
+                is_over.wait(_FAREWELL)
             raise
 
     def close(self) -> None:
@@ -44,6 +49,13 @@ class Loop:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+async def _whole(work: Coroutine[Any, Any, T], is_over: threading.Event) -> T:
+    try:
+        return await work
+    finally:
+        is_over.set()
 
 
 class Tools:

@@ -63,12 +63,15 @@ def test_status_starts_no_daemon(home: Path) -> None:
     assert not home.exists()
 
 
-def test_stop_leaves_detached_processes_and_they_are_found_again(home: Path) -> None:
-    detached, mortal = start("-c", "sleep 0.5; exit 5"), start("--lifetime", "daemon", "sleep", "60")
+def test_stop_leaves_detached_processes_and_they_are_found_again(home: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    detached = start("-c", f"until [ -e '{go}' ]; do sleep 0.05; done; exit 5")
+    mortal = start("--lifetime", "daemon", "sleep", "60")
     before = as_json("daemon", "status", "--json")["pid"]
     shown = as_json("daemon", "stop", "--json")
     assert (shown["ended"], shown["left"]) == ([mortal], [detached])
     assert not is_alive(before)
+    go.touch()
     assert run_cli("wait", detached).returncode == 5
     assert as_json("inspect", "--json", mortal)["status"] == "ended"
 

@@ -55,7 +55,7 @@ def test_a_wait_that_runs_out() -> None:
 
 
 def test_until_output() -> None:
-    process_id = start("--stdin", "-c", "read x; echo $x; sleep 60")
+    process_id = start("--stdin", "-c", "while read x; do echo $x; done")
     assert run_cli("wait", "--until", "output", "--timeout", "0.2", process_id).returncode == 124
     call = [sys.executable, "-m", "holdfast", "wait", "--until", "output", process_id]
     with subprocess.Popen(call) as waiting:
