@@ -164,6 +164,13 @@ class CommandDenied(NotApproved):
     next = "do without it, or ask the person who set the rule"
 
 
+class NoPassword(HoldfastError):
+    """sudo gets no password; `reason` in `data` says why."""
+
+    code = "no_password"
+    next = ""
+
+
 _BY_CODE: dict[str, type[HoldfastError]] = {
     kind.code: kind
     for kind in (
@@ -188,6 +195,7 @@ _BY_CODE: dict[str, type[HoldfastError]] = {
         ApprovalRequired,
         NoApprover,
         CommandDenied,
+        NoPassword,
     )
 }
 

@@ -65,6 +65,10 @@ class Settings(NamedTuple):
     """How long a start waits for a person's answer, unless it says otherwise; 300 at most."""
     approval_keep: float = 86400.0
     """How long a request that nobody waits for can still be answered, and an approval for once be used."""
+    sudo_password_command: str = ""
+    """A command that prints the password for sudo in commands without a terminal; empty: a person is asked."""
+    sudo_keep: float = 180.0
+    """For how long a password that a person typed for sudo is used again in the same session; 0 for not at all."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
     sinks: tuple[Sink, ...] = ()

@@ -78,6 +78,13 @@ class Journal:
             kernel.punch_hole(self.fd, self._punched, behind - self._punched)
             self._punched = behind
 
+    def wipe(self) -> None:
+        """Forget what was passed on and is copied by now, but for its last byte: it may have been a password."""
+        behind = self.passed_on - 1
+        if behind > self._punched:
+            kernel.punch_hole(self.fd, self._punched, behind - self._punched)
+            self._punched = behind
+
 
 class PipeInput:
     """Journal -> the FIFO that is the command's stdin."""
@@ -112,7 +119,7 @@ class TerminalInput:
         while os.splice(self.journal.fd, self._pipe_in, _PAGE):
             if self._is_stuck():
                 return True
-        self.journal.release()
+        self.journal.wipe()
         return False
 
     def _is_stuck(self) -> bool:

@@ -59,12 +59,16 @@ def until_output(process_id: str) -> None:
 class Terminal:
     """`holdfast ARGUMENTS…` on a terminal of its own, with someone to type and to read."""
 
-    def __init__(self, *arguments: str, cols: int = 100, rows: int = 30) -> None:
+    def __init__(
+        self, *arguments: str, cols: int = 100, rows: int = 30, whole: list[str] | None = None, env: Any = None
+    ) -> None:
+        """`whole`: another command, instead; `env`: another environment."""
         self._ours, self._theirs = pty.openpty()
         self._set_size(cols, rows)
         self._before = termios.tcgetattr(self._theirs)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", *arguments],
+            whole or [sys.executable, "-m", "holdfast", *arguments],
+            env=env,
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,

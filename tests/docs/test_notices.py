@@ -43,6 +43,8 @@ EXAMPLES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("ready", ID, {"took": 1.24, **WHO}),
     ("stalled", ID, {"since": AT - 400, "last_output_at": None, "wait": "futex_wait", **WHO}),
     ("deadline", ID, {"deadline_at": AT, **WHO}),
+    ("input_needed", ID, {"since": AT, "prompt": "Continue? [y/N]", "secret": False, **WHO}),
+    ("input_needed", ID, {"since": AT, "prompt": "[sudo] password for ada:", "secret": True, **WHO}),
 ]
 
 

@@ -346,7 +346,7 @@ def test_whatever_is_in_a_notification_there_is_a_text(kind: object, data: dict[
 
 
 def test_every_kind_has_a_text() -> None:
-    kinds = "completion progress ready stalled deadline watch_match watch_disabled"
+    kinds = "completion progress ready stalled deadline input_needed watch_match watch_disabled"
     assert set(_KINDS) == {*kinds.split(), "watch_overflow_tripped", "watch_overflow_released"}
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 
 from holdfast.cli import colours, console
+from holdfast.cli.hidden import Echo
 from holdfast.errors import NotFound, NotNow
 
 TYPE_CHECKING = False
@@ -24,7 +25,11 @@ _LONGEST_LINE = 4096
 def follow(client: Client, session: str | None) -> int:
     """Ask about each request as it comes, until the input ends."""
     with client.follow_approvals(session=session) as reading:
-        return _Desk(client, reading).work()
+        desk = _Desk(client, reading)
+        try:
+            return desk.work()
+        finally:
+            desk.echo.on()
 
 
 class _Desk:
@@ -35,6 +40,7 @@ class _Desk:
         self._reading = reading
         self._waiting: dict[str, Approval] = {}
         self._shown: str | None = None
+        self.echo = Echo()
 
     def work(self) -> int:
         for approval in self._reading.hear():
@@ -48,7 +54,7 @@ class _Desk:
                 if not line:
                     return self._leave()
                 if self._shown is not None:
-                    self._answer(line.decode(errors="replace"))
+                    self._answer(line)
             else:
                 for approval in self._reading.hear():
                     self._take(approval)
@@ -64,6 +70,7 @@ class _Desk:
             self._waiting[approval.id] = approval
         elif self._waiting.pop(approval.id, None) is not None and self._shown == approval.id:
             self._shown = None
+            self.echo.on()
             console.out("")
             console.say(f"{approval.id} is {approval.state}")
 
@@ -71,6 +78,9 @@ class _Desk:
         """What was typed before it could be read is no answer to it."""
         _forget_typed()
         self._shown = approval.id
+        if approval.action == "sudo":
+            self._show_sudo(approval)
+            return
         left = (approval.fields.get("expires_at") or 0.0) - time.time()
         console.out("")
         console.out(colours.paint(f"{approval.id}: session {console.visible(approval.session)} wants to", colours.BOLD))
@@ -83,13 +93,28 @@ class _Desk:
         sys.stdout.flush()
         self._client.approval_shown(approval)
 
-    def _answer(self, line: str) -> None:
+    def _show_sudo(self, approval: Approval) -> None:
+        console.out("")
+        who = f"{approval.id}: sudo asks for a password, in {approval.process} of session "
+        console.out(colours.paint(f"{who}{console.visible(approval.session)}, for", colours.BOLD))
+        console.out(f"    {colours.paint(console.visible(approval.command), colours.YELLOW)}")
+        self.echo.off()
+        sys.stdout.write("  type it within 45 s, it is not shown; Enter alone refuses\n> ")
+        sys.stdout.flush()
+        self._client.approval_shown(approval)
+
+    def _answer(self, typed: bytes) -> None:
         approval_id, self._shown = self._shown, None
         assert approval_id is not None
-        self._waiting.pop(approval_id, None)
-        scope = _WORDS.get(" ".join(line.lower().split()))
+        approval = self._waiting.pop(approval_id, None)
+        self.echo.on()
+        line = typed.rstrip(b"\r\n")
+        scope = _WORDS.get(" ".join(line.decode(errors="replace").lower().split()))
         try:
-            if scope is None:
+            if approval is not None and approval.action == "sudo" and line:
+                self._client.approval_password(approval_id, line, by=_BY)
+                console.say(f"{approval_id} is answered")
+            elif scope is None:
                 self._client.deny(approval_id, by=_BY)
                 console.say(f"{approval_id} is denied")
             else:
@@ -101,7 +126,7 @@ class _Desk:
     def _leave(self) -> int:
         """The end of the input is a no to what was asked."""
         if self._shown is not None:
-            self._answer("")
+            self._answer(b"")
         return 0
 
 

@@ -48,7 +48,7 @@ class Approval:
 
     @property
     def action(self) -> str:
-        """start, restart or send (typing into a shell)."""
+        """start, restart, send (typing into a shell) or sudo (which wants a password)."""
         return str(self.fields["action"])
 
     @property
@@ -85,6 +85,23 @@ def deny(approval: str | Approval, by: str | None) -> Verb[Approval]:
 
 def shown(approval: str | Approval) -> Verb[None]:
     yield Ask("approval_shown", {"id": _ref(approval)}, limit=QUICK)
+
+
+def password(approval: str | Approval, typed: str | bytes, by: str | None) -> Verb[Approval]:
+    from binascii import b2a_base64
+
+    raw = typed.encode(errors="surrogateescape") if isinstance(typed, str) else bytes(typed)
+    asked = {"id": _ref(approval), "data": b2a_base64(raw, newline=False).decode(), "by": by}
+    value, _ = yield Ask("approval_password", asked, limit=QUICK, may_repeat=False)
+    return Approval(value["approval"])
+
+
+def askpass() -> Verb[bytes]:
+    """The password that the sudo above us needs."""
+    from binascii import a2b_base64
+
+    value, _ = yield Ask("askpass", {}, limit=QUICK, may_repeat=False)
+    return a2b_base64(value["password"])
 
 
 def audit(after: int | None, limit: int | None, verify: bool) -> Verb[Message]:

@@ -36,7 +36,7 @@ def answer_value(op: str, value: Message) -> Message:
         return {"process": value, "notes": notes}
     if op == "inspect" and not value.get("unchanged"):
         return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
-    if op in ("approve", "deny"):
+    if op in ("approve", "deny", "approval_password"):
         return {"approval": value}
     return value
 
@@ -117,6 +117,7 @@ _SAY: dict[str, Callable[[Message], Words]] = {
     "approve": _approval("/approve"),
     "deny": _approval("/deny"),
     "approval_shown": _approval("/shown"),
+    "approval_password": _approval("/password"),
     "audit": lambda ask: ("GET", _with_query(f"{_API}/audit", ask), None),
     "end_session": lambda ask: ("POST", _session(ask, "/end"), ask),
     "rename_session": lambda ask: ("POST", _session(ask, "/rename", "from"), ask),

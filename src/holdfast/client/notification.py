@@ -38,7 +38,7 @@ class Notification:
     @property
     def kind(self) -> str:
         """completion, watch_match, watch_disabled, watch_overflow_tripped, watch_overflow_released, progress, ready,
-        stalled or deadline.
+        stalled, deadline or input_needed.
         """
         return str(self.fields["kind"])
 

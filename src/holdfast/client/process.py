@@ -58,6 +58,7 @@ class Process:
         ready_trouble: str | None
         stalled: bool
         stall_data: dict[str, Any] | None
+        needs_input: dict[str, Any] | None
         watch_data: dict[str, Any] | None
         split: bool
         cols: int | None

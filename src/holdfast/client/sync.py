@@ -318,11 +318,22 @@ class Client:
         after: int | None = None,
         match: str | None = None,
         ignore_case: bool = False,
+        or_input: float | None = None,
     ) -> Waited:
-        """As `wait`, and says which of them are done and whether the time ran out."""
+        """As `wait`, and says which of them are done and whether the time ran out.
+
+        With `or_input` the wait for an end is also over when one of them needs input, since later than that time.
+        """
         return self._do(
             verbs.wait(
-                processes, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
+                processes,
+                timeout=timeout,
+                any=any,
+                until=until,
+                after=after,
+                match=match,
+                ignore_case=ignore_case,
+                or_input=or_input,
             )
         )
 
@@ -348,15 +359,20 @@ class Client:
         *,
         enter: bool = True,
         eof: bool = False,
+        secret: bool = False,
+        even_if_echoed: bool = False,
         asker: bool = False,
         approval_wait: float | None = None,
     ) -> Message:
         """Write to its input, with Enter after it; with `eof`, close the input afterwards.
 
+        With `secret`, only where what is typed is shown by nobody, as at a prompt for a password: raises NotNow where
+        it would be, unless `even_if_echoed`, and Denied on a strict connection.
+
         On a strict connection, what is typed into a shell is judged; `asker` and `approval_wait` are as in `run`.
         """
         key = verbs.ref(process)
-        asking = verbs.asking(asker, approval_wait)
+        asking = {**verbs.asking(asker, approval_wait), **verbs.hidden(secret, even_if_echoed)}
         value = self._do(
             verbs.send(process, data, enter=enter, eof=eof, accepted=self._accepted.get(key), asking=asking)
         )
@@ -481,6 +497,12 @@ class Client:
         from holdfast.client import approving
 
         self._do(approving.shown(approval))
+
+    def approval_password(self, approval: str | Approval, password: str | bytes, *, by: str | None = None) -> Approval:
+        """Answer a request of sudo with what a person typed. It is kept in the daemon's memory alone."""
+        from holdfast.client import approving
+
+        return self._do(approving.password(approval, password, by))
 
     def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
         """Let it be done: once, for the rest of the `session`, or `always`. `by` tells who said so."""

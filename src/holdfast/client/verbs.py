@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         origin: Mapping[str, object] | None
         clean: bool
         gate: bool
+        sudo: bool
         asker: bool
         approval_wait: float | None
 
@@ -85,7 +86,7 @@ _RUN_OPTIONS = (
     *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
     *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall", "memory", "cpus", "pids"),
     *("notify", "watch", "watch_regex", "check_interval", "origin", "clean"),
-    *("gate", "asker", "approval_wait"),
+    *("gate", "sudo", "asker", "approval_wait"),
 )
 #: A question that needs no waiting is answered within this time, or the daemon hangs.
 QUICK = 60.0
@@ -246,12 +247,14 @@ def wait(
     after: int | None = None,
     match: str | None = None,
     ignore_case: bool = False,
+    or_input: float | None = None,
 ) -> Verb[Waited]:
     """Until all (or any) of them ended, or wrote something. What is cut or clamped on the way goes on."""
     asked: Message = {
         "processes": [ref(process) for process in processes],
         "mode": "any" if any else "all",
         "until": until,
+        **({"or_input": or_input} if or_input is not None else {}),
     }
     if until == "output" and after is None and len(processes) == 1:
         # Known before the first question, so that a repeated one waits for the same.
@@ -305,6 +308,11 @@ def kill(
     }
     value, _ = yield Ask("kill", {key: value for key, value in asked.items() if value is not None})
     return [KillResult(result) for result in value["results"]]
+
+
+def hidden(secret: bool, even_if_echoed: bool) -> Message:
+    """How a secret is to be typed; nothing where it is none."""
+    return {"secret": True, "even_if_echoed": even_if_echoed} if secret else {}
 
 
 def send(

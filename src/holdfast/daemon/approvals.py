@@ -126,7 +126,8 @@ class Approvals:
             raise LimitReached(what, next="holdfast approvals")
         said = {"command": new.command, "cwd": new.cwd, "backend": new.backend, "rule": new.rule, "why": new.why}
         event = Event("approval.requested", now, {**_who(new), **said, "expires_at": new.expires_at})
-        away = [] if new.asker else outbox.rows_for(rules.news(new), self._store.sinks, now)
+        is_here = new.asker or new.action == "sudo"  # a password is typed now, or not at all
+        away = [] if is_here else outbox.rows_for(rules.news(new), self._store.sinks, now)
         await self._write(new, "approval.requested", event, away, **said)
         return new
 

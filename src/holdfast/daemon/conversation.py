@@ -42,6 +42,7 @@ class Conversation(asyncio.Protocol):
         self._is_greeted = False
         self._session: str | None = None
         self._is_strict = self._is_gated = False
+        self._pid: int | None = None
         #: Those whose answers tell the news of notices, until the client says that it has them.
         self._telling: dict[int, Call] = {}
 
@@ -170,7 +171,8 @@ class Conversation(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
-        return Call(self._owner(), send_data, taker=self, is_strict=self._is_strict, is_gated=self._is_gated)
+        bound = {"is_strict": self._is_strict, "is_gated": self._is_gated}
+        return Call(self._owner(), send_data, taker=self, pid=self._pid, **bound)
 
     def _owner(self) -> str | None:
         """The session that it speaks for, by the name that this has now."""
@@ -204,7 +206,8 @@ class Conversation(asyncio.Protocol):
 
     def _bind(self) -> None:
         """A command that was judged speaks for its own session, whatever it says."""
-        kinship = self._room.kin.of(peer_pid(self._transport)) if self._transport is not None else None
+        self._pid = peer_pid(self._transport) if self._transport is not None else None
+        kinship = self._room.kin.of(self._pid)
         if kinship is not None:
             self._is_gated = True
             self._session = kinship.session or self._session

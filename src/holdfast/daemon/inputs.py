@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from holdfast.daemon.keeper_link import KeeperLink
@@ -20,6 +21,7 @@ class Inputs:
         #: What we wrote ourselves, by where it begins: whoever repeats a write does not know of it.
         self._replies: dict[ProcessId, dict[int, int]] = {}
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        self._listeners: dict[ProcessId, set[asyncio.Event]] = {}
 
     async def write(self, process_id: ProcessId, data: bytes, at: int | None) -> int:
         """How many bytes were written to it in all, with these. Raises Refused."""
@@ -32,6 +34,8 @@ class Inputs:
             encoded = b64encode(data).decode()
             answer = await self._keeper.request("write", id=process_id, data=encoded, at=begin)
             accepted = self._accepted[process_id] = int(answer["accepted"])
+            for heard in self._listeners.get(process_id, ()):
+                heard.set()
             return accepted
 
     async def fresh(self, process_id: ProcessId, data: bytes, at: int | None) -> tuple[bytes, int | None]:
@@ -41,6 +45,19 @@ class Inputs:
             return data, at
         begin = self._behind_replies(process_id, at)
         return data[max(0, reached - begin) :], max(begin, reached)
+
+    @contextmanager
+    def listening(self, process_id: ProcessId) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something was written to it."""
+        heard = asyncio.Event()
+        listeners = self._listeners.setdefault(process_id, set())
+        listeners.add(heard)
+        try:
+            yield heard
+        finally:
+            listeners.discard(heard)
+            if not listeners:
+                self._listeners.pop(process_id, None)
 
     async def reply(self, process_id: ProcessId, data: bytes) -> tuple[int, int]:
         """Write in the name of a terminal; where that begins, and its size. Raises Refused."""

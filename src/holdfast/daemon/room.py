@@ -22,6 +22,7 @@ from holdfast.daemon.kin import Kin
 from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
@@ -33,6 +34,7 @@ from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
+from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
@@ -62,6 +64,8 @@ class Room:
     audit: Audit
     readers_of_input: Readers
     kin: Kin
+    passwords: Passwords
+    sudo: SudoHelper
     sinks: Sinks
     relays: Relays
     keeper: KeeperLink
@@ -127,7 +131,7 @@ class Room:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "is_strict", "is_gated", "taker", "consumed", "given_up", "_send_data")
+    __slots__ = ("session", "is_strict", "is_gated", "pid", "taker", "consumed", "given_up", "_send_data")
 
     def __init__(
         self,
@@ -136,6 +140,7 @@ class Call:
         taker: object = None,
         is_strict: bool = False,
         is_gated: bool = False,
+        pid: int | None = None,
     ) -> None:
         #: The session that the client said it speaks for.
         self.session = session
@@ -143,6 +148,8 @@ class Call:
         self.is_strict = is_strict or is_gated
         #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
         self.is_gated = is_gated
+        #: Who made the connection, as the kernel knows it; None where it does not.
+        self.pid = pid
         #: Set when nobody waits for the answer any more; what goes on all the same may look at it.
         self.given_up = asyncio.Event()
         #: Who has what this call takes out of the inbox, for as long as it is there.

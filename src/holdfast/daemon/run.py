@@ -33,6 +33,7 @@ from holdfast.daemon.match_news import NAME as BREAKER
 from holdfast.daemon.match_news import MatchNews
 from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.progressing import watch_progress
 from holdfast.daemon.readers import Readers
@@ -51,6 +52,7 @@ from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
+from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.watch_link import WatchLink
@@ -162,6 +164,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         approvals=approvals,
         audit=Audit(opened.store),
         kin=Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))}),
+        passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
+        sudo=SudoHelper(paths.home),
         readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),

@@ -122,7 +122,7 @@ NARROW: dict[str, Narrow] = {
     "publish": _publish,
     **dict.fromkeys(("inspect", "logs", "search", "send", "resize", "restart", "screen", "attached", "transfer"), _one),
     **dict.fromkeys(("sessions", "events", "status", "doctor", "redact"), _as_it_is),
-    **dict.fromkeys(("approvals", "approve", "deny", "approval_shown"), _as_it_is),
+    **dict.fromkeys(("approvals", "approve", "deny", "approval_shown", "approval_password", "askpass"), _as_it_is),
 }
 #: For the person at the machine alone.
 REFUSED = frozenset({"http", "stop", "sinks", "sink_test", "sink_dead", "sink_retry", "audit"})

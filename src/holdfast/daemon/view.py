@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.daemon.sizes import Measures, living
-from holdfast.model import readiness, stalls
+from holdfast.model import prompts, readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
@@ -69,6 +69,7 @@ def process_object(
         "ready_trouble": ready.trouble if ready is not None else None,
         "stalled": stall is not None,
         "stall_data": stalls.told(stall),
+        "needs_input": prompts.told(prompts.mark_of(process)),
         "watch_data": _watch(process),
         "split": meta.split,
         "cols": process.cols,

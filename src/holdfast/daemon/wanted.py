@@ -109,6 +109,7 @@ def _seldom_said(ask: Ask) -> dict[str, Any]:
         "cpus": values.number(ask, "cpus", _LEAST_CPUS, _MOST_CPUS),
         "pids": values.integer(ask, "pids", 1, _MOST_PIDS),
         "gated": values.flag(ask, "gate"),
+        "sudo": values.flag(ask, "sudo"),
         "fingerprint": values.text(ask, "fingerprint", 128),
     }
 
@@ -118,7 +119,7 @@ _SELDOM = frozenset(
         *("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd"),
         *("ready_log", "ready_port", "ready_http", "ready_uptime", "ready_timeout", "stall"),
         *("notify", "watch", "watch_regex", "check_interval", "origin"),
-        *("labels", "memory", "cpus", "pids", "gate", "fingerprint"),
+        *("labels", "memory", "cpus", "pids", "gate", "sudo", "fingerprint"),
     }
 )
 

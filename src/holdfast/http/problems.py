@@ -15,6 +15,7 @@ STATUS = {
     "no_approver": 403,
     "approval_required": 403,
     "not_approved": 403,
+    "no_password": 403,
     "not_found": 404,
     "ambiguous": 409,
     "not_now": 409,

@@ -273,6 +273,7 @@ START_FIELDS: dict[str, Schema] = {
     "memory": integer(1 << 20, 1 << 50, description="Bytes that it and its descendants may use."),
     "cpus": number(minimum=0.01, maximum=100_000, description="Processors that they may use."),
     "pids": integer(1, 1 << 22, description="How many they may be."),
+    "sudo": {**flag(), "description": "sudo in it asks holdfast for the password, where there is no terminal."},
     "gate": {**flag(), "description": "Judge the command first: what is dangerous needs a person's approval."},
     **ASKING_FIELDS,
 }

@@ -12,7 +12,7 @@ from holdfast.errors import Ambiguous, NotFound, NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 
-Action: TypeAlias = Literal["start", "restart", "send"]
+Action: TypeAlias = Literal["start", "restart", "send", "sudo"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]
 Scope: TypeAlias = Literal["once", "session", "always"]
 

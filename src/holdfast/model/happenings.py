@@ -8,6 +8,7 @@ from holdfast.model import notices
 from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
 from holdfast.model.notices import Notice
 from holdfast.model.process import Process
+from holdfast.model.prompts import Need
 from holdfast.model.readiness import Readiness, mark_of
 from holdfast.model.stalls import Stall
 
@@ -64,6 +65,9 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
     if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
         events.append(_stalled(after, stall, now))
         events += queued(notices.stalled(after, stall, now))
+    if after.is_up and (need := after.need) is not None and (before is None or _is_new(need, before.need)):
+        events.append(_input_needed(after, need, now))
+        events += queued(notices.input_needed(after, need, now))
     if after.deadline_told and not (before is not None and before.deadline_told and _is_run_of(before, after)):
         events.append(
             Event("process.deadline", now, {**_who(after), "run": after.run, "deadline_at": after.deadline_at})
@@ -119,6 +123,15 @@ def _readiness(process: Process, mark: Readiness, now: float) -> Event:
 def _stalled(process: Process, stall: Stall, now: float) -> Event:
     fields = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return Event("process.stalled", now, {**_who(process), "run": process.run, **fields})
+
+
+def _is_new(need: Need, before: Need | None) -> bool:
+    return before is None or (need.run, need.at) != (before.run, before.at)
+
+
+def _input_needed(process: Process, need: Need, now: float) -> Event:
+    fields = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
+    return Event("process.input_needed", now, {**_who(process), "run": process.run, **fields})
 
 
 def _restarting(process: Process, now: float) -> Event:

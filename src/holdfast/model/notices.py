@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
+from holdfast.model.prompts import Need
 from holdfast.model.stalls import Stall
 
 Kind: TypeAlias = Literal[
@@ -21,6 +22,7 @@ Kind: TypeAlias = Literal[
     "ready",
     "stalled",
     "deadline",
+    "input_needed",
     "approval",
 ]
 """An approval is wanted of a person: it goes to sinks, and into no inbox."""
@@ -95,6 +97,12 @@ def stalled(process: Process, stall: Stall, now: float) -> Notice | None:
     """One for each episode."""
     data = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return of_process(process, "stalled", f"stalled:{int(stall.since * 1000)}", now, data)
+
+
+def input_needed(process: Process, need: Need, now: float) -> Notice | None:
+    """One for each question."""
+    data = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
+    return of_process(process, "input_needed", f"input_needed:{process.run}:{need.at}", now, data)
 
 
 def succeeded(process: Process) -> bool:

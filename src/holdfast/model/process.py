@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
 from holdfast.model.progress import Progress
+from holdfast.model.prompts import Need
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
@@ -68,6 +69,8 @@ class Meta:
     pids: int | None = None
     gated: bool = False
     """Whether it was judged before it was started: what it starts by itself is judged, too."""
+    sudo: bool = False
+    """Whether `sudo` in it asks holdfast for the password."""
     fingerprint: str | None = None
     """Of the request that asked for it under a key, so that the key cannot stand for another request."""
 
@@ -142,6 +145,7 @@ class Process:
     """Whether the limit of them was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
+    need: Need | None = None
     watching: WatchState | None = None
     progress: Progress | None = None
     cpu_seconds: float | None = None

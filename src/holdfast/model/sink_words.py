@@ -32,6 +32,7 @@ _LEVELS: dict[str, Level] = {
     "ready": "success",
     "stalled": "warning",
     "deadline": "warning",
+    "input_needed": "warning",
     "watch_disabled": "warning",
     "watch_overflow_tripped": "warning",
 }
@@ -138,6 +139,11 @@ def _disabled(data: Data) -> str:
     return f"{why}, {_held_back(data)}"
 
 
+def _input_needed(data: Data) -> str:
+    asked = one_line(data.get("prompt"), 100)
+    return f"waits for {'a secret' if data.get('secret') is True else 'input'}{f': {asked}' if asked else ''}"
+
+
 def _held_back(data: Data) -> str:
     return f"{one_line(data.get('suppressed') or 0, 20) or 0} were held back"
 
@@ -152,6 +158,7 @@ _LINES: dict[str, Callable[[Data], str]] = {
     "ready": _ready,
     "stalled": lambda data: "has stalled: no output, and the processor is not used",
     "deadline": lambda data: "ran past its deadline and goes on",
+    "input_needed": _input_needed,
 }
 
 

@@ -180,6 +180,21 @@ def _stalled(said: _Said) -> str:
     return said.block(what, f"Waits in: {wait}" if wait else "")
 
 
+def _input_needed(said: _Said) -> str:
+    asked = line(said.text("prompt"), _COMMAND)
+    what = f': "{asked}"' if asked else ""
+    attach = f"holdfast attach {said.process}"
+    if said.data.get("secret") is True:
+        return said.block(
+            f"waits for a secret to be typed{what}.",
+            f"Next: do not type it yourself. A person can: {attach}, or holdfast send {said.process} --secret",
+        )
+    return said.block(
+        f"waits for input{what}.",
+        f"Next: answer with process(action='submit', session_id='{said.process}', data=…), or a person: {attach}",
+    )
+
+
 def _deadline(said: _Said) -> str:
     return said.block(f"reached its deadline{_when(said.seconds('deadline_at'), ', ')}.")
 
@@ -198,6 +213,7 @@ _KINDS: dict[str, Callable[[_Said], str]] = {
     "ready": _ready,
     "stalled": _stalled,
     "deadline": _deadline,
+    "input_needed": _input_needed,
 }
 
 
@@ -227,6 +243,7 @@ def _running(process: Mapping[str, Any], now: float) -> str:
     started, name = loose.moment(process.get("started_at")), line(loose.text(process.get("name")), _NAME)
     what = name or f"`{line(loose.text(process.get('command')), _NAME)}`"
     marks = [mark for mark in ("ready", "stalled") if process.get(mark) is True]
+    marks += ["waits for input"] if process.get("needs_input") else []
     last = line(loose.text(process.get("last_line")), 100)
     age = [age_text(now - started)] if started is not None else []
     parts = [what, *age, *marks]

@@ -11,6 +11,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
 from holdfast.model.process import Leftover, Meta, Process, Stream
 from holdfast.model.progress import Progress
+from holdfast.model.prompts import Need
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
@@ -73,6 +74,7 @@ def from_row(row: Row) -> Process:
         gave_up=marks.get("gave_up", False),
         readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
         stall=Stall(**marks["stall"]) if marks.get("stall") else None,
+        need=Need(**marks["need"]) if marks.get("need") else None,
         watching=WatchState.from_json(marks["watching"]) if marks.get("watching") else None,
         progress=Progress.from_json(marks["progress"]) if marks.get("progress") else None,
         cpu_seconds=marks.get("cpu_seconds"),
@@ -100,6 +102,7 @@ def _marks(process: Process) -> dict[str, Any]:
         "gave_up": process.gave_up,
         "readiness": _fields(process.readiness) if process.readiness is not None else None,
         "stall": _fields(process.stall) if process.stall is not None else None,
+        "need": _fields(process.need) if process.need is not None else None,
         "watching": process.watching.to_json() if process.watching is not None else None,
         "progress": process.progress.to_json() if process.progress is not None else None,
         "cpu_seconds": process.cpu_seconds,
@@ -118,7 +121,7 @@ def _state_to_json(state: State) -> dict[str, Any]:
     return fields
 
 
-def _fields(record: State | Outcome | Stop | Readiness | Stall) -> dict[str, Any]:
+def _fields(record: State | Outcome | Stop | Readiness | Stall | Need) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 

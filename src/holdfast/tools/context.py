@@ -66,6 +66,8 @@ def about(
     process: Process, next: str = GO_ON, *, status: str | None = None, reason: str | None = None, **more: object
 ) -> Answer:
     """How a process stands."""
+    need = process.needs_input
+    more = more if need is None else {**more, "needs_input": {key: need[key] for key in ("prompt", "secret")}}
     return answer(
         status or process.status,
         reason or process.reason or "running",
@@ -77,6 +79,16 @@ def about(
         uptime=uptime(process),
         **more,
     )
+
+
+def asking(process: Process) -> str | None:
+    """What to do about a process that waits for an answer; None where it does not."""
+    if process.needs_input is None:
+        return None
+    person = f"holdfast attach {process.id}"
+    if process.needs_input["secret"]:
+        return f"it waits for a secret: ask the user to run `{person}` or `holdfast send {process.id} --secret`"
+    return f"it waits for an answer: process(action='submit', data=…), or the user: `{person}`"
 
 
 def was_background(process: Process) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
 from holdfast.tools import door, reading
-from holdfast.tools.context import CALL, WINDOW, Context, about, clamped, still_running
+from holdfast.tools.context import CALL, WINDOW, Context, about, asking, clamped, still_running
 from holdfast.tools.envelope import Answer, answer
 from holdfast.tools.interrupts import Interrupted
 from holdfast.tools.limits import SHORTEST_WINDOW
@@ -123,7 +123,8 @@ async def _run(
     begun = time.monotonic()
     process = started.process = await door.start(context.client, call.command, options)
     left = window if context.limits.call is None else context.limits.call - (time.monotonic() - begun)
-    waited = await context.client.wait_for([process.id], timeout=min(window, max(left, SHORTEST_WINDOW)))
+    timeout = min(window, max(left, SHORTEST_WINDOW))
+    waited = await context.client.wait_for([process.id], timeout=timeout, or_input=0.0)
     return Process(waited.processes[0].to_json(), process.notes)
 
 
@@ -145,6 +146,10 @@ async def _promoted(context: Context, process: Process, window: float, notes: li
         f"Do not run it again: it goes on in the background as {process.id}, with the same pid. You are told when it "
         "ends; go on with other work, or use process(action='wait')."
     )
+    if (asks := asking(process)) is not None:
+        note = _joined([*notes, *context.memory.unsaid(process.notes)])
+        next = f"Do not run it again: it goes on in the background as {process.id}; {asks}"
+        return about(process, next, reason="needs_input", note=note, **shown.fields())
     note = _joined([f"still running after {window:g} s", *notes, *context.memory.unsaid(process.notes)])
     return about(process, next, reason="moved_to_background", note=note, **shown.fields(), offset=shown.end)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.tools import reading
-from holdfast.tools.context import Context, about, brief, uptime, was_background
+from holdfast.tools.context import Context, about, asking, brief, uptime, was_background
 from holdfast.tools.envelope import Answer, Refusal, answer
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ async def poll(context: Context, call: ProcessCall) -> Answer:
         return await end_of(context, process, with_output=not is_unchanged)
     wait = context.memory.suggested_wait(process, uptime(process))
     if is_unchanged:
-        next = f"do not poll: process(action='wait', timeout={wait}), or other work"
+        next = asking(process) or f"do not poll: process(action='wait', timeout={wait}), or other work"
         fields = {"session_id": process.id, "uptime": uptime(process), "suggested_wait": wait}
         return answer("unchanged", "running", next, **fields)
     shown = await reading.tail(context.client, process.id, context.limits.poll)
     new = context.memory.shown(process, shown.end)
     next = "do other work, or wait for it" if _tells(process) else "wait for it, if you need its end"
-    return about(process, next, new_bytes=new, ready=process.ready, **shown.fields())
+    return about(process, asking(process) or next, new_bytes=new, ready=process.ready, **shown.fields())
 
 
 def _tells(process: Process) -> bool:

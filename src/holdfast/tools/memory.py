@@ -28,6 +28,8 @@ class Memory:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._said: set[str] = set()
+        #: Up to when questions of processes were told by a wait.
+        self.asked_at = 0.0
 
     def unsaid(self, notes: Iterable[str]) -> list[str]:
         """Of these notes, those that were not made before: what holds for every start is said with the first."""
@@ -70,4 +72,12 @@ class Memory:
 
 
 def _state(process: Process) -> object:
-    return process.status, process.reason, process.output_bytes, process.restarts, process.ready, process.stalled
+    return (
+        process.status,
+        process.reason,
+        process.output_bytes,
+        process.restarts,
+        process.ready,
+        process.stalled,
+        bool(process.needs_input),
+    )

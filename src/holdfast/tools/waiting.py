@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.tools import looking, reading
-from holdfast.tools.context import Context, about, clamped, still_running, uptime
-from holdfast.tools.envelope import Answer, Refusal, answer
+from holdfast.tools.context import Context, about, asking, clamped, still_running, uptime
+from holdfast.tools.envelope import GO_ON, Answer, Refusal, answer
 from holdfast.tools.interrupts import Interrupted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def wait(context: Context, call: ProcessCall) -> Answer:
         until["after"] = context.memory.seen_bytes(processes[0])
     try:
         waited = await context.interrupts.guard(
-            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, **until)
+            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=context.memory.asked_at, **until)
         )
     except Interrupted:
         return await _interrupted(context, processes[0])
@@ -55,7 +55,10 @@ async def _outcome(context: Context, waited: Waited, timeout: float, until: str)
         if len(ended) > 1:
             made["also_ended"] = [f"{process.id} {process.reason} {process.exit_code}" for process in ended[1:]]
         return {**made, "still_running": others} if others else made
-    process = waited.processes[0]
+    process = next((one for one in waited.processes if one.needs_input is not None), waited.processes[0])
+    is_new = process.needs_input is not None and process.needs_input["since"] > context.memory.asked_at
+    if is_new and until == "exit":
+        return await _asks(context, process)
     if waited.timed_out:
         return await _elapsed(context, process, timeout)
     return await _happened(context, process, until)
@@ -69,11 +72,20 @@ async def _happened(context: Context, process: Process, until: str) -> Answer:
     return about(process, reason=reason, match=match, new_bytes=new, ready=process.ready, **shown.fields())
 
 
+async def _asks(context: Context, process: Process) -> Answer:
+    """It does not go on by itself. The next wait is for somebody to answer it, and ends with another question alone."""
+    context.memory.asked_at = (process.needs_input or {})["since"]
+    shown = await reading.tail(context.client, process.id, context.limits.poll)
+    new = context.memory.shown(process, shown.end)
+    return about(process, asking(process) or GO_ON, reason="needs_input", new_bytes=new, **shown.fields())
+
+
 async def _elapsed(context: Context, process: Process, timeout: float) -> Answer:
     shown = await reading.tail(context.client, process.id, context.limits.poll)
     new = context.memory.shown(process, shown.end)
     tells = process.notify not in (None, "never")
     next = "do other work: you are told when it ends" if tells else "wait again, or do other work"
+    next = asking(process) or next
     said = {"reason": f"still running after a wait of {timeout:g} s", "new_bytes": new}
     fields = {**shown.fields(), "offset": shown.end} if new else {}
     return about(process, next, **said, **fields)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ objects (PROCESS_FIELDS).
                  notify ("any", "failure", "success", "never"), watch (texts), watch_regex, check_interval, origin (an object, given back),
                  fingerprint (of the request, where a key stands for it),
                  clean (secrets are left out of env unless granted by name; the notes name what was left out)
-                 gate (judge it first), asker (the caller asks a person itself), approval_wait (seconds)
+                 sudo (sudo in it asks for its password by askpass), gate (judge it first), asker (the caller asks a person itself), approval_wait (seconds)
                                                               -> process, notes: [str]
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
                                                               -> processes, next (null: this was the last page)
@@ -39,13 +39,15 @@ objects (PROCESS_FIELDS).
                                                                  before, after}], count, done, next: {from, line}, upto, start,
                                                                  searched, skipped, long_lines, first, total
     wait         processes, mode ("all", "any"), timeout, until ("exit", "output", "ready", "match"), after (offset for "output";
-                 for "match" also {id: {stream: offset}}), match (pattern), ignore_case, consume (false: an end is only looked at)
+                 for "match" also {id: {stream: offset}}), match (pattern), ignore_case, consume (false: an end is only looked at),
+                 or_input (a time; with "exit": also until one of them needs input, since later than that)
                                                               -> processes, done: [id], timed_out, waited, clamped_to (or null), matches: {id: match},
                                                                  consumes: [id] (notices whose news this is: the client says {"op": "got", "rid": n}
                                                                  when it has the answer, and nobody is told of them any more)
     kill         processes or session or task or all, signal (null: the ladder), grace
                                                               -> results: [{id, status, reason, forced, survivors, exit_code, signal, sent}]
-    send         process, data (base64), enter, eof, at (offset or null), asker, approval_wait (as with start, on a strict connection)
+    send         process, data (base64), enter, eof, at (offset or null), secret (refused where it would be shown, unless
+                 even_if_echoed; not on a strict connection), asker, approval_wait (as with start, on a strict connection)
                                                               -> written, accepted, status ("sent" or "already_exited"), process
     resize       process, cols, rows                          -> {}
     restart      process, run (which run it is to be, so that a retry is the same restart; null: the next), grace,
@@ -85,6 +87,8 @@ objects (PROCESS_FIELDS).
     approve      id, scope ("once", "session", "always"), by  -> approval
     deny         id, by                                       -> approval
     approval_shown  id                                        -> {} (a person can see it)
+    approval_password  id, data (base64), by                 -> approval (of sudo: what a person typed; not on a strict connection)
+    askpass      - (from a helper of sudo)                     -> password (base64)
     audit        after (a number), limit, verify              -> entries: [object], verified: {entries, head, fault, seq} (with verify)
     status       -                                            -> pid, keeper_pid, anchor_pid, version, home, processes, …
     doctor       -                                            -> checks: [{name, ok, detail, degrades}]
@@ -148,6 +152,7 @@ PROCESS_FIELDS = (
     "ready_trouble",  # what keeps it from being ready, as far as that can be seen; null mostly
     "stalled",  # no output and no use of the processor for as long as `stall` says
     "stall_data",  # since, last_output_at, wait (what its main thread waits for); null unless stalled
+    "needs_input",  # since, prompt, secret (what is typed is not shown); null unless it waits for an answer
     "watch_data",  # disabled, matches, suppressed (not told at once), told (notifications); null without a watch
     "split",
     "cols",

@@ -25,7 +25,7 @@ VERB = Verb(
         ended and are still remembered.
 
         For people a table: id, name, how it stands (or ended), the time since it was started, session, bytes of
-        output, command. With --json an array of process objects.
+        output, command. One that waits for an answer is marked (asks). With --json an array of process objects.
     """,
     options=[
         Option("-a", "--all", help="Also ended processes."),
@@ -62,6 +62,7 @@ def _colour(process: Process, column: int) -> str:
 
 def _row(process: Process, now: float) -> tuple[str, ...]:
     status = outcome(process) + (" (stale)" if process.stale else "") + (" (trouble)" if process.trouble else "")
+    status += " (asks)" if process.needs_input else ""
     age = age_text(now - process.started_at) if process.started_at is not None else "-"
     size = size_text(process.output_bytes or 0)
     return (process.id, process.name or "-", status, age, process.session, size, process.command)

@@ -219,6 +219,7 @@ VERB = Verb(
         ),
         Option("--cpus", metavar="N", convert=_processors, help="A limit on the processors that it may use (2, 0.5)."),
         Option("--pids", metavar="N", convert=count, help="A limit on how many processes and threads it may be."),
+        Option("--sudo", help="Have sudo in it ask for a password by holdfast approvals --follow, without a terminal."),
         Option("--gate", help="Judge it first: what is dangerous needs a person's approval (holdfast approvals)."),
         Option("--shell", metavar="PATH", help="The shell for -c. Default: as configured, else bash, else sh."),
         Option(
@@ -318,7 +319,7 @@ def _check(given: Given) -> None:
 def _options(given: Given, attaches: bool) -> RunOptions:
     names = ("name", "task", "parent_session", "cwd", "pty", "stdin", "split", "lifetime", "log_cap", "deadline")
     again = ("restart", "restart_limit", "restart_delay", "success_codes", "stop_cmd")
-    more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall", "gate")
+    more = ("deadline_action", "if_running", "shell", *_READY_BY, "ready_timeout", "stall", "gate", "sudo")
     limits, news = ("memory", "cpus", "pids"), ("notify", "check_interval", "origin")
     options = {name: getattr(given, name) for name in (*names, *again, *more, *limits, *news)}
     options |= {name: getattr(given, name) or None for name in ("watch", "watch_regex")}

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "send",
-    synopsis=["send ID [TEXT] [--no-enter] [--eof] [--json]"],
+    synopsis=[
+        "send ID [TEXT] [--no-enter] [--eof] [--json]",
+        "send ID --secret [--even-if-echoed] [--no-enter] [--json]",
+    ],
     summary="write to the input of a process",
     about="""
         Writes TEXT to the process's stdin, or types it into its terminal, and presses Enter: a newline on a pipe, a
@@ -29,15 +32,22 @@ VERB = Verb(
 
         The process must have been started with --stdin or -t. To one that has ended nothing is sent: that is said,
         with the end of its output, and is no error.
+
+        With --secret you are asked for what to type, without echo; where stdin is no terminal, its first line is
+        taken. It is kept nowhere: in no log of holdfast, no event, no notice, and no model sees it. It is refused when
+        the process would show what is typed, which is waited for for two seconds, unless you say --even-if-echoed.
     """,
     options=[
         Option("--no-enter", help="Send TEXT as it is, without Enter."),
         Option("--eof", help="Afterwards end the input: the process reads end of file."),
+        Option("--secret", help="Ask for TEXT without echo, and type it only where it is not shown."),
+        Option("--even-if-echoed", help="With --secret: type it also where it is shown."),
         JSON,
     ],
     exits=[("0", "Sent, or the process had ended before.")],
     examples=[
         ("Answer a question", "holdfast send setup yes"),
+        ("Type a password that it waits for", "holdfast send deploy --secret"),
         ("Give a process a file and let it finish", "holdfast send sorter - --eof < names.txt"),
     ],
 )
@@ -49,8 +59,14 @@ _TAIL_LINES = 10
 
 def run(given: Given) -> int:
     process_id, text = _words(given)
+    if given.even_if_echoed and not given.secret:
+        raise BadValue("send: --even-if-echoed goes with --secret", next=given.usage)
+    if given.secret and (text is not None or given.eof):
+        raise BadValue("send: what is secret is asked for, not given as an argument", next="holdfast send ID --secret")
     with connect() as client:
-        if text == "-":
+        if given.secret:
+            answer = _send_secret(client, process_id, given)
+        elif text == "-":
             answer = _send_stdin(client, process_id, given)
         else:
             enter = not given.no_enter and (text is not None or not given.eof)
@@ -71,6 +87,34 @@ def _words(given: Given) -> tuple[str, str | None]:
     if len(given.words) > 2:
         raise BadValue("send: TEXT is one word", next="quote it: holdfast send ID 'two words'")
     return given.only("ID")[0], None
+
+
+def _send_secret(client: Client, process_id: str, given: Given) -> Message:
+    asked = client.inspect(process_id)
+    data = _asked(asked) if os.isatty(0) else _first_line()
+    enter = not given.no_enter
+    return client.send(asked.id, data, enter=enter, secret=True, even_if_echoed=given.even_if_echoed)
+
+
+def _asked(process: Process) -> bytes:
+    from getpass import getpass
+
+    question = (process.needs_input or {}).get("prompt") or "input"
+    try:
+        return os.fsencode(getpass(console.visible(f"for {process.id} ({question}), not shown: ")))
+    except EOFError:
+        raise BadValue("send: nothing was typed", next="holdfast send ID --secret") from None
+
+
+def _first_line() -> bytes:
+    line = bytearray()
+    while not line.endswith(b"\n") and (piece := os.read(0, _PIECE)):
+        line += piece
+        if len(line) > _PIECE:
+            raise BadValue("send: that is too long for a secret", next="send ID - for a file")
+    if not line:
+        raise BadValue("send: there is nothing on stdin", next="holdfast send ID --secret, on a terminal")
+    return bytes(line).partition(b"\n")[0]
 
 
 def _send_stdin(client: Client, process_id: str, given: Given) -> Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.daemon.handlers import (
     approvals,
+    askpass,
     attached,
     audit,
     digest,
@@ -67,6 +68,8 @@ HANDLERS: dict[str, Handler] = {
     "approve": approvals.approve,
     "deny": approvals.deny,
     "approval_shown": approvals.shown,
+    "approval_password": approvals.password,
+    "askpass": askpass.handle,
     "audit": audit.handle,
     "status": status.handle,
     "doctor": doctor.handle,

@@ -1,17 +1,20 @@
-"""approvals, approve, deny, approval_shown: what a person is asked, and the answers."""
+"""approvals, approve, deny, approval_shown, approval_password: what a person is asked, and the answers."""
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
 from collections.abc import Callable
 
 from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, Denied
+from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import SCOPES, Approval, identify
 from holdfast.wire import light_json
 
 _LONGEST_ID = 64
 _LONGEST_NAME = 256
+_LONGEST_PASSWORD = 4096
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -35,6 +38,8 @@ async def approve(room: Room, call: Call, ask: Message) -> Message:
     approval = _named(room, call, ask)
     if call.is_strict and not approval.asker:
         raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
+    if approval.action == "sudo":
+        raise BadValue(f"{approval.id} asks for a password", next="holdfast approvals --follow, in a terminal")
     scope = values.choice(ask, "scope", SCOPES, "once")
     return {"approval": (await room.approvals.decide(approval, "approved", scope, _by(call, ask))).to_json()}
 
@@ -49,6 +54,34 @@ async def shown(room: Room, call: Call, ask: Message) -> Message:
     """A person can see it now."""
     await room.approvals.shown(_named(room, call, ask))
     return {}
+
+
+async def password(room: Room, call: Call, ask: Message) -> Message:
+    """What a person types for sudo. It is in memory alone, and for a short while."""
+    if call.is_strict:
+        raise Denied("a password is typed by a person", next="holdfast approvals --follow, in a terminal of theirs")
+    approval = _named(room, call, ask)
+    if approval.action != "sudo":
+        raise BadValue(f"{approval.id} asks for no password", next=f"holdfast approve {approval.id}")
+    if not approval.is_pending:
+        raise NotNow(f"{approval.id} is {approval.state}", next="holdfast approvals --all")
+    room.passwords.type(approval.id, _password(ask))
+    try:
+        decided = await room.approvals.decide(approval, "approved", "once", _by(call, ask))
+    except BaseException:
+        room.passwords.drop(approval.id)
+        raise
+    return {"approval": decided.to_json()}
+
+
+def _password(ask: Message) -> bytearray:
+    try:
+        data = bytearray(b64decode(values.needed_text(ask, "data", 2 * _LONGEST_PASSWORD), validate=True))
+    except (binascii.Error, ValueError):
+        raise BadValue("data is not base64") from None
+    if not data or len(data) > _LONGEST_PASSWORD or b"\n" in data or b"\0" in data:
+        raise BadValue("a password is one line, and not empty")
+    return data
 
 
 def _check_is_person(call: Call) -> None:

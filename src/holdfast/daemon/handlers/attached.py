@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import NoTerminal
+from holdfast.model.happenings import Event
+from holdfast.model.process import Process
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -14,5 +18,17 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
     async with room.screens.attach(process, offset):
-        await room.registry.wait_ended(process.id)
+        _tell(room, process, "attached", call.owner)
+        try:
+            await room.registry.wait_ended(process.id)
+        finally:
+            _tell(room, process, "detached", call.owner)
     return {}
+
+
+def _tell(room: Room, process: Process, what: str, by: str) -> None:
+    """That somebody is at its terminal, and not what they type."""
+    now = room.registry.get(process.id)
+    if now is not None and now.is_running:
+        fields = {"id": now.id, "name": now.meta.name, "session": now.meta.session, "task": now.meta.task, "by": by}
+        room.store.record_soon([Event(f"process.{what}", time.time(), fields)])

@@ -17,6 +17,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     if session is None:
         raise BadValue("end which session?")
     await room.approvals.end_session(session)
+    room.passwords.forget(session)
     to = _heir(room, ask, session)
     ending, _ = end_with_session(room.registry.running(), session)
     results = await asyncio.gather(

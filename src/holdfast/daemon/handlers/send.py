@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from dataclasses import replace
 
-from holdfast.daemon import typed, values
+from holdfast.daemon import secrets_typed, typed, values
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
@@ -25,11 +25,15 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         return _answer(room, process, 0, None, "already_exited")
     if process.is_waiting:
         raise _between_runs(process)
+    is_secret = await secrets_typed.check(room, call, ask, process)
     try:
         async with typed.typing(room, call, ask, process, data, at, ends=eof) as (fresh, begin):
             accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not eof else None
             if eof:
                 await _close(room, process)
+        _answered(room, process, data)
+        if is_secret:
+            await secrets_typed.note(room, call, process)
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused
@@ -38,6 +42,13 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             raise _between_runs(now) from refused
         return _answer(room, now, 0, None, "already_exited")
     return _answer(room, room.registry.get(process.id) or process, len(data), accepted, "sent")
+
+
+def _answered(room: Room, process: Process, data: bytes) -> None:
+    """What it asked counts as answered with the end of a line; should it go on asking, that is seen again."""
+    now = room.registry.get(process.id)
+    if now is not None and now.need is not None and (b"\r" in data or b"\n" in data):
+        room.supervisor.show(replace(now, need=None))
 
 
 def _between_runs(process: Process) -> StdinFull:

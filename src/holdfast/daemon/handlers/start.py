@@ -82,6 +82,9 @@ async def _complete(room: Room, want: Wanted) -> Wanted:
         removed = await asyncio.to_thread(room.secrecy.to_remove, {**login, **caller}, want.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
     env = environment.merge(login, caller, want.grant, own, meta.pty)
+    if meta.gated or meta.sudo or room.settings.sudo_password_command:
+        helped = await asyncio.to_thread(room.sudo.with_helper, env)
+        meta, env = replace(meta, sudo=helped is not None), helped or env
     if want.text is not None:
         meta = replace(meta, argv=wanted.through_shell(want.text, want.shell, room.settings, env))
     return want._replace(meta=meta, env=env, removed=removed)

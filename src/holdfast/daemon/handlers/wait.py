@@ -11,6 +11,7 @@ from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
+from holdfast.model import prompts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
 
@@ -33,6 +34,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     looked: matching.Looked = {}
     consumes = values.flag(ask, "consume", True)
     awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
+    asked_after = values.seconds(ask, "or_input") if until == "exit" else None
     began = time.monotonic()
     with room.inbox.awaiting(awaited, asker(call), need == 1):
         try:
@@ -41,7 +43,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
                     await matching.until_matched(room, ids, need < len(ids), wanted, looked)
                     done = matching.done(ids, looked, need < len(ids))
                 elif until == "exit":
-                    done = await _ended(room, ids, need)
+                    done = await _ended(room, ids, need, asked_after)
                 elif until == "ready":
                     done = await waiting.until_settled(room, ids, need)
                 else:
@@ -56,7 +58,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     return {
         "processes": shown,
         "done": done,
-        "timed_out": len(done) < need,
+        "timed_out": len(done) < need and not _asking(room, ids, asked_after),
         "waited": time.monotonic() - began,
         "clamped_to": clamped,
         **({} if wanted is None else {"matches": matching.matches(looked)}),
@@ -71,14 +73,23 @@ def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | N
     return asked, None
 
 
-async def _ended(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
+async def _ended(room: Room, ids: list[ProcessId], need: int, asked_after: float | None) -> list[ProcessId]:
+    """Those that have ended, once there are enough of them, or once one asks something that it did not ask then."""
     with room.registry.watching(ids) as changed:
         while True:
             done = _over(room, ids)
-            if len(done) >= need:
+            if len(done) >= need or _asking(room, ids, asked_after):
                 return done
             await changed.wait()
             changed.clear()
+
+
+def _asking(room: Room, ids: list[ProcessId], after: float | None) -> bool:
+    if after is None:
+        return False
+    found = (room.registry.get(process_id) for process_id in ids)
+    marks = (prompts.mark_of(process) for process in found if process is not None)
+    return any(mark is not None and mark.since > after for mark in marks)
 
 
 async def _written(room: Room, ids: list[ProcessId], need: int, after: int | None) -> list[ProcessId]:

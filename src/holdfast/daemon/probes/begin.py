@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from holdfast.daemon.probes.prompt import may_ask, watch_prompts
 from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
 from holdfast.daemon.room import Room
@@ -31,6 +32,8 @@ class _Probes:
     def look(self, process: Process) -> None:
         if process.meta.stall is not None and process.is_up:
             self._start("stall", watch_stalls, process)
+        if may_ask(process):
+            self._start("prompt", watch_prompts, process)
         if readiness.is_open(process):
             self._start("ready", watch_readiness, process)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from holdfast.daemon.logbook import note
 from holdfast.model.process import Process
 
-Event = Literal["ready", "not_ready", "stalled", "stall_over"]
+Event = Literal["ready", "not_ready", "stalled", "stall_over", "input_needed"]
 
 
 def publish(event: Event, process: Process, **data: object) -> None:

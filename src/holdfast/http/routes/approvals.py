@@ -63,6 +63,11 @@ async def shown(request: Request) -> Answer:
     return nothing()
 
 
+async def password(request: Request) -> Answer:
+    asked = {"by": "http", **await request.fields(_PASSWORD), "id": request.id}
+    return json_answer((await request.ask("approval_password", asked))["approval"])
+
+
 async def audit(request: Request) -> Answer:
     return json_answer(await request.ask("audit", request.query))
 
@@ -126,10 +131,23 @@ _DENY = Route(
     needs="deny",
 )
 
+_PASSWORD = Route(
+    "POST",
+    "/api/v1/approvals/{id}/password",
+    "typePassword",
+    "Type the password that sudo asks for",
+    {200: Reply("Typed", {JSON: ref("Approval")})},
+    password,
+    body=Body({"data": text(8192, contentEncoding="base64"), "by": _BY}, "What was typed.", required=("data",)),
+    errors=(507,),
+    needs="approval_password",
+)
+
 ROUTES = [
     _LIST,
     _APPROVE,
     _DENY,
+    _PASSWORD,
     Route(
         "POST",
         "/api/v1/approvals/{id}/shown",

@@ -136,6 +136,7 @@ WAIT_FIELDS: dict[str, Schema] = {
     ),
     "match": text(description="With until=match: an RE2 pattern for a line of output."),
     "ignore_case": flag(),
+    "or_input": number(description="With until=exit: also until one of them needs input, since later than this."),
     "consume": {**flag(True), "description": "False: an end is only looked at, and its owner told all the same."},
 }
 _PLACES: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": integer()}}
@@ -204,6 +205,11 @@ _STDIN = Route(
             "enter": flag(),
             "eof": flag(),
             "at": integer(),
+            "secret": {
+                **flag(),
+                "description": "Only where nobody shows what is typed; not with Holdfast-Strict.",
+            },
+            "even_if_echoed": {**flag(), "description": "A secret, also where it is shown."},
             **ASKING_FIELDS,
         },
         "What to write: bytes as they are, or JSON with `text` or `data`.",

@@ -1,0 +1,111 @@
+"""The passwords that sudo asks for: from the configuration, from a short memory, or from a person. Nowhere on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Mapping
+
+from holdfast.errors import NoPassword
+from holdfast.model.vault import Vault, blank
+
+_COMMAND_BUDGET = 30.0
+_LONGEST = 4096
+_MOST_ANSWERED = 256
+
+
+class Passwords:
+    """`command` prints the password, where the owner said so; `keep` is for how long a typed one is used again."""
+
+    def __init__(self, command: str, keep: float) -> None:
+        self.command = command
+        self._vault = Vault(keep)
+        #: What persons typed, until whoever asked has it.
+        self._typed: dict[str, bytearray] = {}
+        #: Each sudo that was given one: when it asks again, that was wrong.
+        self._answered: dict[tuple[int, str], None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def was_wrong(self, sudo: tuple[int, str], session: str) -> bool:
+        """Whether this sudo has had an answer before. What is remembered is forgotten then."""
+        if sudo in self._answered:
+            self._vault.wipe(session)
+            return True
+        return False
+
+    def answered(self, sudo: tuple[int, str]) -> None:
+        self._answered[sudo] = None
+        while len(self._answered) > _MOST_ANSWERED:
+            del self._answered[next(iter(self._answered))]
+
+    def remembered(self, session: str) -> bytearray | None:
+        return self._vault.get(session, time.monotonic())
+
+    def remember(self, session: str, password: bytearray) -> None:
+        self._vault.put(session, password, time.monotonic())
+        self._expire()
+
+    def forget(self, session: str) -> None:
+        self._vault.wipe(session)
+
+    def type(self, approval_id: str, password: bytearray) -> None:
+        """A person answered."""
+        _write_no_core()
+        self._typed[approval_id] = password
+
+    def take(self, approval_id: str) -> bytearray | None:
+        return self._typed.pop(approval_id, None)
+
+    def drop(self, approval_id: str) -> None:
+        if (password := self.take(approval_id)) is not None:
+            blank(password)
+
+    async def configured(self, env: Mapping[str, str]) -> bytearray:
+        """What the owner's command prints, up to the first line end. Raises NoPassword."""
+        _write_no_core()
+        command = await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", self.command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(env),
+            start_new_session=True,
+        )
+        assert command.stdout is not None
+        try:
+            async with asyncio.timeout(_COMMAND_BUDGET):
+                printed = await command.stdout.read(_LONGEST)
+                code = await command.wait()
+        except TimeoutError:
+            raise _failed(f"takes longer than {_COMMAND_BUDGET:g} s") from None
+        finally:
+            if command.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(command.pid, signal.SIGKILL)
+        line = bytearray(printed).partition(b"\n")[0]
+        if code != 0 or not line:
+            raise _failed(f"ended with exit code {code}" if code else "printed nothing")
+        return line
+
+    def _expire(self) -> None:
+        """Wipe what has had its time, when it has."""
+        if self._timer is not None:
+            self._timer.cancel()
+        due, self._timer = self._vault.expire(time.monotonic()), None
+        if due is not None:
+            pause = max(0.0, due - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(pause, self._expire)
+
+
+def _write_no_core() -> None:
+    """From the first password on, no crash of ours leaves our memory on a disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _failed(why: str) -> NoPassword:
+    what = f"sudo_password_command {why}"
+    return NoPassword(what, next="mend it in config.toml", data={"reason": "command_failed"})

@@ -1,0 +1,47 @@
+"""Typing a secret into a process: only by a person, and only where nobody shows it. What was typed is kept nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.daemon import values
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.terminals import input_of
+from holdfast.errors import Denied, NotNow
+from holdfast.model import prompts
+from holdfast.model.process import Process
+
+#: A program turns the echo off around the time it asks: whoever is quick waits for that.
+_PATIENCE = 2.0
+_PAUSE = 0.05
+
+
+async def check(room: Room, call: Call, ask: Message, process: Process) -> bool:
+    """Whether it is a secret that is typed. Raises Denied for a model, NotNow where it would be shown."""
+    if not values.flag(ask, "secret"):
+        return False
+    if call.is_strict:
+        raise Denied("a secret is typed by a person", next=f"ask the user for: holdfast send {process.id} --secret")
+    if not values.flag(ask, "even_if_echoed"):
+        await _until_hidden(room, process)
+    return True
+
+
+async def note(room: Room, call: Call, process: Process) -> None:
+    """That it was done, by whom, and not what."""
+    await room.audit.note("secret.typed", by=call.owner, process=process.id, session=process.meta.session)
+
+
+async def _until_hidden(room: Room, process: Process) -> None:
+    until = asyncio.get_running_loop().time() + _PATIENCE
+    while not _hides(room, process):
+        if asyncio.get_running_loop().time() > until:
+            what = f"{process.id} shows what is typed into it now"
+            raise NotNow(what, next="wait until it asks for a secret, or --even-if-echoed")
+        await asyncio.sleep(_PAUSE)
+
+
+def _hides(room: Room, process: Process) -> bool:
+    """Of a terminal that nobody can tell of now, it is not said."""
+    found = input_of(room, process)
+    return prompts.hides(found.terminal) if found is not None else not process.meta.pty
