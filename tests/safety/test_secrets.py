@@ -24,6 +24,7 @@ HARMLESS = {
     "AWS_REGION": "eu-central-1",
     "AWS_PROFILE": "work",
     "AWS_SHARED_CREDENTIALS_FILE": "/home/me/.aws/credentials",
+    "COREPACK_ENABLE_AUTO_PIN": "0",
     "AWS_CA_BUNDLE": "/etc/ssl/certs/ca-certificates.crt",
     "OPENAI_BASE_URL": "http://127.0.0.1:8080/v1",
     "DATABASE_URL": "postgres://localhost/app",

@@ -68,6 +68,8 @@ _PLACES = frozenset(
     }
 )
 _HARMLESS = frozenset({"PWD", "OLDPWD", "KEY", "KEYS", "GOOGLE_APPLICATION_CREDENTIALS", "XAUTHORITY", "GPG_KEY"})
+#: What is on or off, whatever comes with it: COREPACK_ENABLE_AUTO_PIN=0.
+_SWITCHES = frozenset({"ENABLE", "DISABLE", "USE", "SKIP", "ALLOW", "REQUIRE", "NO", "WITH", "WITHOUT", "AUTO"})
 #: In running text these mean a secret; `key` and `auth` alone mean anything.
 _TELLING = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "PWD", "CREDENTIAL", "CREDENTIALS"}
@@ -101,6 +103,11 @@ def is_secret_name(name: str) -> bool:
 def is_strong_name(name: str) -> bool:
     """Whether even a number or a short word is a secret under this name."""
     return any(word in _STRONG or word.endswith(_ENDS) for word in parts(name))
+
+
+def is_switch_name(name: str) -> bool:
+    """Whether it turns something on or off."""
+    return any(word in _SWITCHES for word in parts(name))
 
 
 def is_place_name(name: str) -> bool:

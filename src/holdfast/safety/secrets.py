@@ -11,7 +11,7 @@ from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
 from holdfast.safety import shapes
-from holdfast.safety.names import is_place_name, is_secret_name, is_strong_name
+from holdfast.safety.names import is_place_name, is_secret_name, is_strong_name, is_switch_name
 
 #: Values that are no secret whatever they are called.
 _TRIVIAL = frozenset(
@@ -142,8 +142,10 @@ def _is_harmless(name: str, value: str) -> bool:
     """What cannot be a secret though its name is one: a place, an address without a password, a switch, a number."""
     if is_place_name(name):
         return bool(_PLACE.match(value)) or not value
-    if value.lower() in _TRIVIAL or _NUMBER.match(value):
-        return not is_strong_name(name) or not value
+    if value.lower() in _TRIVIAL:
+        return not is_strong_name(name) or is_switch_name(name) or not value
+    if _NUMBER.match(value):
+        return not is_strong_name(name)
     return False
 
 
