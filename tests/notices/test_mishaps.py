@@ -115,6 +115,26 @@ def test_also_when_the_answer_is_on_its_way_already(stage: Stage) -> None:
     assert stage.pending("a") == [P]
 
 
+def test_one_that_says_that_it_has_it_and_goes_has_it(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.settle()
+    assert peer.wire is not None
+    peer.wire.break_off({"rid": 1, "op": "got"})
+    assert stage.pending("a") == []
+
+
+def test_one_that_goes_without_a_word_does_not(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    stage.end()
+    stage.daemon.settle()
+    assert peer.wire is not None
+    peer.wire.break_off()
+    assert stage.pending("a") == [P]
+
+
 def test_a_wait_of_the_old_owner_does_not_use_up_the_news_of_the_new_one(stage: Stage) -> None:
     old = stage.peer("a")
     wait(stage, old)

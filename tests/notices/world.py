@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 import threading
 import time
@@ -200,6 +201,9 @@ class Wire:
         """The socket, of which only its peer is asked for: this program."""
         return self
 
+    def fileno(self) -> int:
+        return self._left.fileno()
+
     def getsockopt(self, *_: int) -> bytes:
         return struct.pack("3i", os.getpid(), os.getuid(), os.getgid())
 
@@ -223,6 +227,14 @@ class Wire:
         if self._daemon.is_alive:
             with self._daemon.inside():
                 self.conversation.connection_lost(None)
+
+    def break_off(self, *last_words: dict[str, Any]) -> None:
+        """The client says something and goes; the daemon notices the latter first, as it writes."""
+        self._left, said = socket.socketpair()
+        with said:
+            said.sendall(b"".join(map(frames.encode, last_words)))
+        with self._left, self._daemon.inside():
+            self.conversation.connection_lost(BrokenPipeError())
 
 
 def process(number: int, session: str) -> Process:

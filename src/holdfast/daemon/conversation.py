@@ -6,6 +6,7 @@ import asyncio
 import os
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from holdfast.daemon import values
@@ -53,6 +54,8 @@ class Conversation(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_MOST_UNREAD)
 
     def connection_lost(self, why: Exception | None) -> None:
+        if why is not None and self._telling:
+            self._hear_last_words()
         self._transport = None
         self._can_write.set()
         for rid in list(self._tasks):
@@ -62,6 +65,18 @@ class Conversation(asyncio.Protocol):
         self._telling.clear()
         self._room.inbox.give_back(self)
         self._on_end(self)
+
+    def _hear_last_words(self) -> None:
+        """A client may say that it has its answer, and go: where a write fails then, the transport reads no more."""
+        assert self._transport is not None
+        with suppress(OSError, ValueError, frames.FrameError):
+            for message in self._decoder.feed(os.read(self._transport.get_extra_info("socket").fileno(), _MOST_UNREAD)):
+                if (
+                    isinstance(message, dict)
+                    and message.get("op") == "got"
+                    and isinstance(rid := message.get("rid"), int)
+                ):
+                    self._got(rid)
 
     def pause_writing(self) -> None:
         self._can_write.clear()
