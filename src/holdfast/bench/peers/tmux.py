@@ -37,7 +37,8 @@ class Tmux(Peer):
         return key
 
     def wait(self, key: str) -> int | None:
-        return until(lambda: self.code(key))
+        until(lambda: True if self._shown(key)[:1] == ["1"] else None)
+        return self.code(key)
 
     def count(self) -> int:
         return self._tmux("list-panes", "-a", "-F", "#{pane_dead}").split().count("0")
@@ -52,8 +53,12 @@ class Tmux(Peer):
         self._tmux("start-server")
 
     def code(self, key: str) -> int | None:
-        shown = self._tmux("list-panes", "-t", f"={key}", "-F", "#{pane_dead} #{pane_dead_status}").split()
+        shown = self._shown(key)
         return int(shown[1]) if len(shown) == 2 and shown[0] == "1" else None
+
+    def _shown(self, key: str) -> list[str]:
+        """Whether the pane is dead, and with which code: now and then tmux knows the former alone."""
+        return self._tmux("list-panes", "-t", f"={key}", "-F", "#{pane_dead} #{pane_dead_status}").split()
 
     def _tmux(self, *words: str) -> str:
         return self.call(self._program, "-S", str(self.scratch / "socket"), "-f", str(self.scratch / "conf"), *words)
