@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast_keeper import farewell, groups, points
@@ -20,6 +21,8 @@ _STATUS_TRIES = 200
 _STATUS_PAUSE = 0.01
 #: Before the next attempt at what a full disk does not let us do.
 _DISK_PAUSE = 0.25
+#: Whoever waits for an end has it first: what is left to be done would compete with them for processors.
+_COURTESY = 0.005
 
 
 class Ends:
@@ -28,6 +31,8 @@ class Ends:
         self._loop = keeper.loop
         #: Commands whose exit is not recorded yet; as our children they must not be reaped before.
         self._unburied: dict[int, Hold] = {}
+        #: Those that were told of, and are to be put away in a moment.
+        self._ended: dict[str, Hold] = {}
 
     def expect(self, hold: Hold) -> None:
         if hold.exit is not None:
@@ -50,6 +55,11 @@ class Ends:
 
         self._loop.watch(wake, READ, ready)
         self._children_ended()
+
+    def settle(self, *ids: str) -> None:
+        """Put away what was told of: now, where somebody asks for it."""
+        for hold in [self._ended.pop(id_) for id_ in ids or list(self._ended) if id_ in self._ended]:
+            self._keeper.safely(hold.id, partial(self.complete, hold))
 
     def complete(self, hold: Hold) -> None:
         """When all is said and written: move the bundle to done/ and let go of everything."""
@@ -103,7 +113,9 @@ class Ends:
         points.reach("exit-reaped")
         keeper.flow.tell_waiters(hold)
         keeper.stopper.look(hold.id)
-        self.complete(hold)
+        if not self._ended:
+            self._loop.after(_COURTESY, self.settle)
+        self._ended[hold.id] = hold
 
     def _children_ended(self) -> None:
         """Bury commands with a record, and descendants that were left to us without ceremony."""

@@ -33,6 +33,7 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
     try:
         if "id" in message:
             _check_id(message["id"])
+            keeper.ends.settle(message["id"])
             if message["op"] in _OF_A_RUN and keeper.starter.report_before(message["id"]) is not None:
                 raise NotYet  # which run is meant will be known in a moment
         answer = operation(keeper, connection, message)
