@@ -50,6 +50,8 @@ class Approvals:
         self._due_changed = asyncio.Event()
         #: Requests that a start waits for right now.
         self.awaited: set[str] = set()
+        #: The connections whose callers ask a person for it themselves, by request (see askers.py).
+        self.askers: dict[str, set[object]] = {}
         #: Set when the daemon goes: what is pending then is answered later.
         self.is_leaving = False
 

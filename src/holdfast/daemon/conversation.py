@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
-from holdfast.daemon import values
+from holdfast.daemon import askers, values
 from holdfast.daemon.consuming import was_told
 from holdfast.daemon.dispatch import answer
 from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
 from holdfast.daemon.peers import peer_pid
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, HoldfastError, NotNow
+from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
 from holdfast_keeper import points
@@ -64,6 +64,7 @@ class Conversation(asyncio.Protocol):
             self._not_told(call)
         self._telling.clear()
         self._room.inbox.give_back(self)
+        askers.gone(self._room, self)
         self._on_end(self)
 
     def _hear_last_words(self) -> None:
@@ -162,6 +163,8 @@ class Conversation(asyncio.Protocol):
             self._refuse(rid, Cancelled("given up"))
             raise
         except HoldfastError as error:
+            if isinstance(error, ApprovalRequired):
+                askers.told_to_ask(self._room, self, call, error)
             self._refuse(rid, error)
         except Exception:  # noqa: BLE001 - whatever a request brings up, it ends with the request
             note("request-failed", op=message.get("op"), why=traceback.format_exc())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from mcp import types
@@ -36,8 +37,16 @@ _FORM: dict[str, Any] = {
 }
 _NEXT = "do it another way, or ask the user; do not try to get around it"
 _MOST = 1000
+_LONGEST_WHY = 200
+_GIVE_UP_WITHIN = 1.0
 #: A question of the newest protocol that was not answered for so long is forgotten.
 _KEEP = 3600.0
+
+
+class Unable(NamedTuple):
+    """What stands for an answer where the client did not bring the question before a person."""
+
+    why: str
 
 
 class Question(NamedTuple):
@@ -82,14 +91,30 @@ class Questions:
         return self._out.pop(found.approval)
 
 
-async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> types.ElicitResult | None:
+async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> types.ElicitResult | Unable | None:
     """What the person says; None when nobody answers in time."""
     message = await _message(session, approval)
     try:
         async with asyncio.timeout(seconds):
             return await ctx.session.elicit_form(message, _FORM, related_request_id=ctx.request_id)
-    except (TimeoutError, MCPError, ValidationError):
+    except TimeoutError:
         return None
+    except MCPError as error:
+        return Unable(_visible(error.message)[:_LONGEST_WHY])
+    except ValidationError:
+        return Unable("its answer is none of the protocol")
+
+
+@asynccontextmanager
+async def withdrawn_if_given_up(ctx: Context, session: str, approval: str) -> AsyncIterator[None]:
+    """While a person is asked: where the client gives the call up, the request is over, too."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        with suppress(HoldfastError, TimeoutError):
+            async with asyncio.timeout(_GIVE_UP_WITHIN), open_client(session) as client:
+                await client.deny(approval, by=f"{_who(ctx)} (gave up)")
+        raise
 
 
 async def question_result(session: str, approval: str) -> types.InputRequiredResult:
@@ -101,8 +126,7 @@ async def question_result(session: str, approval: str) -> types.InputRequiredRes
 async def decide(ctx: Context, session: str, approval: str, said: object) -> Answer | None:
     """Write down what was said. None for a yes: the call goes on; else its answer. Raises HoldfastError."""
     scope = _scope(said)
-    by = f"mcp {client_name(ctx) or 'client'}"[:100]
-    by = by if by.isprintable() else "mcp client"
+    by = _who(ctx)
     async with open_client(session) as client:
         if scope is not None:
             await client.approve(approval, scope, by=by)
@@ -115,6 +139,11 @@ async def decide(ctx: Context, session: str, approval: str, said: object) -> Ans
     return answer("denied", reason, _NEXT, message=what, approval=approval)
 
 
+def _who(ctx: Context) -> str:
+    by = f"mcp {client_name(ctx) or 'client'}"[:100]
+    return by if by.isprintable() else "mcp client"
+
+
 def _scope(said: object) -> str | None:
     if not isinstance(said, types.ElicitResult) or said.action != "accept":
         return None
@@ -125,6 +154,8 @@ def _scope(said: object) -> str | None:
 def _refusal(said: object) -> tuple[str, str]:
     if said is None:
         return "timeout", "nobody answered in time, which is a no"
+    if isinstance(said, Unable):
+        return "could_not_ask", f"the client could not ask the user, which is a no: {said.why}"
     is_dismissed = isinstance(said, types.ElicitResult) and said.action == "cancel"
     return "denied", "the user dismissed the question, which is a no" if is_dismissed else "the user said no"
 

@@ -108,10 +108,11 @@ class Calls:
     async def _asked(self, call: _Call, made: Answer) -> Answer | types.InputRequiredResult:
         """Ask the person; with a yes, the same again."""
         approval = str(made.get("approval"))
-        if asking.is_modern(call.ctx):
-            self._questions.put(Question(approval, call.session, (call.name, call.given), time.monotonic()))
-            return await asking.question_result(call.session, approval)
-        said = await asking.elicit(call.ctx, call.session, approval, call.kind.limit * _ASK_SHARE)
+        async with asking.withdrawn_if_given_up(call.ctx, call.session, approval):
+            if asking.is_modern(call.ctx):
+                self._questions.put(Question(approval, call.session, (call.name, call.given), time.monotonic()))
+                return await asking.question_result(call.session, approval)
+            said = await asking.elicit(call.ctx, call.session, approval, call.kind.limit * _ASK_SHARE)
         denied = await asking.decide(call.ctx, call.session, approval, said)
         if denied is not None:
             return denied
