@@ -7,8 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.mcp.lines import mended
+from holdfast.mcp.lines import mended, objection
 
+_KEYS = ["jsonrpc", "id", "method", "params", "result", "error"]
 _ANY = st.text(st.characters(exclude_categories=()))
 
 
@@ -24,3 +25,25 @@ def test_what_is_mended_can_be_sent(text: str) -> None:
 def test_what_is_whole_stays_as_it_is(text: str) -> None:
     assert mended(json.dumps(text)) == json.dumps(text)
     assert json.loads(mended(json.dumps("\\ud800" + text))) == "\\ud800" + text
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5),
+    max_leaves=8,
+)
+
+
+@given(_JSON | st.dictionaries(st.sampled_from(_KEYS), _JSON))
+def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
+    """Never with an id that is not the client's."""
+    answer = objection(json.dumps(found))
+    if answer is None:
+        assert isinstance(found, dict) and found["jsonrpc"] == "2.0"
+    elif answer.id is not None:
+        assert isinstance(found, dict) and found["id"] == answer.id
+
+
+@given(_ANY)
+def test_any_text_is_looked_at(text: str) -> None:
+    objection(mended(text).encode(errors="replace").decode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,40 @@ def test_an_old_protocol(instance: Path) -> None:
         assert [tool["name"] for tool in tools] == ["terminal", "process"]
         result = wire.ask("tools/call", name="terminal", arguments={"command": "echo old"})["result"]
         assert checked(result["content"][0]["text"])["output"] == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "code"),
+    [
+        ("nonsense", None, -32700),
+        ('{"jsonrpc": "2.0", "id": 3, "method": "ping"', None, -32700),
+        ("[" * 100_000, None, -32700),
+        ("[]", None, -32600),
+        ('{"jsonrpc": "2.0", "method": 7}', None, -32600),
+        ('{"jsonrpc": "2.0", "id": 5, "method": 5}', 5, -32600),
+        ('{"jsonrpc": "2.0", "id": "a", "method": "ping", "params": []}', "a", -32600),
+        ('{"id": 6, "method": "ping"}', 6, -32600),
+        ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', None, -32600),
+        ('{"jsonrpc": "2.0", "id": [1], "method": "ping"}', None, -32600),
+        (f'{{"jsonrpc": "2.0", "id": {"9" * 5000}, "method": 5}}', None, -32700),
+        (f'{{"jsonrpc": "2.0", "id": {"9" * 30}, "method": 5}}', int("9" * 30), -32600),
+        ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+        ('{"jsonrpc": "2.0", "id": 7, "result": 5}', None, -32600),  # whose 7 would be one of ours
+    ],
+)
+def test_what_is_no_message_is_said_at_once(shared_wire: Wire, line: str, id: object, code: int) -> None:
+    shared_wire.write("")
+    shared_wire.write(line)
+    answer = shared_wire.read()
+    assert (answer["id"], answer["error"]["code"]) == (id, code)
+    assert shared_wire.ask("ping")["result"] == {}
+
+
+@pytest.fixture(scope="module")
+def shared_wire(instance: Path) -> Iterator[Wire]:
+    with Wire() as wire:
+        wire.greet("2025-11-25")
+        yield wire
 
 
 def test_odd_clients_are_answered_all_the_same(instance: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 from typing import Any, cast
 
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from holdfast.client import caller
 from holdfast.mcp.calling import Calls
@@ -34,7 +35,9 @@ async def serve(
 
 
 async def _converse(server: HoldfastServer) -> None:
-    async with stdio_server(stdin=cast(Any, StdinLines())) as (reading, writing):
+    lines = StdinLines()
+    async with stdio_server(stdin=cast(Any, lines)) as (reading, writing):
+        lines.object_to = lambda error: writing.send(SessionMessage(error))
         await server.run(reading, writing, server.create_initialization_options())
 
 
