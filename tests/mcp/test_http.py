@@ -6,15 +6,20 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from http.client import HTTPConnection
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import holdfast
+from holdfast.errors import Unreachable
+from holdfast.http.mcp_events import whole
 from tests.mcp.deeds import use_everything
 from tests.mcp.host import NEW, OLD, http, open_http
 from tests.support import content_of, eventually, is_alive, processes_of, run_cli
@@ -112,6 +117,62 @@ def test_a_worker_that_dies_is_replaced(home: Path) -> None:
     assert json.loads(body)["code"] == "unreachable"
     assert post(url, {**key, **_ACCEPT}, hello)[0] == 200
     assert worker(home) != pid
+
+
+def test_an_event_stream_whose_worker_dies_is_ended_in_order(home: Path, tmp_path: Path) -> None:
+    url, key = open_http()
+    headers = {**key, **_ACCEPT}
+    headers["mcp-session-id"] = post(url, headers, json.dumps(_HELLO).encode())[1]["mcp-session-id"]
+    begun = tmp_path / "begun"
+    call = {"name": "terminal", "arguments": {"command": f"touch {begun}; sleep 300"}, "_meta": {"progressToken": "p"}}
+    asked = {"jsonrpc": "2.0", "id": "seven", "method": "tools/call", "params": call}
+    with ThreadPoolExecutor() as pool, events(url, headers) as listening:
+        answer = pool.submit(post, url, headers, json.dumps(asked).encode())
+        eventually(begun.exists)
+        pid = worker(home)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        status, _, body = answer.result()
+        assert listening.read().count(b"error") == 0  # nobody asked for an answer there
+    assert status == 200 and body.endswith(b"\r\n\r\n")
+    last = json.loads(body.split(b"data: ")[-1])
+    assert (last["id"], last["error"]["code"]) == ("seven", -32603)
+    assert "worker died" in last["error"]["message"]
+
+
+@contextmanager
+def events(url: str, headers: dict[str, str]) -> Iterator[HTTPResponse]:
+    """What the server says by itself."""
+    where = urlsplit(url)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=30)
+    try:
+        connection.request("GET", where.path, headers=headers)
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("content-type")) == (200, "text/event-stream")
+        yield answer
+    finally:
+        connection.close()
+
+
+@given(st.lists(st.sampled_from([b"data: a\r\n\r\n", b": b\n\n", b"data: c\ndata: d\n\n"])), st.data())
+def test_events_are_passed_on_whole(sent: list[bytes], data: st.DataObject) -> None:
+    text = b"".join(sent)
+    begun = b"data: never en"
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text + begun)))))
+    passed: list[bytes] = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for begin, end in zip([0, *cuts], [*cuts, len(text + begun)], strict=True):
+            yield (text + begun)[begin:end]
+        raise Unreachable("it died")
+
+    async def use() -> None:
+        async for events in whole(pieces()):
+            passed.append(events)
+
+    with pytest.raises(Unreachable):
+        asyncio.run(use())
+    assert b"".join(passed) == text and all(one.endswith(b"\n") for one in passed)
 
 
 def test_processes_outlive_the_worker_and_the_handle_finds_them(home: Path) -> None:

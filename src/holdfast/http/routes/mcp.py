@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+from holdfast.errors import Unreachable
+from holdfast.http import mcp_events
 from holdfast.http.answers import Answer, Send, encoded
 from holdfast.http.forward import Exchange
 from holdfast.http.problems import Refusal
@@ -24,10 +26,12 @@ async def serve(request: Request) -> Answer:
     try:
         exchange = Exchange(*await stack.enter_async_context(request.room.mcp.connection()))
         await request.while_there(exchange.begin(request.method, "/mcp", _headers(request), body))
+        if not _is_events(exchange):
+            return await _whole(request, exchange, stack)
     except BaseException:
         await stack.aclose()
         raise
-    return _Passed(request, exchange, stack)
+    return _Passed(request, exchange, stack, body)
 
 
 def _headers(request: Request) -> list[tuple[str, str]]:
@@ -44,15 +48,34 @@ def _headers(request: Request) -> list[tuple[str, str]]:
     return passed
 
 
-class _Passed(Answer):
-    """The worker's answer, piece by piece, for as long as both are there."""
+def _is_events(exchange: Exchange) -> bool:
+    return dict(exchange.headers).get("content-type", "").startswith("text/event-stream")
 
-    def __init__(self, request: Request, exchange: Exchange, stack: AsyncExitStack) -> None:
-        passed = [pair for pair in exchange.headers if pair[0] in _BACK or pair[0].startswith("mcp-")]
-        super().__init__(exchange.status, headers=passed)
+
+def _passed_back(exchange: Exchange) -> list[tuple[str, str]]:
+    return [pair for pair in exchange.headers if pair[0] in _BACK or pair[0].startswith("mcp-")]
+
+
+async def _whole(request: Request, exchange: Exchange, stack: AsyncExitStack) -> Answer:
+    """An answer that is sent when all of it is there. Raises Unreachable when the worker dies over it."""
+
+    async def read() -> bytes:
+        return b"".join([piece async for piece in exchange.pieces()])
+
+    async with stack:
+        body = await request.while_there(read())
+    return Answer(exchange.status, body, headers=_passed_back(exchange))
+
+
+class _Passed(Answer):
+    """The worker's events, for as long as both are there. Those that it does not live to end are ended for it."""
+
+    def __init__(self, request: Request, exchange: Exchange, stack: AsyncExitStack, body: bytes) -> None:
+        super().__init__(exchange.status, headers=_passed_back(exchange))
         self._request = request
         self._exchange = exchange
         self._stack = stack
+        self._asked = body
 
     async def send(self, send: Send) -> None:
         async with self._stack:
@@ -61,8 +84,12 @@ class _Passed(Answer):
             await send({"type": "http.response.body", "body": b""})
 
     async def _pass_on(self, send: Send) -> None:
-        async for piece in self._exchange.pieces():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        try:
+            async for events in mcp_events.whole(self._exchange.pieces()):
+                await send({"type": "http.response.body", "body": events, "more_body": True})
+        except Unreachable:
+            last = mcp_events.cut_off(self._asked)
+            await send({"type": "http.response.body", "body": last, "more_body": True})
 
 
 def _route(method: str, name: str, summary: str) -> Route:
