@@ -7,13 +7,11 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from holdfast.tools.aio import AsyncTools
 from holdfast.tools.envelope import Answer
 from holdfast.tools.limits import Limits
-
-T = TypeVar("T")
 
 #: What was given up is ended within this time.
 _FAREWELL = 3.0
@@ -62,7 +60,7 @@ class Begun(NamedTuple):
             raise
 
 
-async def _whole(work: Coroutine[Any, Any, T], is_over: threading.Event) -> T:
+async def _whole(work: Coroutine[Any, Any, Any], is_over: threading.Event) -> Any:
     try:
         return await work
     finally:
