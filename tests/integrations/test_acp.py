@@ -230,6 +230,12 @@ def test_the_agents_exit_code_is_the_proxys(home: Path) -> None:
     assert run_cli("acp").returncode == 125
 
 
+def test_messages_of_any_kind_are_passed_on(home: Path) -> None:
+    odd = b'{"id":[]}\n{"id":{},"method":{}}\n{"id":1,"method":[]}\n{"id":null}\n{"id":"holdfast-1"}\n[]\n3\n\xff\n'
+    through = run_cli("acp", "--", "cat", input=odd)
+    assert (through.returncode, through.stdout, through.stderr) == (0, odd, b"")
+
+
 @pytest.mark.parametrize("limit", [*range(12), 1 << 40])
 def test_output_is_cut_at_characters(limit: int) -> None:
     text = "aé€😀z"

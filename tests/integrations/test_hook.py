@@ -146,6 +146,22 @@ def test_a_daemon_that_hangs_does_not_hang_the_host(home: Path) -> None:
         os.kill(daemon, 18)
 
 
+def test_a_daemon_that_is_slow_after_a_clear_loses_no_process(home: Path) -> None:
+    _hook("SessionStart", session_id="slow-before")
+    with holdfast.connect("claude-slow-before") as hf:
+        process, daemon = hf.run("sleep 100"), int(hf.status()["pid"])
+        os.kill(daemon, 19)
+        try:
+            message = b'{"session_id": "slow-after", "hook_event_name": "SessionStart", "source": "clear"}'
+            assert b"in time" in run_cli("hook", "claude-code", input=message).stderr
+        finally:
+            os.kill(daemon, 18)
+        _hook("UserPromptSubmit", session_id="slow-after")
+        assert hf.inspect(process.id).session == "claude-slow-after"
+        _hook("UserPromptSubmit", session_id="slow-other")
+        assert hf.inspect(process.id).session == "claude-slow-after"
+
+
 def test_the_server_of_the_same_host_finds_the_session(instance: Path) -> None:
     """This test is the host: the hook and the server are its children."""
     _hook("SessionStart", session_id="first")

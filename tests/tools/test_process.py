@@ -187,7 +187,7 @@ def test_a_wait_consumes_the_completion(model: Model) -> None:
 
 
 def test_a_log_that_shows_the_end_consumes_the_completion(model: Model) -> None:
-    process_id = model.background("echo done", notify_on_complete=True)
+    process_id = model.background("sleep 0.3; echo done", notify_on_complete=True)
     eventually(lambda: _pending(model))
     answer = model.process("log", process_id)
     assert answer["output"] == "done\n" and "notices" not in answer

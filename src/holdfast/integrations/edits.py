@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast import files
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -123,23 +124,16 @@ def _replace(path: str, text: str, mode: int) -> None:
         old = os.stat(path)
     except FileNotFoundError:
         old = None
-    fresh = f"{path}.holdfast-{os.getpid()}"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode if old is None else 0o600)
-    try:
-        with open(fd, "wb") as file:
+
+    def finish(fd: int) -> None:
+        if old is not None:
             _make_like(fd, old)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(fd)
-        os.rename(fresh, path)
-    except BaseException:
-        os.unlink(fresh)
-        raise
+        os.fsync(fd)
+
+    files.replace(path, text.encode(), mode if old is None else 0o600, finish)
 
 
-def _make_like(fd: int, old: os.stat_result | None) -> None:
-    if old is None:
-        return
+def _make_like(fd: int, old: os.stat_result) -> None:
     found = os.fstat(fd)
     if (found.st_uid, found.st_gid) != (old.st_uid, old.st_gid):
         os.fchown(fd, old.st_uid, old.st_gid)

@@ -64,8 +64,9 @@ async def _write(context: Context, call: ProcessCall) -> Answer:
         return await _gone(context, found)
     data = (call.data or "").encode(errors="surrogatepass")
     is_close = call.action == "close"
-    asking = context.asking()
-    value = await context.client.send(found.id, data, enter=call.action == "submit", eof=is_close, **asking)
+    value = await context.client.send(
+        found.id, data, enter=call.action == "submit", eof=is_close, **context.approving()
+    )
     if value.get("status") == "already_exited":
         return await _gone(context, await context.client.inspect(found.id))
     next = "what it makes of it: process(action='wait', data='output')"
@@ -87,7 +88,7 @@ async def _resize(context: Context, call: ProcessCall) -> Answer:
 
 async def _restart(context: Context, call: ProcessCall) -> Answer:
     found = await context.find(call.ids[0])
-    return about(await context.client.restart(found.id, **context.asking()), reason="restarted")
+    return about(await context.client.restart(found.id, **context.approving()), reason="restarted")
 
 
 async def _transfer(context: Context, call: ProcessCall) -> Answer:
@@ -102,10 +103,6 @@ async def _ack(context: Context, call: ProcessCall) -> Answer:
     value = await context.client.ack(*ids[:1000], session=context.session)
     unknown = value.get("unknown") or None
     return answer("ok", "acknowledged", acked=value.get("acked"), known=value.get("known") or None, unknown=unknown)
-
-
-async def _inbox(context: Context, call: ProcessCall) -> Answer:
-    return await waiting.inbox(context, call)
 
 
 async def _gone(context: Context, process: Process) -> Answer:
@@ -127,7 +124,7 @@ _ACTIONS: dict[str, Callable[[Context, ProcessCall], Awaitable[Answer]]] = {
     "screen": looking.screen,
     "search": looking.search,
     "wait": waiting.wait,
-    "inbox": _inbox,
+    "inbox": waiting.inbox,
     "ack": _ack,
     "kill": _kill,
     "signal": _signal,

@@ -54,13 +54,11 @@ def _tells(process: Process) -> bool:
     return process.notify not in (None, "never")
 
 
-async def end_of(
-    context: Context, process: Process, *, status: str | None = None, with_output: bool = True, consume: bool = False
-) -> Answer:
+async def end_of(context: Context, process: Process, *, status: str | None = None, with_output: bool = True) -> Answer:
     """How a process ended, with the end of its output."""
     if not with_output:
         return about(process, "as before; log shows its output", status=status)
-    shown = await reading.tail(context.client, process.id, context.limits.end, consume=consume)
+    shown = await reading.tail(context.client, process.id, context.limits.end)
     new = context.memory.shown(process, shown.end)
     next = "log shows all of its output" if shown.omitted else "go on"
     return about(process, next, status=status, new_bytes=new, **shown.fields())

@@ -13,6 +13,7 @@ import time
 from importlib import resources
 from typing import NamedTuple
 
+from holdfast import files
 from holdfast.tools.envelope import Refusal
 
 #: What commands that nobody saw to their end left behind.
@@ -65,7 +66,7 @@ class Places:
         self._known = directory
         try:
             self._make_room()
-            _write(self._path, json.dumps({"session": self._session, "cwd": directory}).encode())
+            files.replace(self._path, json.dumps({"session": self._session, "cwd": directory}).encode())
         except OSError:
             return
 
@@ -94,7 +95,7 @@ class Places:
         os.makedirs(self._room, mode=0o700, exist_ok=True)
         script = resources.files("holdfast.tools").joinpath("cwd.bash").read_bytes()
         if _content(self._script) != script:
-            _write(self._script, script)
+            files.replace(self._script, script)
         if not self._is_made:
             _sweep(self._room)
         self._is_made = True
@@ -137,14 +138,6 @@ def _nearest(path: str) -> str:
     while not os.path.isdir(path) and path != "/":
         path = os.path.dirname(path) or "/"
     return path
-
-
-def _write(path: str, content: bytes) -> None:
-    new = f"{path}.{secrets.token_hex(4)}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(new, path)
 
 
 def _content(path: str) -> bytes:
