@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 from holdfast.client.signals import signal_number
@@ -29,12 +30,16 @@ async def process(context: Context, call: ProcessCall) -> Answer:
 
 
 async def _kill(context: Context, call: ProcessCall) -> Answer:
+    """Politely first; with `KILL` as data by force at once."""
+    wanted = (call.data or "").strip()
+    if wanted and signal_number(wanted) != SIGKILL:
+        raise Refusal("bad_arguments", "kill takes no signal but KILL", "use action='signal' to send one signal")
     found = await context.find(call.ids[0])
     if found.status == "ended":
         return await _gone(context, found)
     try:
         async with asyncio.timeout(_KILL_WITHIN):
-            results = await context.client.kill(found.id)
+            results = await context.client.kill(found.id, grace=0.0 if wanted else None)
     except TimeoutError:
         return about(found, "it takes long to end; look again later", reason="ending")
     return _killed(await context.client.inspect(found.id), results[0])
@@ -70,7 +75,8 @@ async def _write(context: Context, call: ProcessCall) -> Answer:
     if value.get("status") == "already_exited":
         return await _gone(context, await context.client.inspect(found.id))
     next = "what it makes of it: process(action='wait', data='output')"
-    return about(found, next, reason="stdin_closed" if is_close else "written", bytes_written=value.get("written"))
+    now = await context.client.inspect(found.id)  # what it asked may be answered by now
+    return about(now, next, reason="stdin_closed" if is_close else "written", bytes_written=value.get("written"))
 
 
 async def _resize(context: Context, call: ProcessCall) -> Answer:

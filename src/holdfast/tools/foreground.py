@@ -87,7 +87,7 @@ async def _foreground(context: Context, call: TerminalCall) -> Answer:
     window = clamped(call.timeout, limits.window, limits.longest_window, SHORTEST_WINDOW, notes)
     if call.watch or call.check_interval:
         notes.append("watch_patterns and check_interval are for background=true")
-    trail = await asyncio.to_thread(context.places.trail) if context.places is not None else None
+    trail = await asyncio.to_thread(context.places.trail, cwd) if context.places is not None else None
     started = _Started()
     try:
         process = await context.interrupts.guard(_run(context, call, cwd, window, trail, started))
@@ -102,7 +102,7 @@ async def _foreground(context: Context, call: TerminalCall) -> Answer:
     if process.status != "ended":
         return await _promoted(context, process, window, notes)
     if went is not None and went != cwd and context.places is not None:
-        await asyncio.to_thread(context.places.keep, went)
+        await asyncio.to_thread(context.places.keep, went, cwd)
     return await _ended(context, process, went if went != cwd else None, notes)
 
 
