@@ -95,7 +95,7 @@ async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
         if approval is not None and use.is_done:
             room.approvals.spend(approval)
         elif approval is not None and is_known:
-            await room.approvals.release(approval)
+            room.approvals.release(approval)
 
 
 def was_used(room: Room, claimant: str) -> bool:
