@@ -153,6 +153,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     asked = await opened.store.read(approval_rows.load)
     approvals = Approvals(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
+    kin = Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))})
     room = Room(
         paths=paths,
         settings=settings,
@@ -163,7 +164,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         gate=Gate(paths.home),
         approvals=approvals,
         audit=Audit(opened.store),
-        kin=Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))}),
+        kin=kin,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
         readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
@@ -173,7 +174,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,
-        stop_commands=StopCommands(paths.place, settings, chores),
+        stop_commands=StopCommands(paths.place, settings, chores, kin),
         outputs=outputs,
         inputs=inputs,
         sizes=Sizes(paths.place),
