@@ -167,7 +167,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         kin=kin,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
-        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
+        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed), registry),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
