@@ -25,6 +25,7 @@ from holdfast.daemon.chores import Chores
 from holdfast.daemon.gate import Judged
 from holdfast.daemon.gating import Asked
 from holdfast.daemon.room import Call, Room
+from holdfast.daemon.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import Approval
 from holdfast.store import approvals as rows
@@ -53,7 +54,9 @@ def asked(process: str) -> Asked:
 async def daemon(path: Path) -> AsyncIterator[Room]:
     opened = await open_store(str(path / "store.db"), lambda _: None)
     approvals = Approvals(opened.store, await opened.store.read(rows.load), KEEP)
-    parts = SimpleNamespace(approvals=approvals, audit=Audit(opened.store), chores=Chores(), store=opened.store)
+    parts = SimpleNamespace(
+        approvals=approvals, audit=Audit(opened.store), chores=Chores(), store=opened.store, sessions=Names({})
+    )
     try:
         yield cast(Room, parts)
     finally:
@@ -119,6 +122,19 @@ async def test_a_yes_that_is_being_written_is_not_taken_twice(tmp_path: Path) ->
         async with person(room, choose):
             first = await asyncio.gather(pass_gate(room, "proc_1"), return_exceptions=True)
             assert passed([*first, *await asyncio.gather(*late, return_exceptions=True)]) == 1
+
+
+@in_loop
+async def test_a_session_that_gets_another_name_meanwhile_has_its_answer(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as room:
+
+        async def choose(number: int) -> bool:
+            cast(Names, room.sessions).renamed("s", "renamed")
+            room.approvals.renamed("s", "renamed")
+            return number == 1
+
+        async with person(room, choose):
+            assert passed([await pass_gate(room, "proc_1")]) == 1
 
 
 async def approved(room: Room) -> Approval:

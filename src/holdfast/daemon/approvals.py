@@ -25,6 +25,8 @@ from holdfast.store.store import Store
 _MOST_PENDING = 100
 #: Those that are over and still shown.
 _MOST_OVER = 2000
+#: An answer holds for long enough to be used by whoever waits for it.
+_SHORTEST_KEEP = 1.0
 #: The wall clock may be set while we sleep: never for longer than this.
 _LONGEST_SLEEP = 5.0
 
@@ -43,7 +45,7 @@ class Approvals:
 
     def __init__(self, store: Store, found: Iterable[Approval], keep: float) -> None:
         self._store = store
-        self._keep = keep
+        self._keep = max(_SHORTEST_KEEP, keep)
         self._all = {one.id: one for one in found}
         self._surfaces: set[Surface] = set()
         self._waits: dict[str, set[asyncio.Event]] = {}

@@ -65,8 +65,8 @@ async def pass_gate(room: Room, call: Call, want: Asked, judged: Judged) -> Appr
         await room.audit.note("gate.denied", **_told(want), rule=judged.rule, why=judged.why)
         raise denied("policy", judged.why, judged.rule)
     # Nothing is awaited between finding an answer and claiming it: a yes that another one took meanwhile is none.
-    while (standing := room.approvals.standing(want.fingerprint, want.session, want.claimant)) is None:
-        await _asked_for(room, call, want, judged)
+    while (standing := _standing(room, want)) is None:
+        await _asked_for(room, call, _by_its_name(room, want), judged)
     return await room.approvals.claim(standing, want.claimant)
 
 
@@ -80,6 +80,16 @@ def denied(reason: str, why: str, rule: str | None, approval: Approval | None = 
         "withdrawn": "given up before anybody answered",
     }
     return CommandDenied(said[reason], data=data)
+
+
+def _standing(room: Room, want: Asked) -> Approval | None:
+    want = _by_its_name(room, want)
+    return room.approvals.standing(want.fingerprint, want.session, want.claimant)
+
+
+def _by_its_name(room: Room, want: Asked) -> Asked:
+    """Its session may get another name while a person thinks."""
+    return want._replace(session=room.sessions.resolve(want.session))
 
 
 async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> None:
