@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.integrations import calling
 from tests.support import run_cli
 
 _SETTINGS = """{
@@ -152,6 +153,39 @@ def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Pa
     assert _states() == {"claude-code": ("on", "off"), "codex": ("on", "off")}
 
 
+def test_time_limits_that_a_person_set_stay(person: Path) -> None:
+    _integrate("claude-code")
+    _integrate("codex")
+    servers, settings, config = person / ".claude.json", person / ".claude/settings.json", person / ".codex/config.toml"
+    path = json.loads(servers.read_text())["mcpServers"]["holdfast"]["command"]
+    config.write_text(config.read_text().replace('"--call-limit", "180"', '"--call-limit", "60"'))
+    servers.write_text(servers.read_text().replace('"claude-code"\n', '"claude-code", "--call-limit", "20"\n'))
+    settings.write_text(settings.read_text().replace('"timeout": 10', '"timeout": 33'))
+    changed = _files(person)
+    assert all(any(limit in text for text in changed.values()) for limit in (b'"60"', b'"20"', b'"timeout": 33'))
+    for place in ("", "/old/bin/holdfast"):
+        for file in (servers, settings, config):
+            file.write_text(file.read_text().replace(path, place or path))
+        _integrate("claude-code")
+        _integrate("codex")
+        assert _files(person) == changed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["/old/hold", "mcp"], ["mcp", "--client", "codex"]),
+        (["/old/hold", "mcp", "--client", "emacs", "-x"], ["mcp", "--client", "codex", "-x"]),
+        (["/old/hold", "mcp", "-x", "--client=emacs"], ["mcp", "-x", "--client=codex"]),
+    ],
+)
+def test_our_command_is_renewed_in_its_place(before: list[str], after: list[str]) -> None:
+    assert calling.renewed(before, "codex") == [calling.executable(), *after]
+    wrapped = ["env", "A=b", *before]
+    assert calling.renewed(wrapped, "codex") == ["env", "A=b", calling.executable(), *after]
+    assert calling.is_ours(wrapped, "mcp") and not calling.is_ours(["env", "A=b"], "mcp")
+
+
 @pytest.mark.parametrize(
     ("name", "file", "text"),
     [
@@ -166,6 +200,10 @@ def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Pa
         ("codex", ".codex/config.toml", "model = \n"),
         ("codex", ".codex/config.toml", '[mcp_servers.holdfast]\ncommand = "another"\n'),
         ("codex", ".codex/config.toml", 'mcp_servers = { holdfast = { command = "holdfast", args = ["mcp"] } }\n'),
+        ("codex", ".codex/config.toml", "mcp_servers = 3\n"),
+        ("codex", ".codex/config.toml", "[[mcp_servers]]\n"),
+        ("codex", ".codex/config.toml", "[mcp_servers]\nholdfast = 3\n"),
+        ("codex", ".codex/config.toml", "mcp_servers = {}\n"),
         ("codex", ".codex/hooks.json", "{{"),
     ],
 )

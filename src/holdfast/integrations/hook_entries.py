@@ -27,12 +27,20 @@ def _with(text: str, client: str, groups: Groups, home: dict[str, str]) -> str:
     for event, wanted in groups.items():
         group = _group(client, wanted, home)
         ours = [place for place in _ours(text, client) if place[1] == event]
-        if [_at(text, place)["command"] for place in ours] == [hook["command"] for hook in group["hooks"]]:
-            continue  # whatever else a person changed about them
+        lines = {calling.said(hook["command"]): hook["command"] for hook in group["hooks"]}
+        found = {calling.said(_at(text, place)["command"]): place for place in ours}
+        if found.keys() == lines.keys() and len(ours) == len(lines):
+            for said, place in found.items():  # whatever else a person changed about them stays
+                text = _renewed(text, (*place, "command"), lines[said])
+            continue
         for place in reversed(ours):
             text = _drop(text, place)
         text = json_text.append(text, ("hooks", event), group)
     return text
+
+
+def _renewed(text: str, place: tuple[str | int, ...], line: str) -> str:
+    return text if _at(text, place) == line else json_text.put(text, place, line)
 
 
 def _group(client: str, wanted: Mapping[str, Any], home: dict[str, str]) -> dict[str, Any]:

@@ -23,15 +23,19 @@ def _with(text: str, client: str, is_shared: bool) -> str:
     text = text or "{}\n"
     found = _found(text)
     if found is None:
-        return json_text.put(text, _PATH, {"type": "stdio", **_call(client), "env": _env(is_shared), **_PROMPT})
-    for key, value in _call(client).items():
+        return json_text.put(text, _PATH, {"type": "stdio", **_new(client), "env": _env(is_shared), **_PROMPT})
+    for key, value in _call(calling.renewed(_words(found), client)).items():
         if found.get(key) != value:
             text = json_text.put(text, (*_PATH, key), value)
     return text
 
 
-def _call(client: str) -> dict[str, Any]:
-    return {"command": calling.executable(), "args": ["mcp", "--client", client]}
+def _call(words: list[str]) -> dict[str, Any]:
+    return {"command": words[0], "args": words[1:]}
+
+
+def _new(client: str) -> dict[str, Any]:
+    return _call([calling.executable(), "mcp", "--client", client])
 
 
 def _env(is_shared: bool) -> dict[str, str]:

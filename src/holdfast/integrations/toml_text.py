@@ -27,11 +27,15 @@ def load(text: str) -> Table:
 
 
 def find(text: str, path: Path) -> Table | None:
-    """The table at that path."""
+    """The table at that path. Raises ValueError where something else is there, or on the way."""
     at: Any = load(text)
-    for key in path:
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else None
+    for depth, key in enumerate(path, 1):
+        if key not in at:
+            return None
+        at = at[key]
+        if not isinstance(at, dict):
+            raise ValueError(f"its {'.'.join(path[:depth])} is no table")
+    return dict(at)
 
 
 def put(text: str, path: Path, values: Mapping[str, object]) -> str:
