@@ -16,11 +16,11 @@ _PROMPT = {"alwaysLoad": True}
 
 
 def edit(path: str, client: str, is_shared: bool) -> Edit:
-    return Edit(path, lambda text: _with(text, client, is_shared), _without, is_shared)
+    return Edit(path, lambda text: _with(text, client, is_shared), _without, is_shared, [(_SERVERS,)])
 
 
 def _with(text: str, client: str, is_shared: bool) -> str:
-    text = text or "{}\n"
+    text = json_text.filled(text)
     found = _found(text)
     if found is None:
         return json_text.put(text, _PATH, {"type": "stdio", **_new(client), "env": _env(is_shared), **_PROMPT})
@@ -44,9 +44,7 @@ def _env(is_shared: bool) -> dict[str, str]:
 
 
 def _without(text: str) -> str:
-    if not text or _found(text) is None:
-        return text
-    return json_text.bare(json_text.prune(json_text.drop(text, _PATH), (_SERVERS,)))
+    return text if json_text.is_bare(text) or _found(text) is None else json_text.drop(text, _PATH)
 
 
 def _found(text: str) -> dict[str, Any] | None:
