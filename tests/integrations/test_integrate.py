@@ -118,7 +118,7 @@ def test_what_was_empty_is_so_again(person: Path, text: str) -> None:
     assert _files(person) == before
 
 
-_places = st.fixed_dictionaries(
+_places: Any = st.fixed_dictionaries(
     {},
     optional={
         "a": st.none() | st.just({}),
