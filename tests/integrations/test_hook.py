@@ -113,6 +113,20 @@ def test_what_was_not_written_is_told_again(instance: Path) -> None:
     assert TOLD in _context(_hook("UserPromptSubmit"), "UserPromptSubmit")
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-", "| true"])
+def test_streams_that_are_closed_are_no_harm(instance: Path, closed: str) -> None:
+    _ended()
+    message = json.dumps({"session_id": _CONVERSATION, "hook_event_name": "UserPromptSubmit"})
+    line = f"set -o pipefail; {sys.executable} -m holdfast hook claude-code {closed}"
+    done = subprocess.run(["bash", "-c", line], input=message.encode(), capture_output=True, check=False)
+    assert done.returncode == 0 and done.stderr.count(b"\n") <= 1
+    assert b"NoneType" not in done.stderr
+    if closed == "<&-":
+        assert b"stdin is closed" in done.stderr
+    if closed in (">&-", "<&-"):
+        assert TOLD in _context(_hook("UserPromptSubmit"), "UserPromptSubmit")
+
+
 @pytest.mark.parametrize(
     "said",
     [

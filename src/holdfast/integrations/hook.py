@@ -61,6 +61,8 @@ def _limit_time() -> None:
 
 
 def said_by_host() -> Message:
+    if sys.stdin is None:
+        raise HoldfastError("stdin is closed", next="hooks call this, people do not")
     said = light_json.loads(sys.stdin.buffer.read(_LARGEST).decode(errors="replace"))
     if not isinstance(said, dict):
         raise HoldfastError("what came on stdin is no hook's object", next="hooks call this, people do not")
@@ -112,5 +114,7 @@ def _shaped(event: str, text: str) -> Message:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """At once, past the buffer: what cannot be written is not tried again when the program ends."""
+    data = memoryview(f"{text}\n".encode(errors="backslashreplace"))
+    while data:
+        data = data[os.write(1, data) :]
