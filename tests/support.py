@@ -36,7 +36,7 @@ def content_of(path: Path) -> bytes:
     """Nothing where it is gone by now, or is no file to be read."""
     try:
         return path.read_bytes() if path.is_file() else b""
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return b""
 
 

@@ -168,7 +168,7 @@ class NoPassword(HoldfastError):
     """sudo gets no password; `reason` in `data` says why."""
 
     code = "no_password"
-    next = ""
+    next = "call sudo again, while a person has holdfast approvals --follow in a terminal"
 
 
 _BY_CODE: dict[str, type[HoldfastError]] = {

@@ -106,6 +106,29 @@ def test_what_was_typed_before_it_was_shown_is_no_answer(home: Path) -> None:
             assert start.wait(20) == 125
 
 
+def test_who_waits_behind_another_is_asked_next(home: Path) -> None:
+    """Also where something older was never answered: it can wait."""
+    run_cli("run", "--gate", "-d", "-c", f"{RISKY} old")
+    asking = [sys.executable, "-m", "holdfast", "run", "--gate", "-c", f"{RISKY} new"]
+    with Terminal("approvals", "--follow") as person:
+        person.see("> ")
+        with subprocess.Popen(asking, stderr=subprocess.PIPE) as start:
+            person.see("behind it waits")
+            person.type(b"\r")
+            person.see("is denied")
+            person.see("> ")
+            person.type(b"\r")
+            assert start.stderr is not None and b"a person said no" in start.stderr.read()
+
+
+def test_a_long_command_floods_nobody(home: Path) -> None:
+    run_cli("run", "--gate", "-d", "-c", f"{RISKY} {'x ' * 30_000}")
+    assert len(out("approvals")) < 2000
+    (request,) = as_json("approvals", "--json")
+    assert len(request["command"]) > 60_000
+    assert len(run_cli("deny", request["id"]).stderr) < 400
+
+
 def test_a_program_can_follow_as_well(waiting: subprocess.Popen[bytes]) -> None:
     follow = [sys.executable, "-m", "holdfast", "approvals", "--follow", "--json"]
     with subprocess.Popen(follow, stdout=subprocess.PIPE) as surface:

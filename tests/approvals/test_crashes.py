@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -136,3 +137,16 @@ def test_what_nobody_answers_or_uses_is_over_after_a_while(home: Path) -> None:
         eventually(lambda: [one.state for one in person.approvals(all=True)] == ["expired"] * 2)
         with pytest.raises(NoApprover):
             hf.run(RISKY, gate=True)
+
+
+def test_a_request_that_is_over_while_the_disk_is_full_does_not_end_the_daemon(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("approval_keep = 1\n")
+    with holdfast.connect(session="agent", strict=True) as hf, holdfast.connect() as person:
+        with pytest.raises(NoApprover):
+            hf.run(RISKY, gate=True)
+        pid = person.status()["pid"]
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        eventually(lambda: [one.state for one in person.approvals(all=True)] == ["expired"])
+        assert person.ps() == [] and person.status()["pid"] == pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)

@@ -62,3 +62,17 @@ def test_what_a_person_started_is_not_bound(hf: Client) -> None:
     with holdfast.connect() as person:
         process = person.run(f"{HOLDFAST} approve {request}")
         assert person.wait(process.id, timeout=30).exit_code == 0
+
+
+@pytest.mark.parametrize("way", ["{} > said 2>&1", "({} > said 2>&1 &)"])
+def test_nor_can_its_stop_command(hf: Client, tmp_path: Path, way: str) -> None:
+    """Which is no child of the command, but of the daemon."""
+    with pytest.raises(NoApprover) as refused:
+        hf.run(RISKY, gate=True)
+    assert refused.value.data is not None
+    stop_cmd = way.format(f"{HOLDFAST} approve {refused.value.data['approval']['id']}")
+    process = hf.run("exec sleep 1000", gate=True, cwd=tmp_path, stop_cmd=stop_cmd)
+    hf.kill(process.id)
+    said = tmp_path / "said"
+    eventually(lambda: said.exists() and "cannot approve anything" in said.read_text(), timeout=30)
+    assert [one.state for one in hf.approvals()] == ["pending"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,24 @@ def test_a_session_cannot_become_another(agent: Client, foreign: Process, instan
             hf.rename_session("agent", "owner")
         with pytest.raises(holdfast.NotFound):
             hf.inspect(foreign)
+
+
+def test_nor_take_a_name_that_another_has_left_something_under(instance: Path) -> None:
+    mine, former, asked, told = (f"{what}-{os.urandom(4).hex()}" for what in ("mine", "former", "asked", "told"))
+    with holdfast.connect() as person, holdfast.connect(session=asked, strict=True) as other:
+        person.run("true", session=former)
+        person.rename_session(former, f"{former}-now")
+        with pytest.raises(holdfast.NoApprover):
+            other.run(RISKY, gate=True)
+        ended = person.run("true", session=told)
+        eventually(lambda: person.inbox(session=told))
+        person.remove(ended)
+    with holdfast.connect(session=mine, strict=True) as hf:
+        for name in (former, asked, told):
+            with pytest.raises(holdfast.BadValue):
+                hf.rename_session(mine, name)
+        hf.rename_session(mine, f"{mine}-now")
+        hf.rename_session(f"{mine}-now", mine)
 
 
 def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> None:

@@ -104,6 +104,17 @@ def test_a_policy_that_cannot_be_read_lets_nothing_pass(operator: Path, hf: Clie
     assert str(operator) in refused.value.message
 
 
+def test_an_operators_policy_that_cannot_be_looked_at_is_not_none(operator: Path, hf: Client) -> None:
+    with holdfast.connect() as person:
+        assert person.wait(person.run("echo hello").id, timeout=10).exit_code == 0
+        operator.symlink_to(operator)
+        with pytest.raises(CommandDenied) as refused:
+            person.run("echo hello")
+        assert str(operator) in refused.value.message
+        with pytest.raises(NoApprover):
+            hf.run("echo hello", gate=True)
+
+
 def test_running_again_what_was_approved_once_asks_again(hf: Client, home: Path) -> None:
     with pytest.raises(NoApprover) as refused:
         hf.run(RISKY, gate=True)

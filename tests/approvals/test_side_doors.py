@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,26 @@ def test_a_yes_to_one_run_is_none_to_many(hf: Client, person: Client) -> None:
     person.approve(request_of(lambda: hf.run(RISKY, gate=True)))
     request_of(lambda: hf.run(RISKY, gate=True, restart="always"))
     hf.run(RISKY, gate=True)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"env": {"LD_PRELOAD": "/nonexistent.so"}}, {"stop_cmd": RISKY}, {"env": {"HOW": "--hard"}}],
+)
+def test_a_yes_to_a_start_is_none_to_a_restart(hf: Client, person: Client, how: dict[str, Any]) -> None:
+    """Whatever it was that had to be asked for."""
+    run = partial(hf.run, "git -C /nonexistent reset $HOW", gate=True, **how)
+    person.approve(request_of(run))
+    process = run()
+    hf.wait(process.id, timeout=30)
+    request_of(lambda: hf.restart(process))
+    person.kill(process.id, grace=0)
+
+
+def test_a_restart_with_ordinary_variables_passes(hf: Client) -> None:
+    process = hf.run("git -C /nonexistent reset $HOW", gate=True, env={"HOW": "--soft"}, stop_cmd="true")
+    hf.wait(process.id, timeout=30)
+    assert hf.restart(process).restarts == 1
 
 
 OWN = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -230,6 +231,12 @@ def test_the_agents_exit_code_is_the_proxys(home: Path) -> None:
     assert run_cli("acp").returncode == 125
 
 
+def test_messages_of_any_kind_are_passed_on(home: Path) -> None:
+    odd = b'{"id":[]}\n{"id":{},"method":{}}\n{"id":1,"method":[]}\n{"id":null}\n{"id":"holdfast-1"}\n[]\n3\n\xff\n'
+    through = run_cli("acp", "--", "cat", input=odd)
+    assert (through.returncode, through.stdout, through.stderr) == (0, odd, b"")
+
+
 @pytest.mark.parametrize("limit", [*range(12), 1 << 40])
 def test_output_is_cut_at_characters(limit: int) -> None:
     text = "aé€😀z"
@@ -237,3 +244,15 @@ def test_output_is_cut_at_characters(limit: int) -> None:
     assert text.endswith(cut) and len(cut.encode()) <= limit
     longer = text[-len(cut) - 1 :] if len(cut) < len(text) else None
     assert longer is None or len(longer.encode()) > limit
+
+
+@pytest.mark.parametrize("streams", ["</dev/null", "<&-", "<FILE", ">FILE", ">&-"])
+def test_streams_that_are_no_editors_are_refused_before_an_agent_starts(
+    home: Path, tmp_path: Path, streams: str
+) -> None:
+    (tmp_path / "file").touch()
+    agent = f"touch {tmp_path}/started"
+    line = f"exec {sys.executable} -m holdfast acp -- sh -c '{agent}' {streams.replace('FILE', f'{tmp_path}/file')}"
+    done = subprocess.run(["sh", "-c", line], input=b"", capture_output=True, check=False, timeout=60)
+    assert done.returncode == 125 and done.stderr.count(b"\n") == 1 and b"no pipes" in done.stderr
+    assert not (tmp_path / "started").exists()

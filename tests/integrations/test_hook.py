@@ -113,6 +113,20 @@ def test_what_was_not_written_is_told_again(instance: Path) -> None:
     assert TOLD in _context(_hook("UserPromptSubmit"), "UserPromptSubmit")
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-", "| true"])
+def test_streams_that_are_closed_are_no_harm(instance: Path, closed: str) -> None:
+    _ended()
+    message = json.dumps({"session_id": _CONVERSATION, "hook_event_name": "UserPromptSubmit"})
+    line = f"set -o pipefail; {sys.executable} -m holdfast hook claude-code {closed}"
+    done = subprocess.run(["bash", "-c", line], input=message.encode(), capture_output=True, check=False)
+    assert done.returncode == 0 and done.stderr.count(b"\n") <= 1
+    assert b"NoneType" not in done.stderr
+    if closed == "<&-":
+        assert b"stdin is closed" in done.stderr
+    if closed in (">&-", "<&-"):
+        assert TOLD in _context(_hook("UserPromptSubmit"), "UserPromptSubmit")
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -144,6 +158,22 @@ def test_a_daemon_that_hangs_does_not_hang_the_host(home: Path) -> None:
         assert time.monotonic() - before < 10.0
     finally:
         os.kill(daemon, 18)
+
+
+def test_a_daemon_that_is_slow_after_a_clear_loses_no_process(home: Path) -> None:
+    _hook("SessionStart", session_id="slow-before")
+    with holdfast.connect("claude-slow-before") as hf:
+        process, daemon = hf.run("sleep 100"), int(hf.status()["pid"])
+        os.kill(daemon, 19)
+        try:
+            message = b'{"session_id": "slow-after", "hook_event_name": "SessionStart", "source": "clear"}'
+            assert b"in time" in run_cli("hook", "claude-code", input=message).stderr
+        finally:
+            os.kill(daemon, 18)
+        _hook("UserPromptSubmit", session_id="slow-after")
+        assert hf.inspect(process.id).session == "claude-slow-after"
+        _hook("UserPromptSubmit", session_id="slow-other")
+        assert hf.inspect(process.id).session == "claude-slow-after"
 
 
 def test_the_server_of_the_same_host_finds_the_session(instance: Path) -> None:

@@ -9,9 +9,14 @@ import stat
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from holdfast.integrations import calling, claude_code, hook_entries, mcp_entry, remembered
+from holdfast.paths import find_paths
 from tests.support import run_cli
 
 _SETTINGS = """{
@@ -84,6 +89,115 @@ def test_put_in_and_taken_out_again(person: Path, name: str, scope: str) -> None
     assert b"nothing to do" in _integrate(name, scope, "--remove").stderr
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "{}",
+        "{ }\n\n",
+        '{"mcpServers": {}, "hooks": {}}',
+        '{"hooks": {\n}, "a": 1, "mcpServers":{ }}',
+        '{\n  "hooks": {\n    "Stop": [],\n    "SessionStart": [ ]\n  }\n}\n',
+        '{"hooks":{"Stop":[{"hooks":[]}],"Other":[]}}',
+    ],
+)
+def test_what_was_empty_is_so_again(person: Path, text: str) -> None:
+    texts = [person / name for name in (".claude.json", ".claude/settings.json", ".codex/hooks.json")]
+    for file in texts:
+        file.write_text(text)
+    (person / ".codex/config.toml").write_text("" if "{" in text else text)
+    before = _files(person)
+    for name in ("claude-code", "codex"):
+        _integrate(name)
+    for file in texts:
+        file.write_text(file.read_text().replace("/holdfast", "/old/holdfast"))
+    for name in ("claude-code", "codex"):
+        _integrate(name)
+        _integrate(name, "--remove")
+    assert _files(person) == before
+
+
+_places: Any = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.none() | st.just({}),
+        "mcpServers": st.dictionaries(st.sampled_from("xy"), st.just({"command": "x"})),
+        "hooks": st.dictionaries(
+            st.sampled_from(["Stop", "SessionStart", "Other"]),
+            st.lists(st.sampled_from([{"hooks": []}, {"matcher": "x", "hooks": [{"command": "x"}]}]), max_size=2),
+        ),
+        "z": st.just([]),
+    },
+)
+_layouts: Any = st.sampled_from([{"indent": 2}, {"indent": "\t"}, {}, {"separators": (" ,", ":")}])
+
+
+@given(_places, _layouts, st.sampled_from(["", "\n", " \r\n"]), st.sampled_from(["", " ", "\n"]))
+def test_odd_texts_are_as_they_were(value: dict[str, Any], layout: dict[str, Any], end: str, inside: str) -> None:
+    text = json.dumps(value, **layout).replace("{}", f"{{{inside}}}").replace("[]", f"[{inside}]") + end
+    for edit in (mcp_entry.edit("", "codex", True), hook_entries.edit("", "claude-code", claude_code.HOOKS, True)):
+        changed = edit.add(text)
+        assert edit.add(changed) == changed != text
+        note = remembered.noted(text, edit.holders)
+        assert remembered.restored(edit.remove(changed), edit.holders, note) == text
+
+
+def test_without_a_note_what_is_empty_stays(person: Path) -> None:
+    _integrate("claude-code")
+    notes = _notes()
+    assert len(notes) == 2 and all(note.stat().st_mode & 0o077 == 0 for note in notes)
+    for note, text in zip(notes, (b"\xff", b'{"was": 3}'), strict=True):
+        note.write_bytes(text)
+    _integrate("claude-code", "--remove")
+    assert json.loads((person / ".claude.json").read_text()) == {"mcpServers": {}}
+    assert not _notes()
+
+
+def _notes() -> list[Path]:
+    return list(Path(find_paths().home, "integrated").iterdir())
+
+
+def test_what_a_person_added_since_stays(person: Path) -> None:
+    _integrate("claude-code")
+    file = person / ".claude.json"
+    file.write_text(json.dumps({"mine": 1, **json.loads(file.read_text())}))
+    _integrate("claude-code", "--remove")
+    assert json.loads(file.read_text()) == {"mine": 1}
+
+
+def test_a_text_that_looks_like_our_table_is_no_hindrance(person: Path) -> None:
+    file = person / ".codex/config.toml"
+    file.write_text('d = """\n[mcp_servers.holdfast]\nx\n"""')
+    before = _files(person)
+    _integrate("codex")
+    file.write_text(file.read_text().replace("/holdfast", "/old/holdfast"))
+    _integrate("codex")
+    assert "/old/" not in file.read_text()
+    _integrate("codex", "--remove")
+    assert _files(person) == before
+
+
+def test_a_link_that_leads_nowhere_does_so_again(person: Path) -> None:
+    link = person / ".claude.json"
+    link.symlink_to("elsewhere.json")
+    _integrate("claude-code")
+    assert link.is_symlink() and b"holdfast" in (person / "elsewhere.json").read_bytes()
+    _integrate("claude-code", "--remove")
+    assert link.is_symlink() and not link.exists()
+
+
+def test_what_is_no_file_is_refused(person: Path) -> None:
+    file = person / ".claude.json"
+    os.mkfifo(file)
+    done = _integrate("claude-code", code=125)
+    assert done.stderr.count(b"\n") == 1 and b"no regular file" in done.stderr
+    assert _states()["claude-code"][0] == "unreadable"
+    file.unlink()
+    file.mkdir()
+    assert b"Is a directory" in _integrate("claude-code", code=125).stderr
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
 def test_a_dry_run_shows_the_change_that_is_then_made(person: Path, name: str) -> None:
     before = _files(person)
@@ -152,6 +266,39 @@ def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Pa
     assert _states() == {"claude-code": ("on", "off"), "codex": ("on", "off")}
 
 
+def test_time_limits_that_a_person_set_stay(person: Path) -> None:
+    _integrate("claude-code")
+    _integrate("codex")
+    servers, settings, config = person / ".claude.json", person / ".claude/settings.json", person / ".codex/config.toml"
+    path = json.loads(servers.read_text())["mcpServers"]["holdfast"]["command"]
+    config.write_text(config.read_text().replace('"--call-limit", "180"', '"--call-limit", "60"'))
+    servers.write_text(servers.read_text().replace('"claude-code"\n', '"claude-code", "--call-limit", "20"\n'))
+    settings.write_text(settings.read_text().replace('"timeout": 10', '"timeout": 33'))
+    changed = _files(person)
+    assert all(any(limit in text for text in changed.values()) for limit in (b'"60"', b'"20"', b'"timeout": 33'))
+    for place in ("", "/old/bin/holdfast"):
+        for file in (servers, settings, config):
+            file.write_text(file.read_text().replace(path, place or path))
+        _integrate("claude-code")
+        _integrate("codex")
+        assert _files(person) == changed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["/old/hold", "mcp"], ["mcp", "--client", "codex"]),
+        (["/old/hold", "mcp", "--client", "emacs", "-x"], ["mcp", "--client", "codex", "-x"]),
+        (["/old/hold", "mcp", "-x", "--client=emacs"], ["mcp", "-x", "--client=codex"]),
+    ],
+)
+def test_our_command_is_renewed_in_its_place(before: list[str], after: list[str]) -> None:
+    assert calling.renewed(before, "codex") == [calling.executable(), *after]
+    wrapped = ["env", "A=b", *before]
+    assert calling.renewed(wrapped, "codex") == ["env", "A=b", calling.executable(), *after]
+    assert calling.is_ours(wrapped, "mcp") and not calling.is_ours(["env", "A=b"], "mcp")
+
+
 @pytest.mark.parametrize(
     ("name", "file", "text"),
     [
@@ -166,6 +313,10 @@ def test_an_older_installation_is_replaced_and_a_persons_changes_stay(person: Pa
         ("codex", ".codex/config.toml", "model = \n"),
         ("codex", ".codex/config.toml", '[mcp_servers.holdfast]\ncommand = "another"\n'),
         ("codex", ".codex/config.toml", 'mcp_servers = { holdfast = { command = "holdfast", args = ["mcp"] } }\n'),
+        ("codex", ".codex/config.toml", "mcp_servers = 3\n"),
+        ("codex", ".codex/config.toml", "[[mcp_servers]]\n"),
+        ("codex", ".codex/config.toml", "[mcp_servers]\nholdfast = 3\n"),
+        ("codex", ".codex/config.toml", "mcp_servers = {}\n"),
         ("codex", ".codex/hooks.json", "{{"),
     ],
 )

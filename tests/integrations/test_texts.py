@@ -30,7 +30,6 @@ def test_a_member_put_and_dropped_leaves_the_text_as_it_was(
     assert json.loads(changed) == {**value, key: {"inner": new}}
     assert list(json.loads(changed)) == [*value, key]
     assert json_text.drop(changed, (key,)) == text
-    assert json_text.prune(json_text.drop(changed, (key, "inner")), (key,)) == text
 
 
 @given(st.dictionaries(_keys, _values, min_size=1, max_size=4), _layouts, _values)
@@ -68,7 +67,16 @@ _TEXTS = [
     "# mine\na = 1 # one\n\n[servers.other]\nargs = [\n  'x', # why\n]\n",
     'text = """\n[b]\n"""\n\n[z]\n\n[[list]]\nc = 2\n',
     "[servers]\nx = 1\n",
+    "a = 1",
+    "a = 1 # one",
+    "a = 1\r\n\r\n",
+    "a = 1\n\n\n",
+    "\n",
+    "  ",
+    '# a\u2028[x]\na = """\n[servers.ours]\nx\n"""\n',
+    'a = """\n[servers.ours]\n[z]\n"""',
 ]
+_PIECES = ["\n", "#", "[servers.ours]", "'''", " ", "\r\n", "b = 2", "[servers]"]
 
 
 @pytest.mark.parametrize("text", _TEXTS)
@@ -79,6 +87,25 @@ def test_a_table_put_and_dropped_leaves_the_text_as_it_was(text: str) -> None:
     assert changed.startswith(text)
     assert toml_text.put(changed, _TABLE, values) == changed
     assert toml_text.drop(changed, _TABLE) == text
+    renewed = toml_text.put(changed, _TABLE, {**values, "is": False, "limit": 4})
+    assert toml_text.put(renewed, _TABLE, values) == changed
+
+
+@given(st.lists(st.sampled_from(_TEXTS[1:] + _PIECES), max_size=5).map("".join))
+def test_whatever_text_takes_a_table_gives_it_back(text: str) -> None:
+    try:
+        is_there = toml_text.find(text, _TABLE) is not None
+        changed = toml_text.put(text, _TABLE, {"command": "x", "limit": 3})
+    except ValueError:
+        return
+    assert is_there or toml_text.drop(changed, _TABLE) == text
+
+
+def test_what_a_person_wrote_behind_a_table_stays() -> None:
+    text = toml_text.put("a = 1\n", _TABLE, {"command": "x"})
+    assert toml_text.drop(f"{text}\n# mine\n", _TABLE) == "a = 1\n\n# mine\n"
+    behind = "[z]\nb = '''\n[servers.ours]\n'''\n"
+    assert toml_text.drop(text + behind, _TABLE) == "a = 1\n" + behind
 
 
 def test_a_table_in_the_middle_is_changed_and_dropped_alone() -> None:

@@ -55,7 +55,7 @@ def test_nothing_but_a_yes_covers_anything(state: State, scope: Scope) -> None:
 
 
 def test_once_is_the_claimants_alone_and_then_nobodys() -> None:
-    claimed = approvals.claimed(approved("once"), "proc_1", NOW)
+    claimed = approvals.claimed(approved("once"), "proc_1", NOW, KEEP)
     assert approvals.covers(claimed, "f", "s", "proc_1", NOW), "the same deed, asked for again after a crash"
     assert not approvals.covers(claimed, "f", "s", "proc_2", NOW)
     assert not approvals.covers(approvals.spent(claimed, NOW), "f", "s", "proc_1", NOW)
@@ -77,9 +77,19 @@ def test_a_no_is_final(state: State, scope: Scope) -> None:
 @given(scopes)
 def test_a_yes_can_be_taken_back_until_it_is_used(scope: Scope) -> None:
     assert approvals.decided(approved(scope), "denied", None, "me", NOW, KEEP).state == "denied"
-    claimed = approvals.claimed(approved("once"), "proc_1", NOW)
-    with pytest.raises(NotNow):
-        approvals.decided(claimed, "denied", None, "me", NOW, KEEP)
+    claimed = approvals.claimed(approved("once"), "proc_1", NOW, KEEP)
+    assert approvals.decided(claimed, "denied", None, "me", NOW, KEEP).state == "denied", "it may not have been used"
+    with pytest.raises(NotNow, match="is used"):
+        approvals.decided(approvals.spent(claimed, NOW), "denied", None, "me", NOW, KEEP)
+
+
+def test_what_can_still_be_used_has_an_end_and_what_was_used_has_none() -> None:
+    claimed = approvals.claimed(approved("once"), "proc_1", NOW + 5, KEEP)
+    assert approvals.due_at(REQUEST) == approvals.due_at(approved("once")) == NOW + KEEP
+    assert approvals.due_at(claimed) == NOW + 5 + KEEP
+    assert not approvals.covers(claimed, "f", "s", "proc_1", NOW + 5 + KEEP)
+    over = (approved("session"), approvals.spent(claimed, NOW), replace(REQUEST, state="denied"))
+    assert [approvals.due_at(one) for one in over] == [None] * 3
 
 
 def test_the_same_answer_again_changes_nothing() -> None:

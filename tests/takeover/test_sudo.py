@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -130,6 +131,15 @@ def test_a_command_that_prints_nothing_is_said(someone: Someone, configured: Ins
     assert code == 1 and "sudo_password_command ended with exit code 3" in said and "(command_failed)" in said
 
 
+def test_a_configured_password_may_come_in_parts(someone: Someone, configured: Instance) -> None:
+    first, rest = someone.password[:5], someone.password[5:]
+    prints(someone, f"printf %s {first}; sleep 0.3; echo {rest}; echo more; sleep 3 & :")
+    assert run(configured, WHO) == (0, "root\n")
+    prints(someone, "head -c 100000 /dev/zero | tr '\\0' a")
+    code, said = run(configured, WHO)
+    assert code == 1 and "prints more than a password" in said and "(command_failed)" in said
+
+
 def test_without_a_way_to_ask_it_fails_at_once_and_says_why(plain: Instance) -> None:
     clock = "date +%s%N"
     code, said = run(
@@ -249,3 +259,36 @@ def test_whoever_follows_and_leaves_takes_the_question_along(plain: Instance) ->
 def test_questions_of_a_user_without_rights_are_seen(plain: Instance) -> None:
     started = plain.json("run", "-d", "-t", "-c", "read -p 'name? ' x")["id"]
     eventually(lambda: plain.json("inspect", started)["needs_input"], timeout=20, pause=0.2)
+
+
+def test_the_first_starts_may_come_at_once(someone: Someone) -> None:
+    many = """
+import threading, holdfast
+ready = threading.Barrier(12)
+def start():
+    with holdfast.connect() as hf:
+        hf.status(), ready.wait()
+        print(hf.run("true", sudo=True, notify="never").id)
+threads = [threading.Thread(target=start) for _ in range(12)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+"""
+    for _ in range(3):
+        instance = someone.instance()
+        with instance.popen([sys.executable, "-c", many], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as starting:
+            said = starting.communicate(timeout=60)[0].decode()
+        assert said.count("proc_") == 12 and "failed" not in said, said
+        assert sorted(os.listdir(instance.home / "sudo")) == ["askpass", "sudo"]
+
+
+def test_a_password_is_taken_only_while_somebody_waits_for_it(plain: Instance) -> None:
+    with surface(plain) as heard:
+        started = plain.json("run", "-d", "--sudo", "--session", "cut", "-c", WHO)["id"]
+        eventually(lambda: heard, timeout=20)
+        (request,) = [one["id"] for one in plain.json("approvals") if one["session"] == "cut"]
+        os.kill(plain.json("daemon", "status")["pid"], signal.SIGKILL)
+        plain.holdfast("wait", started)
+    assert request in [one["id"] for one in plain.json("approvals")]
+    type_it = f"import holdfast; holdfast.connect().approval_password('{request}', 'too late')"
+    with plain.popen([sys.executable, "-c", type_it], stderr=subprocess.PIPE) as typing:
+        said = typing.communicate(timeout=30)[1].decode()
+    assert typing.returncode == 1 and "NotNow" in said and "nobody waits" in said

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import eventually
 from tests.tools.model import Model
 
 _numbers = itertools.count()
@@ -46,6 +47,18 @@ def test_a_secret_is_for_the_user(model: Model) -> None:
     assert polled["needs_input"]["secret"] is True and "--secret" in polled["next"]
     unchanged = model.process("poll", process)
     assert unchanged["status"] == "unchanged" and "--secret" in unchanged["next"]
+
+
+def test_each_process_is_heard_though_another_asked_later(model: Model) -> None:
+    first, second = (model.background(f"read -p '{name}? ' x", pty=True) for name in ("first", "second"))
+    assert model.process("wait", first)["reason"] == "needs_input"
+    eventually(lambda: "needs_input" in model.process("poll", second))
+    third = model.background("read -p 'third? ' x", pty=True)
+    assert model.process("wait", third)["needs_input"]["prompt"] == "third?"
+    asked = model.process("wait", f"{first},{second},{third}", timeout=20)
+    assert asked["reason"] == "needs_input" and asked["needs_input"]["prompt"] == "second?"
+    told = model.process("wait", f"{first},{second},{third}", timeout=1)
+    assert told["reason"].startswith("still running")
 
 
 def test_a_foreground_command_that_asks_does_not_hold_the_model_up(model: Model) -> None:

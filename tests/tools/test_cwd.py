@@ -130,3 +130,13 @@ def test_nothing_is_left_behind(model: Model, instance: Path) -> None:
     model.terminal("cd a")
     assert not list((instance / "sessions").glob("*.trail"))
     assert (instance / "sessions").stat().st_mode & 0o777 == 0o700
+
+
+def test_back_and_up_mean_what_they_would_in_one_shell(model: Model, tmp_path: Path) -> None:
+    model.terminal("cd a")
+    model.terminal("cd b")
+    assert model.terminal("cd -")["output"] == f"{tmp_path}/a\n"
+    assert model.terminal("cd -; pwd")["output"] == f"{tmp_path}/a/b\n" * 2
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+    model.terminal(f"cd {tmp_path}/link")
+    assert model.terminal("cd ..; pwd")["output"] == f"{tmp_path}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ def test_a_wait_consumes_the_completion(model: Model) -> None:
 
 
 def test_a_log_that_shows_the_end_consumes_the_completion(model: Model) -> None:
-    process_id = model.background("echo done", notify_on_complete=True)
+    process_id = model.background("sleep 0.3; echo done", notify_on_complete=True)
     eventually(lambda: _pending(model))
     answer = model.process("log", process_id)
     assert answer["output"] == "done\n" and "notices" not in answer
@@ -298,3 +299,13 @@ def test_what_cannot_be_meant(model: Model, arguments: dict[str, Any]) -> None:
     answer = model.process(**arguments)
     assert (answer["status"], answer["reason"]) == ("error", "bad_arguments")
     assert answer["message"] and answer["next"]
+
+
+def test_kill_by_force_and_nothing_else(model: Model) -> None:
+    stubborn = model.background("trap '' TERM; echo up; while :; do sleep 0.05; done")
+    eventually(lambda: "up" in model.process("log", stubborn)["output"])
+    for odd in ("INT", "NOPE"):
+        assert model.process("kill", stubborn, data=odd)["status"] == "error"
+    began = time.monotonic()
+    assert model.process("kill", stubborn, data="KILL")["signal"] == 9
+    assert time.monotonic() - began < 5

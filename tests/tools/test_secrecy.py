@@ -37,3 +37,14 @@ def test_no_answer_shows_them(secretive: Model, secret: str) -> None:
         shown += [model.process("list"), model.process("inbox", timeout=10), model.process("kill", process_id)]
         assert not [answer for answer in shown if secret in str(answer)]
         assert "is " in shown[0]["output"]
+
+
+def test_pieces_do_not_put_them_together(secretive: Model) -> None:
+    with secretive as model:
+        done = model.terminal(f"echo {PLAIN}")
+        pieces = [
+            model.process("log", done["session_id"], "bytes", offset=at, limit=4)["output"]
+            for at in range(0, len(PLAIN), 4)
+        ]
+        assert PLAIN[8:20] not in "".join(pieces) and not [piece for piece in pieces if PLAIN[12:24] in piece]
+        assert "at least" in model.process("log", done["session_id"], "bytes", offset=0, limit=4)["note"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _WORDS = {"approve": "once", "approve once": "once", "approve session": "session", "approve always": "always"}
 _BY = "terminal"
 _LONGEST_LINE = 4096
+_LONGEST_SHOWN = 4000
 
 
 def follow(client: Client, session: str | None) -> int:
@@ -48,7 +50,7 @@ class _Desk:
         console.say("waiting for requests; ^C or ^D ends it")  # the daemon knows of us by now
         while True:
             if self._shown is None and self._waiting:
-                self._show(next(iter(self._waiting.values())))
+                self._show(min(self._waiting.values(), key=_ends_at))
             if self._is_next_the_person():
                 line = os.read(0, _LONGEST_LINE)
                 if not line:
@@ -67,12 +69,22 @@ class _Desk:
 
     def _take(self, approval: Approval) -> None:
         if approval.state == "pending":
+            if self._shown is not None and approval.id not in self._waiting:
+                self._announce(approval)
             self._waiting[approval.id] = approval
         elif self._waiting.pop(approval.id, None) is not None and self._shown == approval.id:
             self._shown = None
             self.echo.on()
             console.out("")
             console.say(f"{approval.id} is {approval.state}")
+
+    def _announce(self, approval: Approval) -> None:
+        """Somebody waits behind the one that is asked about: they need not be told that nobody is there."""
+        what = console.visible(console.brief(approval.command))
+        console.out(f"\n  behind it waits {approval.id} of session {console.visible(approval.session)}: {what}")
+        sys.stdout.write("> ")
+        sys.stdout.flush()
+        self._client.approval_shown(approval)
 
     def _show(self, approval: Approval) -> None:
         """What was typed before it could be read is no answer to it."""
@@ -84,7 +96,7 @@ class _Desk:
         left = (approval.fields.get("expires_at") or 0.0) - time.time()
         console.out("")
         console.out(colours.paint(f"{approval.id}: session {console.visible(approval.session)} wants to", colours.BOLD))
-        for line in approval.command.split("\n"):
+        for line in _fitting(approval.command).split("\n"):
             console.out(f"    {colours.paint(console.visible(line), colours.YELLOW)}")
         console.out(f"  {_deed(approval)}, in {console.visible(str(approval.fields['cwd']))}")
         console.out(f"  asked because {console.visible(approval.why)}")
@@ -128,6 +140,18 @@ class _Desk:
         if self._shown is not None:
             self._answer(b"")
         return 0
+
+
+def _fitting(command: str) -> str:
+    """As much of a command as a person can look at, and how to see the rest."""
+    if len(command) <= _LONGEST_SHOWN:
+        return command
+    return f"{command[:_LONGEST_SHOWN]}…\n({len(command)} characters; all of it: holdfast approvals --json)"
+
+
+def _ends_at(approval: Approval) -> float:
+    """Whoever waits for an answer now comes before what may be answered some day."""
+    return float(approval.fields.get("expires_at") or math.inf)
 
 
 def _deed(approval: Approval) -> str:

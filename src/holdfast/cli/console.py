@@ -58,6 +58,12 @@ def visible(text: str) -> str:
     return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
 
 
+def brief(text: str, longest: int = 200) -> str:
+    """A text as part of a line: cut, and line ends shown."""
+    flat = text[: longest + 1].replace("\n", "⏎")
+    return flat if len(text) <= longest else f"{flat[:longest]}…"
+
+
 def visible_lines(text: str) -> str:
     """As `visible`, of a text that keeps its lines and tabs."""
     return "\n".join(["\t".join(map(visible, line.split("\t"))) for line in text.split("\n")])

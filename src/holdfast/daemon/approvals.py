@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from functools import partial
 from typing import Any
 
 from holdfast.daemon import audit
-from holdfast.errors import LimitReached
+from holdfast.daemon.logbook import note
+from holdfast.errors import HoldfastError, LimitReached
 from holdfast.model import approvals as rules
-from holdfast.model.approvals import PREFIX, Approval, Scope, State
+from holdfast.model.approvals import Approval, Scope, State
 from holdfast.model.happenings import Event
 from holdfast.model.outgoing import Outgoing
 from holdfast.store import approvals as rows
@@ -25,6 +25,8 @@ from holdfast.store.store import Store
 _MOST_PENDING = 100
 #: Those that are over and still shown.
 _MOST_OVER = 2000
+#: An answer holds for long enough to be used by whoever waits for it.
+_SHORTEST_KEEP = 1.0
 #: The wall clock may be set while we sleep: never for longer than this.
 _LONGEST_SLEEP = 5.0
 
@@ -43,7 +45,7 @@ class Approvals:
 
     def __init__(self, store: Store, found: Iterable[Approval], keep: float) -> None:
         self._store = store
-        self._keep = keep
+        self._keep = max(_SHORTEST_KEEP, keep)
         self._all = {one.id: one for one in found}
         self._surfaces: set[Surface] = set()
         self._waits: dict[str, set[asyncio.Event]] = {}
@@ -119,10 +121,20 @@ class Approvals:
                     return one
         return None
 
-    async def request(self, make: Callable[[str, float, float], Approval]) -> Approval:
-        """Record a new one, made of an id, the time, and when it is over. Raises LimitReached, DiskFull."""
+    @contextmanager
+    def waiting_for(self, approval_id: str) -> Iterator[None]:
+        """While somebody does: nobody else joins, and its time is theirs to watch."""
+        self.awaited.add(approval_id)
+        try:
+            yield
+        finally:
+            self.awaited.discard(approval_id)
+            self._due_changed.set()
+
+    async def request(self, make: Callable[[float, float], Approval]) -> Approval:
+        """Record a new one, made of the time, and when it is over. Raises LimitReached, DiskFull."""
         now = time.time()
-        new = make(f"{PREFIX}{os.urandom(6).hex()}", now, now + self._keep)
+        new = make(now, now + self._keep)
         if sum(one.session == new.session for one in self.pending()) >= _MOST_PENDING:
             what = f"{_MOST_PENDING} requests of session {new.session} wait for an answer"
             raise LimitReached(what, next="holdfast approvals")
@@ -152,7 +164,7 @@ class Approvals:
     async def withdraw(self, approval_id: str) -> None:
         """Whoever asked does not want it any more: also an answer that was not used."""
         approval = self._all[approval_id]
-        if approval.is_pending or (approval.scope == "once" and approval.is_standing):
+        if approval.is_pending or (approval.scope == "once" and approval.is_standing and approval.used_by is None):
             over = rules.over(approval, "withdrawn", "withdrawn", time.time())
             event = Event("approval.withdrawn", time.time(), _who(over))
             await self._write(over, "approval.withdrawn", event)
@@ -168,22 +180,24 @@ class Approvals:
     # Using them.
 
     async def claim(self, approval: Approval, claimant: str) -> Approval:
-        """It is about to be used: on disk when this returns, so that no crash can use it again."""
-        now = rules.claimed(approval, claimant, time.time())
-        await self._write(now, "approval.used", None, scope=now.scope, claimant=claimant)
+        """It is about to be used: on disk when this returns, so that no crash can use it again. Raises DiskFull."""
+        now = rules.claimed(approval, claimant, time.time(), self._keep)
+        try:
+            await self._write(now, "approval.used", None, scope=now.scope, claimant=claimant)
+        except BaseException:
+            self.release(now)
+            raise
         return now
 
-    async def release(self, approval: Approval) -> None:
+    def release(self, approval: Approval) -> None:
         """It was not used after all."""
         if approval.scope == "once" and self._all.get(approval.id) is approval:
-            await self._write(rules.released(approval), "approval.released", None)
+            self._write_soon(rules.released(approval), "approval.released")
 
     def spend(self, approval: Approval) -> None:
         """It was used."""
         if approval.scope == "once" and approval.id in self._all:
-            spent = self._all[approval.id] = rules.spent(self._all[approval.id], time.time())
-            self._store.change_soon(partial(rows.put, approval=spent))
-            self._tell(spent)
+            self._write_soon(rules.spent(self._all[approval.id], time.time()))
 
     def settle(self, was_used: Callable[[str], bool]) -> None:
         """After a crash: `was_used` tells of a claimant whether it did what it had claimed an approval for."""
@@ -200,14 +214,21 @@ class Approvals:
             now = time.time()
             for one in self.all():
                 if rules.is_due(one, now) and one.id not in self.awaited:
-                    await self.expire(one.id, "timeout" if one.is_pending else "unused")
-            times = [one.expires_at for one in self._all.values() if one.expires_at is not None]
+                    await self._end(one)
+            times = [due for one in self._all.values() if (due := rules.due_at(one)) and one.id not in self.awaited]
             pause = min(_LONGEST_SLEEP, max(0.05, min(times, default=now + _LONGEST_SLEEP) - now))
             try:
                 async with asyncio.timeout(pause):
                     await self._due_changed.wait()
             except TimeoutError:
                 continue
+
+    async def _end(self, due: Approval) -> None:
+        """It is over, though on a full disk the store learns of it later."""
+        try:
+            await self.expire(due.id, "timeout" if due.is_pending else "unused")
+        except HoldfastError as failed:
+            note("not-recorded", approval=due.id, why=failed.message)
 
     async def end_session(self, session: str) -> None:
         """What was approved for the session, or is still asked by it, ends with it."""
@@ -235,21 +256,16 @@ class Approvals:
     async def _write(
         self, now: Approval, what: str = "", event: Event | None = None, away: Iterable[Outgoing] = (), **more: Any
     ) -> None:
-        note = audit.entry(what, **_who(now), **more) if what else None
-
-        def edit(connection: rows.Connection) -> None:
-            rows.put(connection, now)
-            outbox.append(connection, away)
-            if not now.is_pending:
-                outbox.withdraw(connection, rules.news(now).key)
-            if note is not None:
-                note(connection)
-
         self._all[now.id] = now
         try:
-            await self._store.change(edit, [event] if event is not None else [])
+            await self._store.change(_edit(now, what, away, **more), [event] if event is not None else [])
         finally:
             self._tell(now)
+
+    def _write_soon(self, now: Approval, what: str = "") -> None:
+        self._all[now.id] = now
+        self._store.change_soon(_edit(now, what))
+        self._tell(now)
 
     def _tell(self, now: Approval) -> None:
         self._due_changed.set()
@@ -258,6 +274,20 @@ class Approvals:
         for surface in self._surfaces:
             if surface.sees(now.session):
                 surface.news.put_nowait(now)
+
+
+def _edit(now: Approval, what: str, away: Iterable[Outgoing] = (), **more: Any) -> audit.Edit:
+    note_it = audit.entry(what, **_who(now), **more) if what else None
+
+    def edit(connection: rows.Connection) -> None:
+        rows.put(connection, now)
+        outbox.append(connection, away)
+        if not now.is_pending:
+            outbox.withdraw(connection, rules.news(now).key)
+        if note_it is not None:
+            note_it(connection)
+
+    return edit
 
 
 def _decided(approval: Approval) -> Event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import shlex
 from collections.abc import AsyncIterator
@@ -17,6 +19,7 @@ from holdfast.model.approvals import Approval
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Meta, Process
 from holdfast.model.steering import steering_variable
+from holdfast_keeper import bundle
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
@@ -37,7 +40,7 @@ async def starting(room: Room, call: Call, ask: Message, want: Wanted) -> AsyncI
         await _forbidden(room, call, ask, want)
         yield Use(None)
         return
-    judged = await _judge(room, want)
+    judged = await _judge(room, want.meta, want.text, want.shell or room.settings.shell, want.grant)
     async with using(room, await gating.pass_gate(room, call, _asked(room, ask, want), judged)) as use:
         yield use
 
@@ -95,7 +98,7 @@ async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
         if approval is not None and use.is_done:
             room.approvals.spend(approval)
         elif approval is not None and is_known:
-            await room.approvals.release(approval)
+            room.approvals.release(approval)
 
 
 def was_used(room: Room, claimant: str) -> bool:
@@ -107,21 +110,30 @@ def was_used(room: Room, claimant: str) -> bool:
     return process is not None and (not run or process.run >= int(run))
 
 
-async def _judge(room: Room, want: Wanted) -> Judged:
-    meta = want.meta
-    if want.text is None:
+async def _judge(room: Room, meta: Meta, text: str | None, shell: str, given: dict[str, str]) -> Judged:
+    if text is None:
         found = [await room.gate.argv(meta.argv, meta.cwd)]
     else:
-        found = [await room.gate.text(want.text, meta.cwd, want.grant), _shell(want.shell or room.settings.shell)]
+        found = [await room.gate.text(text, meta.cwd, given), _shell(shell)]
     if meta.stop_cmd is not None:
-        found.append(await room.gate.text(meta.stop_cmd, meta.cwd, want.grant))
-    return worst([*found, _variables(want.grant)])
+        found.append(await room.gate.text(meta.stop_cmd, meta.cwd, given))
+    return worst([*found, _variables(given)])
 
 
 async def _judge_again(room: Room, meta: Meta) -> Judged:
-    if meta.command == shlex.join(meta.argv):
-        return await room.gate.argv(meta.argv, meta.cwd)
-    return worst([await room.gate.text(meta.command, meta.cwd), _shell(meta.argv[0] if meta.argv else "")])
+    """By all that it was judged by when it was started."""
+    text = None if meta.command == shlex.join(meta.argv) else meta.command
+    try:
+        given = await asyncio.to_thread(_given, room.paths.place, meta) if meta.given else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return Judged("ask", None, "the variables that were given for it cannot be read")
+    return await _judge(room, meta, text, meta.argv[0] if meta.argv else "", given)
+
+
+def _given(place: str, meta: Meta) -> dict[str, str]:
+    with open(f"{bundle.find(place, meta.id)}/{bundle.SPEC}", "rb") as file:
+        env = json.load(file)["env"]
+    return {name: env[name] for name in meta.given}
 
 
 def _shell(shell: str) -> Judged:

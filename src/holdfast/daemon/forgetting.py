@@ -24,4 +24,5 @@ async def forget(room: Room, process_id: ProcessId) -> None:
         room.sizes.forget(process_id)
         room.inputs.forget(process_id)
         room.stop_commands.forget(process_id)
+        room.readers_of_input.forget(process_id)
         await room.screens.forget(process_id)

@@ -1,4 +1,4 @@
-"""What may be done without asking: the one place where the daemon meets `holdfast.safety`.
+"""What may be done without asking: the one place where the daemon asks the judge of `holdfast.safety`.
 
 Whatever cannot be judged needs a person's approval: no way through here is open by default.
 """
@@ -50,7 +50,7 @@ class Gate:
 
     async def forbidden(self, text: str | None, argv: Sequence[str], cwd: str) -> Judged:
         """What the operator allows nobody, in no mode. Costs nothing where there is no operator's policy."""
-        if not os.path.exists(self._operator_file):
+        if _mark(self._operator_file) is None:
             return ALLOWED
 
         def judge(safety: Any) -> Any:
@@ -89,10 +89,13 @@ class Gate:
 
 
 def _mark(path: str) -> object:
+    """What changes when the file does; None where there is none. One that cannot be looked at is there."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as hidden:
+        return hidden.errno
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon import values
 from holdfast.daemon.gate import Judged
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
-from holdfast.model.approvals import Action, Approval, fingerprint
+from holdfast.model.approvals import PREFIX, Action, Approval, fingerprint
 
 #: A surface that was told of a request shows it within this time, or counts as not there.
 _SHOWN_WITHIN = 3.0
@@ -62,9 +64,9 @@ async def pass_gate(room: Room, call: Call, want: Asked, judged: Judged) -> Appr
     if judged.action == "deny":
         await room.audit.note("gate.denied", **_told(want), rule=judged.rule, why=judged.why)
         raise denied("policy", judged.why, judged.rule)
-    standing = room.approvals.standing(want.fingerprint, want.session, want.claimant)
-    if standing is None:
-        standing = await _asked_for(room, call, want, judged)
+    # Nothing is awaited between finding an answer and claiming it: a yes that another one took meanwhile is none.
+    while (standing := _standing(room, want)) is None:
+        await _asked_for(room, call, _by_its_name(room, want), judged)
     return await room.approvals.claim(standing, want.claimant)
 
 
@@ -80,35 +82,48 @@ def denied(reason: str, why: str, rule: str | None, approval: Approval | None = 
     return CommandDenied(said[reason], data=data)
 
 
-async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> Approval:
-    """The approval, once a person has given it. After a crash of ours, whoever showed it has to come back first."""
+def _standing(room: Room, want: Asked) -> Approval | None:
+    want = _by_its_name(room, want)
+    return room.approvals.standing(want.fingerprint, want.session, want.claimant)
+
+
+def _by_its_name(room: Room, want: Asked) -> Asked:
+    """Its session may get another name while a person thinks."""
+    return want._replace(session=room.sessions.resolve(want.session))
+
+
+async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> None:
+    """Returns once a person has approved it. After a crash of ours, whoever showed it has to come back first."""
     approvals = room.approvals
     request = approvals.open_request(want.fingerprint, want.session, want.claimant)
-    if request is None:
-        request = await approvals.request(lambda *made: _request(want, judged, *made))
+    request_id = request.id if request is not None else f"{PREFIX}{os.urandom(6).hex()}"
+    with approvals.waiting_for(request_id):
+        if request is None:
+            request = await approvals.request(partial(_request, want, judged, request_id))
+        _check_can_be_asked(room, want, judged, request)
+        await _answered(room, call, want, judged, request_id)
+
+
+def _check_can_be_asked(room: Room, want: Asked, judged: Judged, request: Approval) -> None:
+    """Raises ApprovalRequired, NoApprover."""
     data = {"reason": "asked", "rule": judged.rule, "why": judged.why}
     if want.asker:
         what = f"this command needs a person's approval: {judged.why}"
         raise ApprovalRequired(what, data={**data, "approval": request.to_json()})
     was_shown = request.shown_at is not None and request.process == want.process
-    if not was_shown and not approvals.has_surface(want.session):
+    if not was_shown and not room.approvals.has_surface(want.session):
         raise _no_approver(request, judged)
-    approvals.awaited.add(request.id)
-    try:
-        return await _answered(room, call, want, judged, request.id)
-    finally:
-        approvals.awaited.discard(request.id)
 
 
-async def _answered(room: Room, call: Call, want: Asked, judged: Judged, request_id: str) -> Approval:
+async def _answered(room: Room, call: Call, want: Asked, judged: Judged, request_id: str) -> None:
     approvals = room.approvals
     try:
         if not await _shown(room, call, request_id, want.session):
             raise _no_approver(approvals.get(request_id), judged)
-        until = time.time() + want.wait
+        until = time.monotonic() + want.wait  # a clock that is set meanwhile is nobody's answer
         if approvals.get(request_id).is_pending:
-            await approvals.wait_until(request_id, until)
-        return await _decision(room, call, want, judged, request_id, until)
+            await approvals.wait_until(request_id, time.time() + want.wait)
+        await _decision(room, call, want, judged, request_id, until)
     except asyncio.CancelledError:
         await _given_up(room, request_id)
         raise
@@ -126,7 +141,8 @@ async def _shown(room: Room, call: Call, request_id: str, session: str) -> bool:
                 return False
 
 
-async def _decision(room: Room, call: Call, want: Asked, judged: Judged, request_id: str, until: float) -> Approval:
+async def _decision(room: Room, call: Call, want: Asked, judged: Judged, request_id: str, until: float) -> None:
+    """Returns when it is approved, `until` being a time of the monotonic clock."""
     gone_at: float | None = None
     with room.approvals.watching(request_id) as changed:
         while True:
@@ -134,16 +150,16 @@ async def _decision(room: Room, call: Call, want: Asked, judged: Judged, request
             if call.given_up.is_set():
                 raise await _given_up(room, request_id)
             if not now.is_pending:
-                return _allowed(now, judged)
+                return _check_allowed(now, judged)
             if room.approvals.has_surface(want.session):
                 gone_at = None
             else:
                 gone_at = gone_at or time.monotonic()
                 if time.monotonic() - gone_at >= _SHOWN_WITHIN:
                     raise _no_approver(now, judged)
-            left = until - time.time()
+            left = until - time.monotonic()
             if left <= 0:
-                return _allowed(await room.approvals.expire(request_id, "timeout"), judged)
+                return _check_allowed(await room.approvals.expire(request_id, "timeout"), judged)
             back = left if gone_at is None else gone_at + _SHOWN_WITHIN - time.monotonic()
             await _news(call, changed, min(left, max(0.0, back)))
 
@@ -162,12 +178,11 @@ async def _news(call: Call, changed: asyncio.Event, patience: float) -> bool:
     return bool(done)
 
 
-def _allowed(approval: Approval, judged: Judged) -> Approval:
-    """The approval, if that is what it came to. Raises CommandDenied."""
-    if approval.state == "approved":
-        return approval
-    reasons = {"denied": "denied", "withdrawn": "withdrawn"}
-    raise denied(reasons.get(approval.state, "timeout"), judged.why, judged.rule, approval)
+def _check_allowed(approval: Approval, judged: Judged) -> None:
+    """Raises CommandDenied unless that is what it came to."""
+    if approval.state != "approved":
+        reasons = {"denied": "denied", "withdrawn": "withdrawn"}
+        raise denied(reasons.get(approval.state, "timeout"), judged.why, judged.rule, approval)
 
 
 async def _given_up(room: Room, request_id: str) -> HoldfastError:

@@ -13,5 +13,5 @@ def check_name(room: Room, meta: Meta) -> None:
         for other in room.registry.living.values():
             if other.meta.name == meta.name and other.id != meta.id:
                 if other.meta.session != meta.session:  # whose it is, is not for everybody to know
-                    raise NotNow(f"the name {meta.name} is taken in another session", next="choose another name")
+                    raise NotNow(f"the name {meta.name} is taken", next="choose another name")
                 raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")

@@ -24,7 +24,7 @@ class Passwords:
     def __init__(self, command: str, keep: float) -> None:
         self.command = command
         self._vault = Vault(keep)
-        #: What persons typed, until whoever asked has it.
+        #: What persons typed, until whoever asked has it; by what was asked.
         self._typed: dict[str, bytearray] = {}
         #: Each sudo that was given one: when it asks again, that was wrong.
         self._answered: dict[tuple[int, str], None] = {}
@@ -52,16 +52,16 @@ class Passwords:
     def forget(self, session: str) -> None:
         self._vault.wipe(session)
 
-    def type(self, approval_id: str, password: bytearray) -> None:
-        """A person answered."""
+    def type(self, fingerprint: str, password: bytearray) -> None:
+        """A person answered what somebody waits for, who takes it or drops it."""
         _write_no_core()
-        self._typed[approval_id] = password
+        self._typed[fingerprint] = password
 
-    def take(self, approval_id: str) -> bytearray | None:
-        return self._typed.pop(approval_id, None)
+    def take(self, fingerprint: str) -> bytearray | None:
+        return self._typed.pop(fingerprint, None)
 
-    def drop(self, approval_id: str) -> None:
-        if (password := self.take(approval_id)) is not None:
+    def drop(self, fingerprint: str) -> None:
+        if (password := self.take(fingerprint)) is not None:
             blank(password)
 
     async def configured(self, env: Mapping[str, str]) -> bytearray:
@@ -73,13 +73,16 @@ class Passwords:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env=dict(env),
+            limit=_LONGEST,
             start_new_session=True,
         )
         assert command.stdout is not None
         try:
             async with asyncio.timeout(_COMMAND_BUDGET):
-                printed = await command.stdout.read(_LONGEST)
+                printed = await command.stdout.readline()
                 code = await command.wait()
+        except ValueError:
+            raise _failed(f"prints more than a password: a line beyond {_LONGEST} bytes") from None
         except TimeoutError:
             raise _failed(f"takes longer than {_COMMAND_BUDGET:g} s") from None
         finally:

@@ -4,45 +4,60 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from weakref import WeakValueDictionary
 
+from holdfast.daemon.registry import Registry
+from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-
-_MOST = 1000
 
 
 class Readers:
-    """Who reads what is typed into each process, as far as that is known."""
+    """Who reads what is typed into each process, as far as that is known: kept for as long as it runs."""
 
-    def __init__(self, kept: dict[str, str]) -> None:
+    def __init__(self, kept: dict[str, str], registry: Registry) -> None:
         self.kept = kept
         #: Those of whose input something unfinished is on disk.
         self.open = set(kept)
-        self._known: dict[tuple[str, int], Any] = {}
+        #: With the run that it is about.
+        self._known: dict[ProcessId, tuple[int, Any]] = {}
         #: Into which a person has typed since, and whether their line has no end yet.
-        self._touched: dict[tuple[str, int], bool] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._touched: dict[ProcessId, tuple[int, bool]] = {}
+        self._locks: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        registry.listen(self._note)
 
     def lock(self, process: Process) -> asyncio.Lock:
-        if len(self._locks) > _MOST:
-            self._locks = {key: lock for key, lock in self._locks.items() if lock.locked()}
-        return self._locks.setdefault(process.id, asyncio.Lock())
+        lock = self._locks.get(process.id)
+        if lock is None:
+            lock = self._locks[process.id] = asyncio.Lock()
+        return lock
 
     def get(self, process: Process) -> Any:
-        return self._known.get((process.id, process.run))
+        run, reader = self._known.get(process.id, (None, None))
+        return reader if run == process.run else None
 
     def typed_by_person(self, process: Process, data: bytes) -> None:
         """What a person types is not judged, so that nobody knows where the shell is afterwards."""
-        self._touched[process.id, process.run] = not data.endswith((b"\r", b"\n"))
-        if len(self._touched) > _MOST:
-            self._touched.pop(next(iter(self._touched)))
+        self._touched[process.id] = process.run, not data.endswith((b"\r", b"\n"))
 
     def forget_what_others_did(self, process: Process, reader: Any) -> None:
         """Before the reader is asked: what it knows may no longer be so."""
-        unfinished = self._touched.pop((process.id, process.run), None)
-        if reader is not None and unfinished is not None:
+        run, unfinished = self._touched.pop(process.id, (None, False))
+        if reader is not None and run == process.run:
             reader.forget(unfinished=unfinished)
 
     def put(self, process: Process, reader: Any) -> None:
-        if len(self._known) >= _MOST:
-            self._known.pop(next(iter(self._known)))
-        self._known[process.id, process.run] = reader
+        self._known[process.id] = process.run, reader
+
+    def forget(self, process_id: ProcessId) -> None:
+        """It is not known any more. What was on disk of it goes with its row."""
+        self._drop(process_id)
+        self.open.discard(process_id)
+        self.kept.pop(process_id, None)
+
+    def _note(self, process: Process) -> None:
+        if process.has_ended:
+            self._drop(process.id)
+
+    def _drop(self, process_id: ProcessId) -> None:
+        self._known.pop(process_id, None)
+        self._touched.pop(process_id, None)

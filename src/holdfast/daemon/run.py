@@ -153,6 +153,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     asked = await opened.store.read(approval_rows.load)
     approvals = Approvals(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
+    kin = Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))})
     room = Room(
         paths=paths,
         settings=settings,
@@ -163,17 +164,17 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         gate=Gate(paths.home),
         approvals=approvals,
         audit=Audit(opened.store),
-        kin=Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))}),
+        kin=kin,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
-        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed)),
+        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed), registry),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
         keeper=keeper,
         depot=Depot(backend),
         supervisor=supervisor,
-        stop_commands=StopCommands(paths.place, settings, chores),
+        stop_commands=StopCommands(paths.place, settings, chores, kin),
         outputs=outputs,
         inputs=inputs,
         sizes=Sizes(paths.place),

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.daemon import wanted
 from holdfast.daemon.chores import Chores
+from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
@@ -27,8 +28,9 @@ _LAST_WORDS = 0.2
 
 
 class StopCommands:
-    def __init__(self, place: str, settings: Settings, chores: Chores) -> None:
+    def __init__(self, place: str, settings: Settings, chores: Chores, kin: Kin) -> None:
         self._place = place
+        self._kin = kin
         self._chores = chores
         self._settings = settings
         self._under_way: dict[ProcessId, asyncio.Task[None]] = {}
@@ -80,19 +82,9 @@ class StopCommands:
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-        assert child.stdout is not None
-        said = bytearray()
-        reader = asyncio.ensure_future(_read(child.stdout, said))
-        try:
-            code = await child.wait()
-            await asyncio.wait({reader}, timeout=_LAST_WORDS)  # somebody may keep its output open
-            text = said.decode(errors="replace")
-            return code, text if code == 0 else await asyncio.to_thread(_masked, text, env)
-        finally:
-            reader.cancel()
-            if child.returncode is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
+        with self._kin.helping(child.pid, process):
+            code, text = await _heard_out(child)
+        return code, text if code == 0 else await asyncio.to_thread(_masked, text, env)
 
     def _spec(self, process_id: ProcessId) -> dict[str, Any]:
         directory = bundle.find(self._place, process_id)
@@ -103,6 +95,21 @@ class StopCommands:
 def _masked(text: str, env: dict[str, str]) -> str:
     """For the daemon's log, where no secret belongs."""
     return redact(text, known_forms(env))
+
+
+async def _heard_out(child: asyncio.subprocess.Process) -> tuple[int, str]:
+    assert child.stdout is not None
+    said = bytearray()
+    reader = asyncio.ensure_future(_read(child.stdout, said))
+    try:
+        code = await child.wait()
+        await asyncio.wait({reader}, timeout=_LAST_WORDS)  # somebody may keep its output open
+        return code, said.decode(errors="replace")
+    finally:
+        reader.cancel()
+        if child.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
 
 
 async def _read(stream: asyncio.StreamReader, said: bytearray) -> None:

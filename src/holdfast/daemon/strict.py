@@ -91,9 +91,18 @@ def _rename(room: Room, call: Call, ask: Message) -> Message:
     old, new = values.session(ask, "from"), values.session(ask, "to")
     if old is not None and not call.sees(room.sessions.resolve(old)):
         raise NotFound(f"no session {old}", next="holdfast sessions")
-    if new is not None and any(process.meta.session == new for process in room.registry.all.values()):
+    if new is not None and _is_anothers(room, call, new):
         raise BadValue("a session cannot be given the name of another", next="choose another name")
     return ask
+
+
+def _is_anothers(room: Room, call: Call, name: str) -> bool:
+    """Whether anything belongs to that name, or it stands for another than the caller."""
+    now = room.sessions.resolve(name)
+    if now != name and not call.sees(now):
+        return True
+    owners = [process.meta.session for process in room.registry.all.values()]
+    return name in owners or bool(room.inbox.all_of(name)) or any(one.session == name for one in room.approvals.all())
 
 
 def _publish(room: Room, call: Call, ask: Message) -> Message:

@@ -6,12 +6,13 @@ needs a password, and never otherwise.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
 import sys
 from collections.abc import Mapping
+
+from holdfast import files
 
 _DIRECTORY = "sudo"
 _SHIM, _HELPER = "sudo", "askpass"
@@ -74,20 +75,7 @@ class SudoHelper:
     def _make(self) -> None:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         here, home, python = map(shlex.quote, (self._directory, self._home, sys.executable))
-        _write(f"{self._directory}/{_SHIM}", _SHIM_TEXT.format(here=here))
-        _write(f"{self._directory}/{_HELPER}", _HELPER_TEXT.format(home=home, python=python))
+        texts = {_SHIM: _SHIM_TEXT.format(here=here), _HELPER: _HELPER_TEXT.format(home=home, python=python)}
+        for name, text in texts.items():  # others may be calling it
+            files.replace(f"{self._directory}/{name}", os.fsencode(text), 0o700)
         self._is_made = True
-
-
-def _write(path: str, text: str) -> None:
-    """Whole or not at all: others may be calling it."""
-    new = f"{path}.{os.getpid()}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
-    try:
-        with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.replace(new, path)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(new)
-        raise

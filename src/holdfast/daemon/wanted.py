@@ -64,6 +64,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
     text, argv = _command(ask)
     pty = values.flag(ask, "pty")
     cols, rows = _window(ask, pty)
+    grant = values.environment(ask, "grant")
     meta = Meta(
         id=_id(ask),
         command=text if text is not None else shlex.join(argv),
@@ -83,6 +84,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         log_cap=values.integer(ask, "log_cap", _SMALLEST_LOG, _LARGEST_LOG) or max(_SMALLEST_LOG, settings.log_cap),
         deadline=values.seconds(ask, "deadline", zero=False),
         deadline_action=values.choice(ask, "deadline_action", _ACTIONS, "kill"),
+        given=tuple(sorted(grant)),
         **({} if _SELDOM.isdisjoint(ask) else _seldom_said(ask)),
     )
     umask = values.integer(ask, "umask", 0, 0o777)
@@ -91,7 +93,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         shell=values.text(ask, "shell", 4096) or None,
         text=text,
         env=values.environment(ask, "env"),
-        grant=values.environment(ask, "grant"),
+        grant=grant,
         umask=_UMASK if umask is None else umask,
         if_running=values.choice(ask, "if_running", duplicates.CHOICES, "allow"),
         is_clean=values.flag(ask, "clean"),

@@ -43,10 +43,39 @@ def as_line(*words: str, home: dict[str, str]) -> str:
 
 def is_ours(words: Sequence[str], *verb: str) -> bool:
     """Whether that command is `holdfast VERB…`, wherever it is installed."""
-    rest = list(words)
-    while rest and (rest[0] == "env" or "=" in rest[0].partition("/")[0]):
-        rest.pop(0)
-    return bool(rest) and os.path.basename(rest[0]) in _NAMES and tuple(rest[1 : 1 + len(verb)]) == verb
+    at = _program(words)
+    is_named = at < len(words) and os.path.basename(words[at]) in _NAMES
+    return is_named and tuple(words[at + 1 : at + 1 + len(verb)]) == verb
+
+
+def renewed(words: Sequence[str], client: str) -> list[str]:
+    """Our command, by the installed program and for that client; what else it says is a person's, and stays."""
+    at = _program(words)
+    rest = list(words[at + 1 :])
+    for place, word in enumerate(rest):
+        if word == "--client" and place + 1 < len(rest):
+            rest[place + 1] = client
+            break
+        if word.startswith("--client="):
+            rest[place] = f"--client={client}"
+            break
+    else:
+        rest[1:1] = ["--client", client]
+    return [*words[:at], executable(), *rest]
+
+
+def _program(words: Sequence[str]) -> int:
+    """Where the program is: behind what sets its environment."""
+    at = 0
+    while at < len(words) and (words[at] == "env" or "=" in words[at].partition("/")[0]):
+        at += 1
+    return at
+
+
+def said(line: str) -> tuple[str, ...]:
+    """What our line says to the program, wherever that is."""
+    words = shlex.split(line)
+    return tuple(words[_program(words) + 1 :])
 
 
 def is_our_line(line: object, *verb: str) -> bool:

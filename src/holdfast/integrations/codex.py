@@ -44,9 +44,11 @@ def _directory(is_shared: bool) -> str:
 
 
 def _with(text: str, is_shared: bool) -> str:
-    words = ["mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
-    wanted: dict[str, Any] = {"command": calling.executable(), "args": words}
-    if _found(text) is None:
+    found = _found(text)
+    new = [calling.executable(), "mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
+    words = new if found is None else calling.renewed(_words(found), NAME)
+    wanted: dict[str, Any] = {"command": words[0], "args": words[1:]}
+    if found is None:
         # It passes on little of its environment: without these the server would look for another instance.
         wanted["env_vars"] = list(calling.PLACES)
         # Without `required` it begins before the server is there, and the first turn has no tools.
@@ -65,7 +67,11 @@ def _found(text: str) -> dict[str, Any] | None:
     table = toml_text.find(text, _PATH)
     if table is None:
         return None
-    args = table.get("args")
-    if not calling.is_ours([str(table.get("command", "")), *map(str, args if isinstance(args, list) else ())], "mcp"):
+    if not calling.is_ours(_words(table), "mcp"):
         raise ValueError("another server has the name holdfast there; give it another name")
     return table
+
+
+def _words(table: dict[str, Any]) -> list[str]:
+    args = table.get("args")
+    return [str(table.get("command", "")), *map(str, args if isinstance(args, list) else ())]

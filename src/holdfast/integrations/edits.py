@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast import files
 from holdfast.errors import HoldfastError
+from holdfast.integrations.remembered import forget, keep, noted, recall, restored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from holdfast.integrations.remembered import Holders, Note
 
 #: A configuration is smaller than that.
 _LARGEST = 64 << 20
@@ -19,49 +23,72 @@ class Edit:
     """One file: `add` makes the text with the integration in it, `remove` the one without.
 
     Both are given the text (empty where there is no file), do nothing twice, and raise ValueError for a text that
-    they cannot read. A text without anything in it needs no file. One that is `shared` is made for others to read.
+    they cannot read. `remove` leaves the `holders`, objects and arrays of a JSON text, where they become empty. A file
+    that is `shared` is made for others to read.
     """
 
-    __slots__ = ("path", "add", "remove", "is_shared")
+    __slots__ = ("path", "add", "remove", "is_shared", "holders")
 
     def __init__(
-        self, path: str, add: Callable[[str], str], remove: Callable[[str], str], is_shared: bool = False
+        self,
+        path: str,
+        add: Callable[[str], str],
+        remove: Callable[[str], str],
+        is_shared: bool = False,
+        holders: Holders = (),
     ) -> None:
         self.path = path
         self.add = add
         self.remove = remove
         self.is_shared = is_shared
+        self.holders = holders
 
 
 class Change:
-    """A file as it is, and as it is to be."""
+    """A file as it is, and as it is to be; None is no file. `note` is what to remember of it from now on."""
 
-    __slots__ = ("path", "before", "after", "is_shared")
+    __slots__ = ("path", "before", "after", "is_shared", "note")
 
-    def __init__(self, path: str, before: str, after: str, is_shared: bool = False) -> None:
+    def __init__(self, path: str, before: str | None, after: str | None, is_shared: bool, note: Note | None) -> None:
         self.path = path
         self.before = before
         self.after = after
         self.is_shared = is_shared
+        self.note = note
 
     @property
     def diff(self) -> str:
         import difflib
 
-        old, new = (self.path if text else "/dev/null" for text in (self.before, self.after))
-        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), old, new, lineterm="")
+        texts = (self.before, self.after)
+        old, new = ("/dev/null" if text is None else self.path for text in texts)
+        before, after = ((text or "").splitlines() for text in texts)
+        lines = difflib.unified_diff(before, after, old, new, lineterm="")
         return "\n".join(lines)
 
 
 def planned(edits: Sequence[Edit], is_removal: bool) -> list[Change]:
     """What is to be changed: nothing where all is as it shall be. Raises HoldfastError, before anything is written."""
-    changes = []
-    for edit in edits:
-        before = read(edit.path)
-        after = _made(edit, before, is_removal)
-        if after != before:
-            changes.append(Change(edit.path, before, after, edit.is_shared))
-    return changes
+    return [change for edit in edits if (change := (_taken_out if is_removal else _put_in)(edit)) is not None]
+
+
+def _put_in(edit: Edit) -> Change | None:
+    before = read(edit.path)
+    text = before or ""
+    after = _made(edit, edit.add, text)
+    if after == text:
+        return None
+    is_new = _made(edit, edit.remove, text) == text
+    note = noted(before, edit.holders) if is_new else recall(edit.path)
+    return Change(edit.path, before, after, edit.is_shared, note)
+
+
+def _taken_out(edit: Edit) -> Change | None:
+    before = read(edit.path)
+    after = _made(edit, edit.remove, before or "")
+    if before is None or after == before:
+        return None
+    return Change(edit.path, before, restored(after, edit.holders, recall(edit.path)), edit.is_shared, None)
 
 
 def stands(edits: Sequence[Edit]) -> str:
@@ -74,47 +101,56 @@ def stands(edits: Sequence[Edit]) -> str:
 
 
 def write(changes: Sequence[Change]) -> None:
-    """Each file is replaced in one step, by one of the same mode and owner. Raises HoldfastError."""
+    """Each file is replaced in one step, by one of the same mode and owner. Raises HoldfastError.
+
+    What is to be remembered is written before the file, and forgotten after it.
+    """
     for change in changes:
         if read(change.path) != change.before:
             raise HoldfastError(f"{change.path} was changed by somebody else meanwhile", next="try again")
+        if change.note is not None:
+            keep(change.path, change.note)
         try:
-            if change.after:
+            if change.after is not None:
                 _replace(os.path.realpath(change.path), change.after, 0o666 if change.is_shared else 0o600)
             else:
-                _unlink(change.path)
+                os.unlink(os.path.realpath(change.path))
         except OSError as refused:
             raise HoldfastError(
                 f"cannot write {change.path}: {refused.strerror}", next="look at its owner and mode"
             ) from None
+        if change.note is None:
+            forget(change.path)
 
 
-def read(path: str) -> str:
-    """Empty where there is none. Raises HoldfastError."""
+def read(path: str) -> str | None:
+    """None where there is no file. Raises HoldfastError."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST)
-        return data.decode()
+        # A pipe that nobody writes to would be waited for.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise _left(path, "no regular file")
+            if found.st_size > _LARGEST:
+                raise _left(path, f"more than {_LARGEST >> 20} MiB")
+            return file.readall().decode()
     except FileNotFoundError:
-        return ""
+        return None
     except OSError as refused:
         raise HoldfastError(f"cannot read {path}: {refused.strerror}", next="look at its owner and mode") from None
     except UnicodeDecodeError:
-        raise HoldfastError(f"{path} is left as it is: no UTF-8 text", next="mend it, then try again") from None
+        raise _left(path, "no UTF-8 text") from None
 
 
-def _made(edit: Edit, before: str, is_removal: bool) -> str:
+def _made(edit: Edit, make: Callable[[str], str], text: str) -> str:
     try:
-        return edit.remove(before) if is_removal else edit.add(before)
+        return make(text)
     except (ValueError, RecursionError) as broken:
-        reason = " ".join(str(broken).split())[:200] or "nested too deeply"
-        raise HoldfastError(f"{edit.path} is left as it is: {reason}", next="mend it, then try again") from None
+        raise _left(edit.path, " ".join(str(broken).split())[:200] or "nested too deeply") from None
 
 
-def _unlink(path: str) -> None:
-    """The file, and a link to it that would lead nowhere."""
-    for one in {os.path.realpath(path), path}:
-        os.unlink(one)
+def _left(path: str, reason: str) -> HoldfastError:
+    return HoldfastError(f"{path} is left as it is: {reason}", next="mend it, then try again")
 
 
 def _replace(path: str, text: str, mode: int) -> None:
@@ -123,23 +159,16 @@ def _replace(path: str, text: str, mode: int) -> None:
         old = os.stat(path)
     except FileNotFoundError:
         old = None
-    fresh = f"{path}.holdfast-{os.getpid()}"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode if old is None else 0o600)
-    try:
-        with open(fd, "wb") as file:
+
+    def finish(fd: int) -> None:
+        if old is not None:
             _make_like(fd, old)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(fd)
-        os.rename(fresh, path)
-    except BaseException:
-        os.unlink(fresh)
-        raise
+        os.fsync(fd)
+
+    files.replace(path, text.encode(), mode if old is None else 0o600, finish)
 
 
-def _make_like(fd: int, old: os.stat_result | None) -> None:
-    if old is None:
-        return
+def _make_like(fd: int, old: os.stat_result) -> None:
     found = os.fstat(fd)
     if (found.st_uid, found.st_gid) != (old.st_uid, old.st_gid):
         os.fchown(fd, old.st_uid, old.st_gid)

@@ -39,12 +39,11 @@ def answer(client_name: str) -> None:
     home = find_paths().home
     if session is None:
         return
-    before = _bound(home, hosts.host_of_hook(client_name), session)
-    if not os.path.exists(f"{home}/store.db"):
+    is_used = os.path.exists(f"{home}/store.db")
+    if (host := hosts.host_of_hook(client_name)) is not None:
+        _open(home, host, session, is_used, goes_on=said.get("source") in _GOES_ON)
+    if not is_used:
         return  # nothing was ever started here
-    if before is not None and said.get("source") in _GOES_ON:
-        with connect(before) as client:
-            client.rename_session(before, session)
     with connect(session) as client:
         event = str(said.get("hook_event_name"))
         if event == "SessionEnd":
@@ -62,19 +61,25 @@ def _limit_time() -> None:
 
 
 def said_by_host() -> Message:
+    if sys.stdin is None:
+        raise HoldfastError("stdin is closed", next="hooks call this, people do not")
     said = light_json.loads(sys.stdin.buffer.read(_LARGEST).decode(errors="replace"))
     if not isinstance(said, dict):
         raise HoldfastError("what came on stdin is no hook's object", next="hooks call this, people do not")
     return said
 
 
-def _bound(home: str, host: Host | None, session: str) -> str | None:
-    """Say which session the host has open; what it had before."""
-    if host is None:
-        return None
-    before = hosts.bind(home, host, session)
+def _open(home: str, host: Host, session: str, is_used: bool, goes_on: bool) -> None:
+    """Say which session the host has open. What it had goes on as that, now or, if this fails, with the next hook."""
+    before = hosts.session_of(home, host)
+    if before == session:
+        return
+    if before is not None and is_used and (goes_on or hosts.becoming(home, host) == session):
+        hosts.bind(home, host, before, becomes=session)
+        with connect(before) as client:
+            client.rename_session(before, session)
+    hosts.bind(home, host, session)
     hosts.sweep(home)
-    return before
 
 
 def _end(client: Client, session: str, reason: str) -> None:
@@ -109,5 +114,7 @@ def _shaped(event: str, text: str) -> Message:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """At once, past the buffer: what cannot be written is not tried again when the program ends."""
+    data = memoryview(f"{text}\n".encode(errors="backslashreplace"))
+    while data:
+        data = data[os.write(1, data) :]

@@ -19,20 +19,31 @@ def edit(path: str, client: str, groups: Groups, is_shared: bool = False) -> Edi
     command, which is `holdfast hook CLIENT` and the `words`.
     """
     home = {} if is_shared else calling.named_home()
-    return Edit(path, lambda text: _with(text, client, groups, home), lambda text: _without(text, client), is_shared)
+    holders = [("hooks",), *(("hooks", event) for event in groups)]
+    return Edit(
+        path, lambda text: _with(text, client, groups, home), lambda text: _without(text, client), is_shared, holders
+    )
 
 
 def _with(text: str, client: str, groups: Groups, home: dict[str, str]) -> str:
-    text = text or "{}\n"
+    text = json_text.filled(text)
     for event, wanted in groups.items():
         group = _group(client, wanted, home)
         ours = [place for place in _ours(text, client) if place[1] == event]
-        if [_at(text, place)["command"] for place in ours] == [hook["command"] for hook in group["hooks"]]:
-            continue  # whatever else a person changed about them
+        lines = {calling.said(hook["command"]): hook["command"] for hook in group["hooks"]}
+        found = {calling.said(_at(text, place)["command"]): place for place in ours}
+        if found.keys() == lines.keys() and len(ours) == len(lines):
+            for said, place in found.items():  # whatever else a person changed about them stays
+                text = _renewed(text, (*place, "command"), lines[said])
+            continue
         for place in reversed(ours):
             text = _drop(text, place)
         text = json_text.append(text, ("hooks", event), group)
     return text
+
+
+def _renewed(text: str, place: tuple[str | int, ...], line: str) -> str:
+    return text if _at(text, place) == line else json_text.put(text, place, line)
 
 
 def _group(client: str, wanted: Mapping[str, Any], home: dict[str, str]) -> dict[str, Any]:
@@ -44,21 +55,18 @@ def _group(client: str, wanted: Mapping[str, Any], home: dict[str, str]) -> dict
 
 
 def _without(text: str, client: str) -> str:
-    if not text:
+    if json_text.is_bare(text):
         return text
-    changed = text
     for place in reversed(list(_ours(text, client))):
-        changed = _drop(changed, place)
-    return changed if changed == text else json_text.bare(changed)
+        text = _drop(text, place)
+    return text
 
 
 def _drop(text: str, place: tuple[str | int, ...]) -> str:
-    """Without that hook; without its group where it was alone there, and so on."""
+    """Without that hook; without its group where it was alone there."""
     text = json_text.drop(text, place)
-    group = _at(text, place[:-2])
-    if not group["hooks"]:
-        text = json_text.prune(json_text.drop(text, place[:-2]), place[:2])
-    return text
+    group = place[:-2]
+    return text if _at(text, group)["hooks"] else json_text.drop(text, group)
 
 
 def _at(text: str, place: tuple[str | int, ...]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast import files
 from holdfast.wire import light_json
 
 TYPE_CHECKING = False
@@ -39,18 +40,11 @@ def host_of_hook(client: str) -> Host | None:
     return None
 
 
-def bind(home: str, host: Host, session: str) -> str | None:
-    """From now on the host has that session open. What it had before, where that was another."""
+def bind(home: str, host: Host, session: str, becomes: str | None = None) -> None:
+    """From now on the host has that session open, which is about to be renamed to what it `becomes`."""
     path = _path(home, host)
-    before = _session(path)
-    if before == session:
-        return None
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    fresh = f"{path}.{os.getpid()}"
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-        file.write(light_json.dumps({"session": session}))
-    os.rename(fresh, path)
-    return before
+    files.replace(path, light_json.dumps({"session": session, "becomes": becomes}).encode())
 
 
 def bound(home: str) -> str | None:
@@ -59,14 +53,19 @@ def bound(home: str) -> str | None:
         host = _host(pid) if number < _FARTHEST else None
         if host is None:
             return None
-        session = _session(_path(home, host))
+        session = session_of(home, host)
         if session is not None:
             return session
     return None
 
 
 def session_of(home: str, host: Host) -> str | None:
-    return _session(_path(home, host))
+    return _said(home, host, "session")
+
+
+def becoming(home: str, host: Host) -> str | None:
+    """What its session was to be renamed to, which nobody saw done."""
+    return _said(home, host, "becomes")
 
 
 def lock_path(home: str, host: Host) -> str:
@@ -94,14 +93,14 @@ def _path(home: str, host: Host) -> str:
     return f"{home}/hosts/{host[0]}-{host[1]}"
 
 
-def _session(path: str) -> str | None:
+def _said(home: str, host: Host, key: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(_path(home, host), encoding="utf-8", errors="replace") as file:
             found = light_json.loads(file.read(4096))
     except (OSError, ValueError):
         return None
-    session = found.get("session") if isinstance(found, dict) else None
-    return session if isinstance(session, str) else None
+    said = found.get(key) if isinstance(found, dict) else None
+    return said if isinstance(said, str) else None
 
 
 def _ancestors(pid: int) -> Iterator[int]:

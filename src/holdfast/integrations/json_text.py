@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     Path: TypeAlias = tuple[str | int, ...]
 
-_BLANK = re.compile(r"[ \t\r\n]*")
+_BLANKS = " \t\r\n"
+_BLANK = re.compile(rf"[{_BLANKS}]*")
 _DECODER = json.JSONDecoder()
 
 
@@ -152,16 +153,31 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def prune(text: str, path: Path) -> str:
-    """Without the object or array at the path where that is empty, and likewise those around it."""
-    while path:
-        (start, _), at = _deepest(text, path)
-        if at < len(path) or text[start] not in "{[" or any(_children(text, start)):
-            return text
-        text, path = drop(text, path), path[:-1]
-    return text
+def written_at(text: str, path: Path) -> str | None:
+    """What is written at the path, as it is; None where nothing is."""
+    (start, end), at = _deepest(text, path)
+    return text[start:end] if at == len(path) else None
 
 
-def bare(text: str) -> str:
-    """Nothing, where only an empty object is left."""
-    return text if json.loads(text) else ""
+def is_empty(written: str) -> bool:
+    """Whether it is an object or array without anything in it."""
+    return written[:1] in ("{", "[") and not written[1:-1].strip(_BLANKS)
+
+
+def put_back(text: str, path: Path, was: str | None) -> str:
+    """With what was once written at the path, which must be there; without it where that is None."""
+    if was is None:
+        return drop(text, path)
+    (start, end), _ = _deepest(text, path)
+    return text[:start] + was + text[end:]
+
+
+def is_bare(text: str) -> bool:
+    """Whether there is nothing in it: blanks, or an object that is empty."""
+    inner = text.strip(_BLANKS)
+    return not inner or (inner[0] == "{" and is_empty(inner))
+
+
+def filled(text: str) -> str:
+    """An object, also for a file with nothing but blanks in it."""
+    return text if text.strip(_BLANKS) else "{}\n"

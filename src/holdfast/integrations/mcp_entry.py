@@ -16,22 +16,26 @@ _PROMPT = {"alwaysLoad": True}
 
 
 def edit(path: str, client: str, is_shared: bool) -> Edit:
-    return Edit(path, lambda text: _with(text, client, is_shared), _without, is_shared)
+    return Edit(path, lambda text: _with(text, client, is_shared), _without, is_shared, [(_SERVERS,)])
 
 
 def _with(text: str, client: str, is_shared: bool) -> str:
-    text = text or "{}\n"
+    text = json_text.filled(text)
     found = _found(text)
     if found is None:
-        return json_text.put(text, _PATH, {"type": "stdio", **_call(client), "env": _env(is_shared), **_PROMPT})
-    for key, value in _call(client).items():
+        return json_text.put(text, _PATH, {"type": "stdio", **_new(client), "env": _env(is_shared), **_PROMPT})
+    for key, value in _call(calling.renewed(_words(found), client)).items():
         if found.get(key) != value:
             text = json_text.put(text, (*_PATH, key), value)
     return text
 
 
-def _call(client: str) -> dict[str, Any]:
-    return {"command": calling.executable(), "args": ["mcp", "--client", client]}
+def _call(words: list[str]) -> dict[str, Any]:
+    return {"command": words[0], "args": words[1:]}
+
+
+def _new(client: str) -> dict[str, Any]:
+    return _call([calling.executable(), "mcp", "--client", client])
 
 
 def _env(is_shared: bool) -> dict[str, str]:
@@ -40,9 +44,7 @@ def _env(is_shared: bool) -> dict[str, str]:
 
 
 def _without(text: str) -> str:
-    if not text or _found(text) is None:
-        return text
-    return json_text.bare(json_text.prune(json_text.drop(text, _PATH), (_SERVERS,)))
+    return text if json_text.is_bare(text) or _found(text) is None else json_text.drop(text, _PATH)
 
 
 def _found(text: str) -> dict[str, Any] | None:

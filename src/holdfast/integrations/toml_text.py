@@ -12,7 +12,7 @@ import tomllib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeAlias
 
     Table: TypeAlias = dict[str, Any]
@@ -27,87 +27,110 @@ def load(text: str) -> Table:
 
 
 def find(text: str, path: Path) -> Table | None:
-    """The table at that path."""
+    """The table at that path. Raises ValueError where something else is there, or on the way."""
     at: Any = load(text)
-    for key in path:
-        at = at.get(key) if isinstance(at, dict) else None
-    return at if isinstance(at, dict) else None
+    for depth, key in enumerate(path, 1):
+        if key not in at:
+            return None
+        at = at[key]
+        if not isinstance(at, dict):
+            raise ValueError(f"its {'.'.join(path[:depth])} is no table")
+    return dict(at)
 
 
 def put(text: str, path: Path, values: Mapping[str, object]) -> str:
     """With these values in the table; others that it has stay. Raises ValueError where it is written in another way."""
     table = find(text, path)
     if table is None:
-        made = _appended(text, path, values)
-    else:
-        wanted = {key: value for key, value in values.items() if table.get(key) != value}
-        made = _replaced(text, path, wanted)
-    return _checked(text, made, path, {**(table or {}), **values})
+        return _checked(text, [_appended(text, path, values)], path, values)
+    wanted = {key: value for key, value in values.items() if table.get(key) != value}
+    lines = _lines(text)
+    made = (_replaced(lines, span, wanted) for span in _spans(lines, path, with_children=False))
+    return _checked(text, made, path, {**table, **values}) if wanted else text
 
 
 def drop(text: str, path: Path) -> str:
     """Without the table and those below it. Raises ValueError where it is written in another way."""
-    lines = text.splitlines(keepends=True)
-    start, end = _span(lines, path, with_children=True)
-    while start > 0 and not lines[start - 1].strip():
-        start -= 1
-    made = "".join(lines[:start]) + "".join(lines[end:])
+    lines = _lines(text)
+    made = (_cut(lines, span) for span in _spans(lines, path, with_children=True))
     return _checked(text, made, path, None)
 
 
 def _appended(text: str, path: Path, values: Mapping[str, object]) -> str:
-    before = text if not text or text.endswith("\n") else f"{text}\n"
-    gap = "\n" if before.strip() else ""
-    rows = "".join(f"{key} = {_value(value)}\n" for key, value in values.items())
-    return f"{before}{gap}[{'.'.join(path)}]\n{rows}"
+    """Behind a line that is blank. A text that ends within a line does so afterwards, by which `_cut` knows it."""
+    is_ended = not text or text.endswith("\n")
+    gap = "" if not text else "\n" if is_ended else "\n\n"
+    rows = "\n".join(f"{key} = {_value(value)}" for key, value in values.items())
+    return f"{text}{gap}[{'.'.join(path)}]\n{rows}" + "\n" * is_ended
 
 
-def _replaced(text: str, path: Path, values: Mapping[str, object]) -> str:
-    lines = text.splitlines(keepends=True)
-    if not values:
-        return text
-    start, end = _span(lines, path, with_children=False)
+def _cut(lines: list[str], span: tuple[int, int]) -> str:
+    start, end = span
+    has_gap = start > 0 and not lines[start - 1].strip()
+    before = "".join(lines[: start - has_gap])
+    if end == len(lines) and not lines[-1].endswith("\n"):
+        before = before.removesuffix("\n")
+    return before + "".join(lines[end:])
+
+
+def _replaced(lines: list[str], span: tuple[int, int], values: Mapping[str, object]) -> str:
+    lines, (start, end) = lines.copy(), span
     for key, value in values.items():
-        row = f"{key} = {_value(value)}\n"
+        row = f"{key} = {_value(value)}"
         at = next((at for at in range(start + 1, end) if re.match(rf"\s*{re.escape(key)}\s*=", lines[at])), None)
         if at is None:
-            lines.insert(start + 1, row)
+            lines.insert(start + 1, f"{row}\n")
             end += 1
         else:
-            lines[at] = row
+            lines[at] = row + "\n" * lines[at].endswith("\n")
     return "".join(lines)
 
 
-def _span(lines: list[str], path: Path, with_children: bool) -> tuple[int, int]:
-    """From its header to the line behind its last one; what comments the next table is not its own."""
+def _lines(text: str) -> list[str]:
+    """As TOML has them, with their ends."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _spans(lines: list[str], path: Path, with_children: bool) -> Iterator[tuple[int, int]]:
+    """Where it may be, the last place first: a long string may hold what looks like it.
+
+    From its header to the line behind its last one; what comments the next table is not its own.
+    """
     name = r"\s*\.\s*".join(rf"""["']?{re.escape(key)}["']?""" for key in path)
     own = re.compile(rf"\s*\[\s*{name}\s*\]")
     below = re.compile(rf"\s*\[\[?\s*{name}\s*\.") if with_children else own
-    start = next((at for at, line in enumerate(lines) if own.match(line)), None)
-    if start is None:
-        raise ValueError(f"{'.'.join(path)} is not written as a table of its own")
-    end = start + 1
-    while end < len(lines) and (not _HEADER.match(lines[end]) or own.match(lines[end]) or below.match(lines[end])):
-        end += 1
-    while end < len(lines) and end > start + 1 and lines[end - 1].lstrip().startswith("#"):
-        end -= 1
-    while end < len(lines) and end > start + 1 and not lines[end - 1].strip():
-        end -= 1
-    return start, end
+    for start in reversed([at for at, line in enumerate(lines) if own.match(line)]):
+        end = start + 1
+        while end < len(lines) and (not _HEADER.match(lines[end]) or below.match(lines[end])):
+            end += 1
+        while end > start + 1 and lines[end - 1].lstrip().startswith("#"):
+            end -= 1
+        while end > start + 1 and not lines[end - 1].strip():
+            end -= 1
+        yield start, end
 
 
-def _checked(before: str, after: str, path: Path, value: Table | None) -> str:
-    """The text after, once it has been seen to differ in that table alone."""
+def _checked(before: str, made: Iterable[str], path: Path, value: Mapping[str, object] | None) -> str:
+    """The first of the texts that differs in that table alone."""
+    expected = _expected(before, path, value)
+    for after in made:
+        try:
+            if _pruned(load(after), path) == expected:
+                return after
+        except ValueError:
+            continue
+    raise ValueError(f"{'.'.join(path)} is written in a way that cannot be changed here")
+
+
+def _expected(before: str, path: Path, value: Mapping[str, object] | None) -> Table:
     expected = load(before)
     at = expected
     for key in path[:-1]:
         at = at.setdefault(key, {})
     at.pop(path[-1], None)
     if value is not None:
-        at[path[-1]] = value
-    if _pruned(expected, path) != _pruned(load(after), path):
-        raise ValueError(f"{'.'.join(path)} is written in a way that cannot be changed here")
-    return after
+        at[path[-1]] = dict(value)
+    return _pruned(expected, path)
 
 
 def _pruned(table: Table, path: Path) -> Table:

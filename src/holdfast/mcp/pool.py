@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import NamedTuple
 
@@ -41,8 +42,7 @@ class Pool:
     async def close(self) -> None:
         """Calls under way are interrupted; background processes go on."""
         unused, self._tools = list(self._tools.values()), {}
-        for tools in unused:
-            await tools.close()
+        await asyncio.gather(*(tools.close() for tools in unused))
 
     def _of(self, session: str, kind: Kind) -> AsyncTools:
         key = session, kind
@@ -57,7 +57,7 @@ class Pool:
 
     async def _let_go(self) -> None:
         idle = [key for key, tools in self._tools.items() if not self._busy.get(tools)]
-        for key in idle[: max(0, len(self._tools) - _MOST)]:
-            tools = self._tools.pop(key)
+        unused = [self._tools.pop(key) for key in idle[: max(0, len(self._tools) - _MOST)]]
+        for tools in unused:
             self._busy.pop(tools, None)
             await tools.close()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Context
+from holdfast.model.foreground import is_foreground
 from holdfast.model.units import duration_text
 from holdfast.tools import door, reading
-from holdfast.tools.context import CALL, WINDOW, uptime
+from holdfast.tools.context import uptime
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
@@ -54,12 +55,8 @@ async def _found(client: AsyncClient, name: str, given: Mapping[str, object], be
         asked = given.get("session_id")
         return await door.find(client, str(asked).partition(",")[0].strip()) if asked else None
     running = await client.ps(session=client.session, used=False)
-    mine = [one for one in running if _is_foreground(one) and (one.started_at or 0.0) >= begun - 1.0]
+    mine = [one for one in running if is_foreground(one.labels, uptime(one)) and (one.started_at or 0.0) >= begun - 1.0]
     return max(mine, key=lambda one: one.started_at or 0.0, default=None)
-
-
-def _is_foreground(process: Process) -> bool:
-    return {CALL, WINDOW} <= (process.labels or {}).keys()
 
 
 async def _last_line(client: AsyncClient, process: Process) -> str:

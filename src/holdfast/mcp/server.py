@@ -18,7 +18,7 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPError
 
-from holdfast.mcp import declared, resources
+from holdfast.mcp import asking, declared, resources
 from holdfast.mcp.calling import NOT_AN_OBJECT, Calls
 from holdfast.mcp.news import CHANNEL
 from holdfast.mcp.peers import Context
@@ -80,7 +80,7 @@ class _Handlers:
     async def list_resources(self, ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         session = self._calls.peer(ctx).session
         found = await resources.listed(session)
-        if not _is_brief(ctx):
+        if not asking.is_modern(ctx):  # else there is no connection beyond this request
             self._calls.live(ctx).watch.follow(session)
         return types.ListResourcesResult(resources=found)
 
@@ -100,7 +100,8 @@ class _Handlers:
         session, process, _ = await resources.find(self._calls.peer(ctx), uri)
         watch = self._calls.live(ctx).watch
         if watch.size >= _MOST_SUBSCRIPTIONS:
-            raise MCPError(types.INVALID_PARAMS, f"more than {_MOST_SUBSCRIPTIONS} subscriptions")
+            what = f"more than {_MOST_SUBSCRIPTIONS} subscriptions: unsubscribe from some first"
+            raise MCPError(types.INVALID_PARAMS, what)
         watch.subscribe(session, process, uri)
         return types.EmptyResult()
 
@@ -159,8 +160,3 @@ def _acceptable(params: Mapping[str, Any]) -> dict[str, Any]:
     if arguments is not None and not isinstance(arguments, Mapping):
         taken["arguments"] = {NOT_AN_OBJECT: arguments}
     return taken
-
-
-def _is_brief(ctx: Context) -> bool:
-    """Whether there is no connection beyond this request on which to tell anything."""
-    return ctx.protocol_version in types.version.MODERN_PROTOCOL_VERSIONS

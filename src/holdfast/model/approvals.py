@@ -92,10 +92,13 @@ def covers(approval: Approval, wanted: str, session: str, claimant: str, now: fl
     return approval.scope == "session" or approval.used_by in (None, claimant)
 
 
-def claimed(approval: Approval, claimant: str, now: float) -> Approval:
-    """As it stands when it is about to be used: a `once` answer is this claimant's from now on."""
+def claimed(approval: Approval, claimant: str, now: float, keep: float) -> Approval:
+    """As it stands when it is about to be used: a `once` answer is this claimant's from now on.
+
+    Where nobody can tell whether it was used, it is over after a while.
+    """
     if approval.scope == "once":
-        return replace(approval, used_at=now, used_by=claimant)
+        return replace(approval, used_at=now, used_by=claimant, expires_at=now + keep)
     return replace(approval, used_at=now)
 
 
@@ -109,13 +112,13 @@ def spent(approval: Approval, now: float) -> Approval:
 
 
 def decided(approval: Approval, state: State, scope: Scope | None, by: str, now: float, keep: float) -> Approval:
-    """With the answer. A pending request takes any; one that was approved can still be denied, which takes it back.
+    """With the answer. A pending request takes any; one that still stands can be denied, which takes it back.
 
     The same answer again changes nothing. Raises NotNow for an answer that comes too late.
     """
     if approval.state == state and approval.scope == scope:
         return approval
-    if not approval.is_pending and not (state == "denied" and approval.is_standing and approval.used_by is None):
+    if not approval.is_pending and not (state == "denied" and approval.is_standing):
         raise NotNow(f"{approval.id} is {_standing(approval)}", next="holdfast approvals --all")
     expires_at = now + keep if scope == "once" else None
     return replace(
@@ -128,10 +131,15 @@ def over(approval: Approval, state: State, reason: str, now: float) -> Approval:
     return replace(approval, state=state, reason=reason, decided_at=approval.decided_at or now, expires_at=None)
 
 
+def due_at(approval: Approval) -> float | None:
+    """When its time is over; None for one that is over already, or has no end of its own."""
+    return approval.expires_at if approval.is_pending or approval.is_standing else None
+
+
 def is_due(approval: Approval, now: float) -> bool:
     """Whether its time is over."""
-    waits = approval.is_pending or (approval.is_standing and approval.used_by is None)
-    return waits and approval.expires_at is not None and approval.expires_at <= now
+    due = due_at(approval)
+    return due is not None and due <= now
 
 
 def identify(text: str, approvals: Iterable[Approval]) -> Approval:

@@ -67,6 +67,8 @@ class Meta:
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    given: tuple[str, ...] = ()
+    """The names of the variables that were given for it; their values are in its bundle alone."""
     gated: bool = False
     """Whether it was judged before it was started: what it starts by itself is judged, too."""
     sudo: bool = False
@@ -84,7 +86,7 @@ class Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
-        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex")}
+        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "given")}
         return cls(**{**known, **lists})
 
     @property

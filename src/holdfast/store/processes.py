@@ -15,6 +15,7 @@ from holdfast.model.prompts import Need
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
+from holdfast.store.approvals import put_typed
 
 Row = tuple[str, str, str, str, str]
 
@@ -39,9 +40,10 @@ _OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
 
 
 def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Process | None) -> None:
-    """Write its row over whatever was there; None takes it away."""
+    """Write its row over whatever was there; None takes it away, and what was typed into it."""
     if process is None:
         connection.execute("DELETE FROM processes WHERE id = ?", (process_id,))
+        put_typed(connection, process_id, "")
     else:
         connection.execute(_PUT, to_row(process))
 

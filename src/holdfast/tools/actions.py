@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 from holdfast.client.signals import signal_number
@@ -29,12 +30,16 @@ async def process(context: Context, call: ProcessCall) -> Answer:
 
 
 async def _kill(context: Context, call: ProcessCall) -> Answer:
+    """Politely first; with `KILL` as data by force at once."""
+    wanted = (call.data or "").strip()
+    if wanted and signal_number(wanted) != SIGKILL:
+        raise Refusal("bad_arguments", "kill takes no signal but KILL", "use action='signal' to send one signal")
     found = await context.find(call.ids[0])
     if found.status == "ended":
         return await _gone(context, found)
     try:
         async with asyncio.timeout(_KILL_WITHIN):
-            results = await context.client.kill(found.id)
+            results = await context.client.kill(found.id, grace=0.0 if wanted else None)
     except TimeoutError:
         return about(found, "it takes long to end; look again later", reason="ending")
     return _killed(await context.client.inspect(found.id), results[0])
@@ -64,12 +69,14 @@ async def _write(context: Context, call: ProcessCall) -> Answer:
         return await _gone(context, found)
     data = (call.data or "").encode(errors="surrogatepass")
     is_close = call.action == "close"
-    asking = context.asking()
-    value = await context.client.send(found.id, data, enter=call.action == "submit", eof=is_close, **asking)
+    value = await context.client.send(
+        found.id, data, enter=call.action == "submit", eof=is_close, **context.approving()
+    )
     if value.get("status") == "already_exited":
         return await _gone(context, await context.client.inspect(found.id))
     next = "what it makes of it: process(action='wait', data='output')"
-    return about(found, next, reason="stdin_closed" if is_close else "written", bytes_written=value.get("written"))
+    now = await context.client.inspect(found.id)  # what it asked may be answered by now
+    return about(now, next, reason="stdin_closed" if is_close else "written", bytes_written=value.get("written"))
 
 
 async def _resize(context: Context, call: ProcessCall) -> Answer:
@@ -87,7 +94,7 @@ async def _resize(context: Context, call: ProcessCall) -> Answer:
 
 async def _restart(context: Context, call: ProcessCall) -> Answer:
     found = await context.find(call.ids[0])
-    return about(await context.client.restart(found.id, **context.asking()), reason="restarted")
+    return about(await context.client.restart(found.id, **context.approving()), reason="restarted")
 
 
 async def _transfer(context: Context, call: ProcessCall) -> Answer:
@@ -102,10 +109,6 @@ async def _ack(context: Context, call: ProcessCall) -> Answer:
     value = await context.client.ack(*ids[:1000], session=context.session)
     unknown = value.get("unknown") or None
     return answer("ok", "acknowledged", acked=value.get("acked"), known=value.get("known") or None, unknown=unknown)
-
-
-async def _inbox(context: Context, call: ProcessCall) -> Answer:
-    return await waiting.inbox(context, call)
 
 
 async def _gone(context: Context, process: Process) -> Answer:
@@ -127,7 +130,7 @@ _ACTIONS: dict[str, Callable[[Context, ProcessCall], Awaitable[Answer]]] = {
     "screen": looking.screen,
     "search": looking.search,
     "wait": waiting.wait,
-    "inbox": _inbox,
+    "inbox": waiting.inbox,
     "ack": _ack,
     "kill": _kill,
     "signal": _signal,

@@ -19,6 +19,8 @@ from holdfast.tools.limits import Limits
 from holdfast.tools.memory import Memory
 from holdfast.tools.places import Places
 
+#: Calls that are interrupted are answered within this time.
+_FAREWELL = 3.0
 #: What others wrote, in which secrets may stand.
 _QUOTED = ("output", "screen", "match", "command")
 
@@ -50,6 +52,8 @@ class AsyncTools:
         self._options = dict(options or {})
         self._context: Context | None = None
         self._opening = asyncio.Lock()
+        #: Each call that is not answered yet.
+        self._under_way: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,6 +66,8 @@ class AsyncTools:
         context, self._context = self._context, None
         if context is not None:
             await context.interrupts.close()
+            if self._under_way:
+                await asyncio.wait(self._under_way, timeout=_FAREWELL)
             await context.client.close()
 
     async def terminal(self, *values: object, **arguments: object) -> str:
@@ -78,6 +84,8 @@ class AsyncTools:
 
     async def answer(self, name: object, arguments: object = None) -> Answer:
         """As `call`, but the answer as an object."""
+        is_over = asyncio.get_running_loop().create_future()
+        self._under_way.add(is_over)
         try:
             return await self._answer(name, arguments)
         except Refusal as refusal:
@@ -86,6 +94,9 @@ class AsyncTools:
             return failed(error)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the model gets an answer of the one shape
             return broken(fault)
+        finally:
+            self._under_way.discard(is_over)
+            is_over.cancel()
 
     async def interrupt(self) -> int:
         """End the foreground command, or the wait, of this session, here and wherever else; background ones go on.

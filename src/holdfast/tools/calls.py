@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from holdfast.client import caller
 from holdfast.paths import find_paths
@@ -15,6 +16,8 @@ from holdfast.tools.sync import Tools
 _MOST = 32
 
 _tools: dict[tuple[str, str], Tools] = {}
+#: How many calls of each are under way.
+_busy: dict[Tools, int] = {}
 _lock = threading.Lock()
 
 
@@ -46,19 +49,34 @@ async def aprocess(*values: object, **arguments: object) -> str:
 
 def interrupt(session: str | None = None) -> int:
     """End the foreground command, or the wait, of the session, here and wherever else; background ones go on."""
-    return tools_of(session).interrupt()
+    with _used(session) as tools:
+        return tools.interrupt()
 
 
-def tools_of(session: str | None = None) -> Tools:
-    """The tools of a session of the instance that HOLDFAST_HOME names now."""
+@contextmanager
+def _used(session: str | None) -> Iterator[Tools]:
+    """The tools of a session of the instance that HOLDFAST_HOME names now; they are not let go meanwhile."""
     key = (find_paths().home, caller.session_of(session))
     with _lock:
-        found = _tools.pop(key, None) or Tools(key[1])
-        _tools[key] = found
-        unused = [_tools.pop(next(iter(_tools)))] if len(_tools) > _MOST else []
-    for tools in unused:
-        tools.close()
-    return found
+        found = _tools.pop(key, None)
+        tools = _tools[key] = found or Tools(key[1])
+        _busy[tools] = _busy.get(tools, 0) + 1
+    try:
+        yield tools
+    finally:
+        with _lock:
+            _busy[tools] -= 1
+            if not _busy[tools]:
+                del _busy[tools]
+            unused = _let_go()
+        for one in unused:
+            one.close()
+
+
+def _let_go() -> list[Tools]:
+    """Those beyond the most that are held open, of those that nobody uses now."""
+    idle = [key for key, tools in _tools.items() if tools not in _busy]
+    return [_tools.pop(key) for key in idle[: max(0, len(_tools) - _MOST)]]
 
 
 def close_all() -> None:
@@ -71,24 +89,28 @@ def close_all() -> None:
 
 def _call(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
     try:
-        tools, given = _chosen(name, values, arguments)
+        session, given = _chosen(name, values, arguments)
     except Refusal as refusal:
         return to_text(refused(refusal))
-    return tools.call(name, given)
+    with _used(session) as tools:
+        return tools.call(name, given)
 
 
 async def _acall(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
     try:
-        tools, given = _chosen(name, values, arguments)
+        session, given = _chosen(name, values, arguments)
     except Refusal as refusal:
         return to_text(refused(refusal))
-    made: str = await tools.start("call", name, given)
+    with _used(session) as tools:
+        made: str = await tools.start("call", name, given)
     return made
 
 
-def _chosen(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> tuple[Tools, dict[str, object]]:
-    """Raises Refusal."""
+def _chosen(
+    name: str, values: Sequence[object], arguments: Mapping[str, object]
+) -> tuple[str | None, dict[str, object]]:
+    """The session that is meant, and the other arguments. Raises Refusal."""
     given = named(name, values, arguments)
     session = text(given, "session", 1024)
     given.pop("session", None)
-    return tools_of(session or None), given
+    return session or None, given

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast.model.foreground import is_foreground
 from holdfast.model.units import duration_text
 from holdfast.tools import door
 from holdfast.tools.envelope import GO_ON, Answer, answer
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from holdfast.tools.memory import Memory
     from holdfast.tools.places import Places
 
-#: Labels of what the terminal tool started: which call did, and how long it was in the foreground at most.
-CALL, WINDOW = "holdfast.call", "holdfast.window"
 _COMMAND = 100
 
 
@@ -36,7 +35,7 @@ class Context(NamedTuple):
     async def find(self, text: str) -> Process:
         return await door.find(self.client, text)
 
-    def asking(self) -> dict[str, Any]:
+    def approving(self) -> dict[str, Any]:
         """How a person is asked, where what is done to a process needs approval."""
         return {key: self.options[key] for key in ("asker", "approval_wait") if self.options.get(key) is not None}
 
@@ -93,8 +92,7 @@ def asking(process: Process) -> str | None:
 
 def was_background(process: Process) -> bool:
     """Whether it is, or became, a background process: not one whose end the foreground call told."""
-    window = (process.labels or {}).get(WINDOW)
-    return window is None or process.status != "ended" or uptime(process) >= float(window)
+    return process.status != "ended" or not is_foreground(process.labels, uptime(process))
 
 
 async def still_running(context: Context, but: str | None = None) -> list[dict[str, object]]:

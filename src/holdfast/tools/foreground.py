@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.process import Process
 from holdfast.errors import HoldfastError
+from holdfast.model.foreground import CALL, WINDOW
 from holdfast.tools import door, reading
-from holdfast.tools.context import CALL, WINDOW, Context, about, asking, clamped, still_running
+from holdfast.tools.context import Context, about, asking, clamped, still_running
 from holdfast.tools.envelope import Answer, answer
 from holdfast.tools.interrupts import Interrupted
 from holdfast.tools.limits import SHORTEST_WINDOW
@@ -31,7 +33,7 @@ async def terminal(context: Context, call: TerminalCall) -> Answer:
 
 
 async def _background(context: Context, call: TerminalCall) -> Answer:
-    cwd, notes = _place(context, call)
+    cwd, notes = await _place(context, call)
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
@@ -80,33 +82,34 @@ class _Started:
 
 
 async def _foreground(context: Context, call: TerminalCall) -> Answer:
-    cwd, notes = _place(context, call)
+    cwd, notes = await _place(context, call)
     limits = context.limits
     window = clamped(call.timeout, limits.window, limits.longest_window, SHORTEST_WINDOW, notes)
     if call.watch or call.check_interval:
         notes.append("watch_patterns and check_interval are for background=true")
-    trail = context.places.trail() if context.places is not None else None
+    trail = await asyncio.to_thread(context.places.trail, cwd) if context.places is not None else None
     started = _Started()
     try:
         process = await context.interrupts.guard(_run(context, call, cwd, window, trail, started))
     except Interrupted:
         return await _interrupted(context, started)
     except asyncio.CancelledError:
-        await asyncio.shield(_given_up(context, started))
+        with suppress(HoldfastError):
+            await asyncio.shield(_given_up(context, started))
         raise
     finally:
-        went = trail.end() if trail is not None else None
+        went = await asyncio.to_thread(trail.end) if trail is not None else None
     if process.status != "ended":
         return await _promoted(context, process, window, notes)
     if went is not None and went != cwd and context.places is not None:
-        context.places.keep(went)
+        await asyncio.to_thread(context.places.keep, went, cwd)
     return await _ended(context, process, went if went != cwd else None, notes)
 
 
-def _place(context: Context, call: TerminalCall) -> tuple[str | None, list[str]]:
+async def _place(context: Context, call: TerminalCall) -> tuple[str | None, list[str]]:
     if context.places is None:
         return call.workdir, list(call.notes)
-    place = context.places.enter(call.workdir)
+    place = await asyncio.to_thread(context.places.enter, call.workdir)
     return place.directory, [*call.notes, *([place.notice] if place.notice else [])]
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 10_000
 _MOST_BYTES = 1 << 20
+#: A secret is masked where enough of it is there to be known: not in pieces that are shorter than it.
+_LEAST_BYTES = 1024
 _MATCHES, _MOST_MATCHES = 20, 1000
 _MATCH_WIDTH = 300
 
@@ -54,13 +56,11 @@ def _tells(process: Process) -> bool:
     return process.notify not in (None, "never")
 
 
-async def end_of(
-    context: Context, process: Process, *, status: str | None = None, with_output: bool = True, consume: bool = False
-) -> Answer:
+async def end_of(context: Context, process: Process, *, status: str | None = None, with_output: bool = True) -> Answer:
     """How a process ended, with the end of its output."""
     if not with_output:
         return about(process, "as before; log shows its output", status=status)
-    shown = await reading.tail(context.client, process.id, context.limits.end, consume=consume)
+    shown = await reading.tail(context.client, process.id, context.limits.end)
     new = context.memory.shown(process, shown.end)
     next = "log shows all of its output" if shown.omitted else "go on"
     return about(process, next, status=status, new_bytes=new, **shown.fields())
@@ -84,12 +84,13 @@ async def log(context: Context, call: ProcessCall) -> Answer:
 
 
 async def _bytes(context: Context, call: ProcessCall, process: Process) -> Answer:
-    size = max(1, min(call.limit or context.limits.room.characters, _MOST_BYTES))
+    size = max(_LEAST_BYTES, min(call.limit or context.limits.room.characters, _MOST_BYTES))
+    note = f"at least {_LEAST_BYTES} bytes are shown" if call.limit is not None and call.limit < _LEAST_BYTES else None
     offset = max(0, call.offset or 0)
     page = await context.client.logs(process.id, offset=offset, bytes=size, consume=True)
     shown = reading.fitted(page, context.limits.large_room)
     context.memory.shown(process, shown.end)
-    return about(page.process or process, _go_on(shown, shown.end), **shown.fields())
+    return about(page.process or process, _go_on(shown, shown.end), note=note, **shown.fields())
 
 
 def _go_on(shown: reading.Shown, after: int | None) -> str:

@@ -16,20 +16,19 @@ _OF_AGE = 0.1
 
 
 class _Seen:
-    __slots__ = ("state", "size", "polls")
+    __slots__ = ("state", "size", "polls", "asked_at")
 
     def __init__(self) -> None:
         self.state: object = None
         self.size = 0
         self.polls = 0
+        self.asked_at = 0.0
 
 
 class Memory:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._said: set[str] = set()
-        #: Up to when questions of processes were told by a wait.
-        self.asked_at = 0.0
 
     def unsaid(self, notes: Iterable[str]) -> list[str]:
         """Of these notes, those that were not made before: what holds for every start is said with the first."""
@@ -58,6 +57,20 @@ class Memory:
         """Up to where the output was shown."""
         return self._of(process).size
 
+    def asked(self, process: Process) -> None:
+        """Note that its question was told by a wait."""
+        self._of(process).asked_at = _asked_at(process)
+
+    def asks_anew(self, process: Process) -> bool:
+        """Whether it asks something that no wait has told."""
+        return _asked_at(process) > self._of(process).asked_at
+
+    def asked_until(self, processes: Iterable[Process]) -> float:
+        """Later questions of these were not told. One that was may be among them, where another was not."""
+        known = list(processes)
+        is_new = any(map(self.asks_anew, known))
+        return 0.0 if is_new else max((self._of(one).asked_at for one in known), default=0.0)
+
     def suggested_wait(self, process: Process, uptime: float) -> int:
         """How long to leave it alone: longer with every poll that found nothing, and the longer it runs."""
         patience = _FIRST_WAIT * 2 ** min(10, max(0, self._of(process).polls - 1))
@@ -69,6 +82,10 @@ class Memory:
         while len(self._seen) > _MOST:
             del self._seen[next(iter(self._seen))]
         return found
+
+
+def _asked_at(process: Process) -> float:
+    return float(process.needs_input["since"]) if process.needs_input is not None else 0.0
 
 
 def _state(process: Process) -> object:

@@ -13,6 +13,7 @@ import time
 from importlib import resources
 from typing import NamedTuple
 
+from holdfast import files
 from holdfast.tools.envelope import Refusal
 
 #: What commands that nobody saw to their end left behind.
@@ -36,6 +37,7 @@ class Places:
         self._path = os.path.join(self._room, f"{name}.json")
         self._script = os.path.join(self._room, "cwd.bash")
         self._known: str | None = begin
+        self._before: str | None = None
         self._session = session
         self._is_made = False
 
@@ -61,11 +63,13 @@ class Places:
         self.keep(near)
         return Place(near, f"the directory {kept[:300]} is gone; now in {near}")
 
-    def keep(self, directory: str) -> None:
-        self._known = directory
+    def keep(self, directory: str, before: str | None = None) -> None:
+        """From now on there. `before` is where `cd -` leads."""
+        self._known, self._before = directory, before
+        kept = {"session": self._session, "cwd": directory, "before": before}
         try:
             self._make_room()
-            _write(self._path, json.dumps({"session": self._session, "cwd": directory}).encode())
+            files.replace(self._path, json.dumps(kept).encode())
         except OSError:
             return
 
@@ -75,18 +79,20 @@ class Places:
                 found = json.loads(file.read(_LONGEST))
         except (OSError, ValueError):
             return self._known
-        cwd = found.get("cwd") if isinstance(found, dict) else None
-        return cwd if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else self._known
+        if not isinstance(found, dict):
+            return self._known
+        self._before = _directory(found.get("before"))
+        return _directory(found.get("cwd")) or self._known
 
-    def trail(self) -> Trail | None:
-        """For one command; None where nothing can be written."""
+    def trail(self, directory: str | None) -> Trail | None:
+        """For one command that begins in that directory; None where nothing can be written."""
         try:
             self._make_room()
             path = os.path.join(self._room, f"{secrets.token_hex(8)}.trail")
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except OSError:
             return None
-        return Trail(path, self._script)
+        return Trail(path, self._script, directory, self._before)
 
     def _make_room(self) -> None:
         if self._is_made and os.path.exists(self._script):
@@ -94,7 +100,7 @@ class Places:
         os.makedirs(self._room, mode=0o700, exist_ok=True)
         script = resources.files("holdfast.tools").joinpath("cwd.bash").read_bytes()
         if _content(self._script) != script:
-            _write(self._script, script)
+            files.replace(self._script, script)
         if not self._is_made:
             _sweep(self._room)
         self._is_made = True
@@ -103,13 +109,18 @@ class Places:
 class Trail:
     """What one command tells of where it goes."""
 
-    def __init__(self, path: str, script: str) -> None:
+    def __init__(self, path: str, script: str, directory: str | None, before: str | None) -> None:
         self._path = path
         self._script = script
+        #: By which links it got there, and where it was before: `cd ..` and `cd -` mean what they would in one shell.
+        self._stands = {"PWD": directory, "OLDPWD": before}
 
     def environ(self) -> dict[str, str]:
         """The caller's environment, with what has bash tell."""
         env = {**os.environ, "BASH_ENV": self._script, "HOLDFAST_CWD_FILE": self._path}
+        for name, value in self._stands.items():
+            env.pop(name, None)
+            env |= {name: value} if value is not None else {}
         if own := os.environ.get("BASH_ENV"):
             env["HOLDFAST_BASH_ENV"] = own
         return env
@@ -121,8 +132,12 @@ class Trail:
             os.unlink(self._path)
         except OSError:
             pass
-        directory = os.fsdecode(found)
-        return directory if directory.startswith("/") and "\0" not in directory else None
+        return _directory(os.fsdecode(found))
+
+
+def _directory(found: object) -> str | None:
+    """What can be one; it need not be there."""
+    return found if isinstance(found, str) and found.startswith("/") and "\0" not in found else None
 
 
 def _own_directory() -> str:
@@ -137,14 +152,6 @@ def _nearest(path: str) -> str:
     while not os.path.isdir(path) and path != "/":
         path = os.path.dirname(path) or "/"
     return path
-
-
-def _write(path: str, content: bytes) -> None:
-    new = f"{path}.{secrets.token_hex(4)}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(new, path)
 
 
 def _content(path: str) -> bytes:

@@ -47,7 +47,7 @@ async def whole(client: AsyncClient, process_id: str, size: int, room: Room, beg
     if size - begin <= _WHOLE:
         page = await client.logs(process_id, offset=begin, bytes=_WHOLE)
         if page.end >= page.total:
-            return _fitted(page, room)
+            return fitted(page, room, 0)
     first = await client.logs(process_id, offset=begin, bytes=_HEAD)
     last = await client.logs(process_id, bytes=_TAIL)
     unread = max(0, last.start - first.end)
@@ -59,19 +59,15 @@ async def whole(client: AsyncClient, process_id: str, size: int, room: Room, beg
 
 def fitted(page: LogPage, room: Room, first_line: int | None = None) -> Shown:
     """A page of a log. `first_line` is the number of its first line, where that is known."""
-    return _fitted(page, room, first_line)
-
-
-def _fitted(page: LogPage, room: Room, first_line: int | None = 0) -> Shown:
     text = page.text if shortening.fits(page.text, room) else shortening.fold(page.text)
     short = shortening.shorten(text, room)
     shown = _told(short, page.process_id, first_line)
     return Shown(shown, page.start, page.end, page.total, page.omitted, page.process, text != page.text)
 
 
-async def tail(client: AsyncClient, process_id: str, characters: int, *, consume: bool = False) -> Shown:
+async def tail(client: AsyncClient, process_id: str, characters: int) -> Shown:
     """The end of the output, from the begin of a line on."""
-    page = await client.logs(process_id, bytes=_TAILS[0], consume=consume)
+    page = await client.logs(process_id, bytes=_TAILS[0])
     for size in (*_TAILS, characters):
         data = page.data[-size:]
         if size < len(page.data):

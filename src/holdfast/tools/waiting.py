@@ -26,9 +26,10 @@ async def wait(context: Context, call: ProcessCall) -> Answer:
     ids = [process.id for process in processes]
     if until["until"] in ("output", "match") and len(ids) == 1:  # what was not shown yet counts, too
         until["after"] = context.memory.seen_bytes(processes[0])
+    asked_until = context.memory.asked_until(processes)
     try:
         waited = await context.interrupts.guard(
-            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=context.memory.asked_at, **until)
+            context.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=asked_until, **until)
         )
     except Interrupted:
         return await _interrupted(context, processes[0])
@@ -55,11 +56,11 @@ async def _outcome(context: Context, waited: Waited, timeout: float, until: str)
         if len(ended) > 1:
             made["also_ended"] = [f"{process.id} {process.reason} {process.exit_code}" for process in ended[1:]]
         return {**made, "still_running": others} if others else made
+    asks = next(filter(context.memory.asks_anew, waited.processes), None)
+    if asks is not None and until == "exit":
+        return await _asks(context, asks)
     process = next((one for one in waited.processes if one.needs_input is not None), waited.processes[0])
-    is_new = process.needs_input is not None and process.needs_input["since"] > context.memory.asked_at
-    if is_new and until == "exit":
-        return await _asks(context, process)
-    if waited.timed_out:
+    if waited.timed_out or until == "exit":  # or a person was faster with the answer
         return await _elapsed(context, process, timeout)
     return await _happened(context, process, until)
 
@@ -74,7 +75,7 @@ async def _happened(context: Context, process: Process, until: str) -> Answer:
 
 async def _asks(context: Context, process: Process) -> Answer:
     """It does not go on by itself. The next wait is for somebody to answer it, and ends with another question alone."""
-    context.memory.asked_at = (process.needs_input or {})["since"]
+    context.memory.asked(process)
     shown = await reading.tail(context.client, process.id, context.limits.poll)
     new = context.memory.shown(process, shown.end)
     return about(process, asking(process) or GO_ON, reason="needs_input", new_bytes=new, **shown.fields())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.options import Verb
+from holdfast.errors import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,23 @@ VERB = Verb(
 
 def run(given: Given) -> int:
     argv = given.some("AGENT")
+    _expect_pipes()
     import asyncio
 
     from holdfast.integrations.acp import proxy
 
     return asyncio.run(proxy.run(argv))
+
+
+def _expect_pipes() -> None:
+    """Raises BadValue where nobody can be waited for, before an agent is started."""
+    import select
+
+    with select.epoll() as poll:
+        for fd in (0, 1):
+            try:
+                poll.register(fd)
+            except OSError:
+                raise BadValue(
+                    "stdin and stdout are no pipes", next="an editor runs this, as its agent's command"
+                ) from None

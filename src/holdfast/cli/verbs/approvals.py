@@ -88,8 +88,7 @@ def _stream(client: Client, session: str | None) -> int:
 
 def _show(found: list[Approval]) -> None:
     rows = [
-        (one.id, one.session, one.scope or one.state, one.action, one.why, one.command.replace("\n", "⏎"))
-        for one in found
+        (one.id, one.session, one.scope or one.state, one.action, one.why, console.brief(one.command)) for one in found
     ]
     colour = {"pending": colours.YELLOW, "approved": colours.GREEN}
     states = [one.state for one in found]

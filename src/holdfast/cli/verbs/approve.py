@@ -45,5 +45,5 @@ def run(given: Given) -> int:
     if given.json:
         console.out_json(approval.to_json())
     else:
-        console.say(f"{approval.id} is approved ({scope}): {approval.command}")
+        console.say(f"{approval.id} is approved ({scope}): {console.brief(approval.command)}")
     return 0

@@ -39,5 +39,5 @@ def run(given: Given) -> int:
         console.out_json([approval.to_json() for approval in denied])
     else:
         for approval in denied:
-            console.say(f"{approval.id} is denied: {approval.command}")
+            console.say(f"{approval.id} is denied: {console.brief(approval.command)}")
     return 0

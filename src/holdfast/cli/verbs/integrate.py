@@ -24,7 +24,7 @@ VERB = Verb(
         docs/integrations.md tells what each does then.
 
         Nothing else in the files is touched, neither order nor layout nor comments; --remove takes out what was put
-        in. Done twice it is as done once. A file that cannot be read is left as it is.
+        in, to the byte. Done twice it is as done once. A file that cannot be read is left as it is.
 
         With --json an array of integrations (name, summary, scopes; user and project: on, off, outdated, unreadable);
         with a name an object: name, scope, changed (for each file path, diff), written.

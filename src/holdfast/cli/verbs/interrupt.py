@@ -7,6 +7,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
+from holdfast.model.foreground import is_foreground
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,5 +54,4 @@ def run(given: Given) -> int:
 
 def _is_foreground(process: Process) -> bool:
     """Whether the terminal tool waits for it, and is about to end it."""
-    window = (process.labels or {}).get("holdfast.window")
-    return window is not None and time.time() - (process.started_at or 0.0) < float(window)
+    return is_foreground(process.labels, time.time() - (process.started_at or 0.0))

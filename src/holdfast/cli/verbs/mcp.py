@@ -46,6 +46,9 @@ VERB = Verb(
 
 def run(given: Given) -> int:
     given.only()
+    from holdfast.cli.private import hide_secrets
+
+    hide_secrets()
     try:
         import mcp  # noqa: F401
     except ImportError:

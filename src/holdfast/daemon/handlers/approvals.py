@@ -65,11 +65,13 @@ async def password(room: Room, call: Call, ask: Message) -> Message:
         raise BadValue(f"{approval.id} asks for no password", next=f"holdfast approve {approval.id}")
     if not approval.is_pending:
         raise NotNow(f"{approval.id} is {approval.state}", next="holdfast approvals --all")
-    room.passwords.type(approval.id, _password(ask))
+    if approval.id not in room.approvals.awaited:  # it was a daemon before this one that was asked
+        raise NotNow(f"nobody waits for {approval.id} any more", next="call sudo again")
+    room.passwords.type(approval.fingerprint, _password(ask))
     try:
         decided = await room.approvals.decide(approval, "approved", "once", _by(call, ask))
     except BaseException:
-        room.passwords.drop(approval.id)
+        room.passwords.drop(approval.fingerprint)
         raise
     return {"approval": decided.to_json()}
 

@@ -31,9 +31,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     except NoPassword as refused:
         await _note(room, process, "sudo.refused", reason=(refused.data or {}).get("reason"))
         raise
-    await _note(room, process, "sudo.answered", how=how)
-    room.passwords.answered((sudo.pid, sudo.start))
     try:
+        await _note(room, process, "sudo.answered", how=how)
+        room.passwords.answered((sudo.pid, sudo.start))
         return {"password": b64encode(password).decode()}
     finally:
         blank(password)
@@ -60,11 +60,13 @@ async def _asked(room: Room, call: Call, process: Process, sudo: Sudo) -> bytear
     want = gating.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
         approval = await gating.pass_gate(room, call, want, _NEEDS)
+        assert approval is not None
+        room.approvals.spend(approval)
+        password = room.passwords.take(want.fingerprint)
     except NotApproved as refused:
         raise await _refused(room, refused) from None
-    assert approval is not None
-    room.approvals.spend(approval)
-    password = room.passwords.take(approval.id)
+    finally:
+        room.passwords.drop(want.fingerprint)
     if password is None:
         raise NoPassword("what was typed is not there any more", data={"reason": "denied"})
     room.passwords.remember(process.meta.session, password)
@@ -76,7 +78,6 @@ async def _refused(room: Room, refused: NotApproved) -> NoPassword:
     reason = str(data.get("reason"))
     request = data.get("approval")
     if isinstance(request, dict):
-        room.passwords.drop(request["id"])
         with suppress(KeyError):
             await room.approvals.withdraw(request["id"])  # nobody waits for it any more
     if isinstance(refused, NoApprover):
@@ -84,7 +85,9 @@ async def _refused(room: Room, refused: NotApproved) -> NoPassword:
         next = "holdfast approvals --follow, in a terminal; or set sudo_password_command in config.toml"
         return NoPassword(what, next=next, data={"reason": reason})
     said = {"denied": "a person refused to type the password", "timeout": f"nobody typed it within {_PATIENCE:g} s"}
-    return NoPassword(said.get(reason, "it was given up"), data={"reason": reason})
+    what = said.get(reason, "it was given up")
+    next_step = "do without sudo, or ask them why" if reason == "denied" else None
+    return NoPassword(what, next=next_step, data={"reason": reason})
 
 
 def _process(room: Room, sudo: Sudo | None) -> Process | None:

@@ -1,7 +1,7 @@
 """One run of one process that takes input, watched for questions for as long as it lives.
 
-A process that writes, or rests, costs nothing: it is looked at when its output has been still for a moment, again when
-something was typed into it, and else less and less often.
+A process that rests costs nothing. Of one that writes only the length of its log is read, every 0.4 s; the process is
+looked at when that has been still for a moment, again when something was typed into it, and else less and less often.
 """
 
 from __future__ import annotations

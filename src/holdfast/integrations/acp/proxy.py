@@ -85,12 +85,19 @@ class Proxy:
     async def _from_editor(self, editor: asyncio.StreamReader) -> None:
         while line := await editor.readline():
             message = _parsed(line)
-            if message.get("id") in self._asked and "method" not in message:
-                self._asked.pop(message["id"]).set_result(message)
+            if self._took_answer(message):
                 continue
             self._noted(message)
             self._to_agent(_with_terminals(message) or line)
             await _drained(self._agent.stdin)
+
+    def _took_answer(self, message: Message) -> bool:
+        """Whether it is the answer to a question of ours."""
+        number = message.get("id")
+        asked = self._asked.pop(number, None) if isinstance(number, str) and "method" not in message else None
+        if asked is not None and not asked.done():
+            asked.set_result(message)
+        return asked is not None
 
     async def _from_agent(self) -> None:
         assert self._agent.stdout is not None

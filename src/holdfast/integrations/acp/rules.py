@@ -103,7 +103,7 @@ def last_bytes(text: str, limit: int) -> str:
     return data[len(data) - limit :].decode(errors="ignore") if limit else ""
 
 
-def exit_status(reason: str | None, exit_code: int | None, number: int | None) -> dict[str, Any]:
+def exit_status(exit_code: int | None, number: int | None) -> dict[str, Any]:
     """Of one that has ended. What nobody knows is null."""
     return {"exitCode": exit_code if number is None else None, "signal": _signal_name(number)}
 

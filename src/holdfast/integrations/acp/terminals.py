@@ -46,7 +46,7 @@ class Terminals:
         }
 
     def serves(self, method: object) -> bool:
-        return method in self._methods
+        return isinstance(method, str) and method in self._methods
 
     async def answer(self, method: str, params: object) -> dict[str, Any]:
         """The result of the call. Raises Refused."""
@@ -119,7 +119,7 @@ class Terminals:
         process = page.process or await client.inspect(terminal)
         answer: dict[str, Any] = {"output": output, "truncated": len(output) < len(text) or page.start > 0}
         if not process.is_running:
-            answer["exitStatus"] = rules.exit_status(process.reason, process.exit_code, process.signal)
+            answer["exitStatus"] = rules.exit_status(process.exit_code, process.signal)
         return answer
 
     async def _wait(self, session: str, params: Params) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Terminals:
         while True:
             process = await self._client(session).wait(terminal)
             if not process.is_running:
-                return rules.exit_status(process.reason, process.exit_code, process.signal)
+                return rules.exit_status(process.exit_code, process.signal)
 
     async def _kill(self, session: str, params: Params) -> dict[str, Any]:
         terminal, _ = self._known(session, params)

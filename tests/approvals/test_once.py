@@ -1,0 +1,220 @@
+"""One answer for one deed, also when several ask for the same at the same moment; and what becomes of answers later.
+
+On the daemon's own parts, so that these moments can be met.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest import mock
+
+import pytest
+
+from holdfast.daemon import gating
+from holdfast.daemon.approvals import Approvals
+from holdfast.daemon.audit import Audit
+from holdfast.daemon.chores import Chores
+from holdfast.daemon.gate import Judged
+from holdfast.daemon.gating import Asked
+from holdfast.daemon.room import Call, Room
+from holdfast.daemon.sessions import Names
+from holdfast.errors import CommandDenied, DiskFull
+from holdfast.model.approvals import Approval
+from holdfast.store import approvals as rows
+from holdfast.store.store import open_store
+
+#: Whether a person says yes to the request with this number.
+Choose = Callable[[int], Awaitable[bool]]
+
+ASKS = Judged("ask", "rule", "why")
+KEEP = 60.0
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(*given: Any, **named: Any) -> None:
+        asyncio.run(test(*given, **named))
+
+    return run
+
+
+def asked(process: str) -> Asked:
+    return Asked("start", process, process, "s", "local", "git push -f", "/", "print", asker=False, wait=5.0)
+
+
+@asynccontextmanager
+async def daemon(path: Path) -> AsyncIterator[Room]:
+    opened = await open_store(str(path / "store.db"), lambda _: None)
+    approvals = Approvals(opened.store, await opened.store.read(rows.load), KEEP)
+    parts = SimpleNamespace(
+        approvals=approvals, audit=Audit(opened.store), chores=Chores(), store=opened.store, sessions=Names({})
+    )
+    try:
+        yield cast(Room, parts)
+    finally:
+        await opened.store.close()
+
+
+def pass_gate(room: Room, process: str) -> Coroutine[Any, Any, Approval | None]:
+    call = cast(Call, SimpleNamespace(given_up=asyncio.Event()))
+    return gating.pass_gate(room, call, asked(process), ASKS)
+
+
+async def the_first(number: int) -> bool:
+    return number == 1
+
+
+async def answer(room: Room, choose: Choose) -> None:
+    """A person who sees everything, and says so of each by its number."""
+    met: list[str] = []
+    with room.approvals.surface(lambda _: True) as surface:
+        while True:
+            request = await surface.news.get()
+            if request.is_pending and request.id not in met:
+                met.append(request.id)
+                await room.approvals.shown(request)
+                is_yes = await choose(len(met))
+                now = room.approvals.get(request.id)
+                await room.approvals.decide(now, "approved" if is_yes else "denied", "once" if is_yes else None, "me")
+
+
+@asynccontextmanager
+async def person(room: Room, choose: Choose) -> AsyncIterator[None]:
+    answering = asyncio.create_task(answer(room, choose))
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        answering.cancel()
+
+
+def passed(results: list[Any]) -> int:
+    assert all(isinstance(one, Approval | CommandDenied) for one in results), results
+    return sum(isinstance(one, Approval) for one in results)
+
+
+@in_loop
+async def test_one_yes_lets_one_of_two_pass(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as room, person(room, the_first):
+        starts = (pass_gate(room, f"proc_{number}") for number in range(2))
+        assert passed(await asyncio.gather(*starts, return_exceptions=True)) == 1
+
+
+@in_loop
+async def test_a_yes_that_is_being_written_is_not_taken_twice(tmp_path: Path) -> None:
+    """Who comes while the answer is on its way to the disk may have it; who waited for it then asks anew."""
+    async with daemon(tmp_path) as room:
+        late: list[asyncio.Task[Any]] = []
+
+        async def choose(number: int) -> bool:
+            if number == 1:
+                late.append(asyncio.create_task(pass_gate(room, "proc_late")))
+            return number == 1
+
+        async with person(room, choose):
+            first = await asyncio.gather(pass_gate(room, "proc_1"), return_exceptions=True)
+            assert passed([*first, *await asyncio.gather(*late, return_exceptions=True)]) == 1
+
+
+@in_loop
+async def test_a_session_that_gets_another_name_meanwhile_has_its_answer(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as room:
+
+        async def choose(number: int) -> bool:
+            cast(Names, room.sessions).renamed("s", "renamed")
+            room.approvals.renamed("s", "renamed")
+            return number == 1
+
+        async with person(room, choose):
+            assert passed([await pass_gate(room, "proc_1")]) == 1
+
+
+async def approved(room: Room) -> Approval:
+    async with person(room, the_first):
+        claimed = await pass_gate(room, "proc_1")
+    assert claimed is not None
+    return claimed
+
+
+@in_loop
+async def test_what_cannot_be_claimed_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemon(tmp_path) as room:
+        claimed = await approved(room)
+        room.approvals.release(claimed)
+
+        async def full(*_: object) -> None:
+            raise DiskFull("no room")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(room.store, "change", full)
+            with pytest.raises(DiskFull):
+                await pass_gate(room, "proc_2")
+        assert room.approvals.get(claimed.id).used_by is None
+        again = await pass_gate(room, "proc_3")
+        assert again is not None and again.id == claimed.id
+
+
+@in_loop
+async def test_a_claim_of_which_nobody_heard_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemon(tmp_path) as room:
+        claimed = await approved(room)
+        monkeypatch.setattr(time, "time", lambda: claimed.at + 2 * KEEP)
+        watching = asyncio.create_task(room.approvals.watch_time())
+        with room.approvals.watching(claimed.id) as changed:
+            await asyncio.wait_for(changed.wait(), 5)
+        assert room.approvals.get(claimed.id).state == "expired"
+        watching.cancel()
+
+
+@in_loop
+async def test_the_clock_is_looked_at_no_more_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was used needs no more looking after, however long ago its time was over."""
+    async with daemon(tmp_path) as room:
+        room.approvals.spend(await approved(room))
+        clock = mock.Mock(return_value=time.time() + 2 * KEEP)
+        monkeypatch.setattr(time, "time", clock)
+        watching = asyncio.create_task(room.approvals.watch_time())
+        await asyncio.sleep(0.3)
+        watching.cancel()
+        assert clock.call_count <= 2
+
+
+@in_loop
+async def test_a_full_disk_does_not_end_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemon(tmp_path) as room:
+        claimed = await approved(room)
+
+        async def full(*_: object) -> None:
+            raise DiskFull("no room")
+
+        room.approvals._all[claimed.id] = replace(claimed, expires_at=time.time() - 1)
+        monkeypatch.setattr(room.store, "change", full)
+        watching = asyncio.create_task(room.approvals.watch_time())
+        await asyncio.sleep(0.05)
+        assert not watching.done()
+        assert room.approvals.get(claimed.id).state == "expired"
+        watching.cancel()
+
+
+@in_loop
+async def test_a_clock_that_is_set_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with daemon(tmp_path) as room:
+        now = time.time
+
+        async def choose(_: int) -> bool:
+            await asyncio.sleep(0.1)
+            monkeypatch.setattr(time, "time", lambda: now() + 3600)
+            with room.approvals.surface(lambda _: True):  # who waits looks up
+                await asyncio.sleep(0.1)
+            return True
+
+        async with person(room, choose):
+            assert passed([await pass_gate(room, "proc_1")]) == 1
