@@ -112,6 +112,7 @@ class Daemon:
             supervisor=self.supervisor,
             chores=self.chores,
             kin=Kin(self.registry, set),
+            approvals=SimpleNamespace(askers={}, is_leaving=False),
             settings=SimpleNamespace(wait_limit=0.0),
             paths=SimpleNamespace(place="nowhere"),
             read=read,

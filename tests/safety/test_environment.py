@@ -170,8 +170,10 @@ def test_secrets_that_a_profile_exports_are_not_kept_on_disk(
     monkeypatch.setenv("SHELL", "/bin/sh")
     kept = home / "login-env.json"
     with holdfast.connect("a") as client:
-        client.wait_for([client.run("true").id])
+        process = client.run("true")
+        client.wait_for([process.id])
         eventually(kept.exists)
+        eventually((home / "place" / "done" / process.id).exists)
         assert json.loads(kept.read_text())["SEEN"] == "yes"
         assert files_with_secrets(home, without_output=True).keys() <= {
             f"place/done/{p.id}/spec.json" for p in client.ps(all=True)
