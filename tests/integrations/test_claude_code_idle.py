@@ -37,6 +37,19 @@ class Prompt:
         self.until(text)
         self._hf.send(self._process, "\r", enter=False)
 
+    def clear(self, last: str) -> None:
+        """Begin another conversation. An Enter that comes while the menu opens only picks from it: then once more."""
+        self.type("/clear")
+
+        def is_done() -> bool:
+            screen = self._screen()
+            if "(no content)" in screen or (last not in screen and "/clear" not in screen):
+                return True
+            self._hf.send(self._process, "\r", enter=False)
+            return False
+
+        eventually(is_done, timeout=30.0, pause=1.0)
+
     def until_connected(self) -> None:
         """Until it has the tools: a person types later than a test does."""
         self.type("/mcp")
@@ -97,8 +110,7 @@ def test_an_idle_conversation_is_woken_by_an_end(home: Path, tmp_path: Path, ver
             model.script(_START, Say("Another one"), Say("I see"), Say("Woken again"))
             prompt.type("again")
             prompt.until("Another one")
-            prompt.type("/clear")
-            prompt.until("Another one", is_there=False)
+            prompt.clear("Another one")
             prompt.type("what runs")
             prompt.until("I see")
             cleared = seen(model.asked[5])

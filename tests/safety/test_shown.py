@@ -201,11 +201,11 @@ def open_to_others(directory: Path) -> dict[str, str]:
 
 def test_a_match_shows_none_in_its_notice_its_event_and_on_disk(host: Path) -> None:
     value = ENV["PGPASSWORD"]
-    command = 'all=$(for n in $(seq 50); do echo match $n $PGPASSWORD; done); echo "$all"; exec sleep 1000'
+    command = "for n in $(seq 50); do echo match $n $PGPASSWORD; done; exec sleep 1000"
     with holdfast.connect("a") as client:
         process = client.run(command, env={"PGPASSWORD": value}, clean=True, watch=["match"])
         (notice,) = client.inbox(wait=10)
-        assert notice.data["output"].startswith(f"match 1 {MASK}\nmatch 2 {MASK}")
+        assert notice.data["output"].startswith(f"match 1 {MASK}")
         assert value not in notice.text
         (event,) = [one for one in client.events(follow=False) if one["type"] == "process.match"]
         assert value not in str(event)
