@@ -1,0 +1,243 @@
+"""How an operation is declared: the fields of its request, its reply and its traits.
+
+Everything else is derived from the declaration: what the daemon checks, the Python clients, HTTP routes and the OpenAPI
+document, options of the command line, the options that the safety judge knows, and the reference in the docs. The
+command line imports this with every call: it stays free of `typing` and `dataclasses`.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import BadValue
+from holdfast.ops.kinds import kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, ClassVar, Self
+
+    from holdfast.ops.kinds import Kind, Schema
+
+#: A request that has nothing to wait for is answered within this time, or the daemon hangs.
+QUICK = 60.0
+PROCESS_ID = "^proc_[0-9a-f]{12}$"
+
+
+class Required:
+    """Stands for the default of a field that has none."""
+
+
+class Field:
+    """One field of a request or of a record: its kind comes from the annotation, everything else from `field()`."""
+
+    __slots__ = ("name", "annotation", "default", "help", "flags", "metavar", "implies", "bounds", "rule", "_kind")
+
+    def __init__(
+        self,
+        default: object,
+        help: str,
+        flag: str | tuple[str, ...],
+        metavar: str | None,
+        implies: str | None,
+        rule: Callable[[Any], None] | None,
+        bounds: dict[str, Any],
+    ) -> None:
+        self.name = self.annotation = ""
+        self.default = default
+        self.help = help
+        self.flags = (flag,) if isinstance(flag, str) and flag else tuple(flag)
+        self.metavar = metavar
+        self.implies = implies
+        self.rule = rule
+        self.bounds = bounds
+        self._kind: tuple[Kind, bool] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        if self._kind is None:
+            self._kind = kind_of(self.annotation, self.bounds)
+        return self._kind[0]
+
+    @property
+    def is_optional(self) -> bool:
+        return self.annotation.endswith("| None")
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is Required
+
+    def check(self, value: Any) -> Any:
+        """The value as it is used. Raises BadValue."""
+        checked = self.kind.check(value, self.name)
+        if self.rule is not None:
+            self.rule(checked)
+        return checked
+
+    def schema(self) -> Schema:
+        """JSON Schema, with what it means."""
+        described = self.kind.schema()
+        if "enum" in described and self.is_optional and self.default is None:
+            described = {**described, "enum": [*described["enum"], None], "type": ["string", "null"]}
+        if self.help:
+            described = {**described, "description": self.help}
+        if self.default is not Required and self.default is not None and self.default not in ((), {}, []):
+            described = {**described, "default": self.default}
+        return described
+
+
+def field(
+    default: Any = Required,
+    *,
+    help: str = "",
+    flag: str | tuple[str, ...] = "",
+    metavar: str | None = None,
+    implies: str | None = None,
+    rule: Callable[[Any], None] | None = None,
+    **bounds: Any,
+) -> Any:
+    """Declare a field. `bounds`: least, most, above (exclusive), longest, pattern, items (of a list).
+
+    `flag` is its option on the command line, `metavar` names the value there, and an option that `implies` a value
+    takes another one only with `=`. `rule` raises BadValue for a value that the kind allows and the field does not.
+    """
+    return Field(default, help, flag, metavar, implies, rule, bounds)
+
+
+def _declared(cls: type) -> dict[str, Field]:
+    """The fields that a class declares, by attribute name. The wire name of `from_` is `from`."""
+    own: dict[str, Field] = {}
+    for name, annotation in cls.__dict__["__annotations__"].items() if "__annotations__" in cls.__dict__ else ():
+        declared = cls.__dict__.get(name)
+        if isinstance(declared, Field):
+            declared.name, declared.annotation = name.removesuffix("_"), str(annotation)
+            own[name] = declared
+    return own
+
+
+class Record:
+    """A group of fields, such as the process object. Subclasses are typed by their annotations alone."""
+
+    FIELDS: ClassVar[dict[str, Field]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = _declared(cls)
+        for name in own:
+            delattr(cls, name)
+        cls.FIELDS = {**cls.FIELDS, **{one.name: one for one in own.values()}}
+
+
+class Scope:
+    """What a caller that is bound to its session may do with an operation."""
+
+    #: `process` must be one of its session's; any other is answered like an unknown one.
+    PROCESS = "process"
+    #: The same for `processes`, or for `session` where none are named.
+    PROCESSES = "processes"
+    #: `session` is its own; another one is answered as if nobody had it.
+    SESSION = "session"
+    #: A rule of its own decides (`daemon/listener/scope.py`).
+    SPECIAL = "special"
+    #: The handler shows only what belongs to the session, or nothing in the reply belongs to anyone.
+    CHECKED = "checked"
+    #: For unbound callers alone.
+    OPERATOR = "operator"
+
+
+class Traits:
+    """What else there is to know of an operation."""
+
+    __slots__ = (
+        *("repeatable", "completes", "waits", "streams", "scope", "audited", "frequent", "time_limit", "route"),
+        *("http_name", "returns", "positional", "star"),
+    )
+
+    def __init__(
+        self,
+        *,
+        repeatable: bool = True,
+        completes: bool = False,
+        waits: bool = False,
+        streams: bool = False,
+        scope: str = Scope.CHECKED,
+        audited: bool = False,
+        frequent: bool = False,
+        time_limit: float | None = QUICK,
+        route: str = "",
+        http_name: str = "",
+        returns: str = "",
+        positional: tuple[str, ...] = (),
+        star: str = "",
+    ) -> None:
+        #: Whether a client may send it again when it does not know whether the first one arrived.
+        self.repeatable = repeatable
+        #: Whether it is carried out to its end even if the client disconnects: half done would be worse than done.
+        self.completes = completes
+        #: Whether the reply may take as long as the request allows.
+        self.waits = waits
+        #: Whether pieces of data come before the reply.
+        self.streams = streams
+        self.scope = scope
+        #: Whether the audit log notes it when it touches processes of another session.
+        self.audited = audited
+        #: Whether it comes many times a second: the audit log then has one entry for many.
+        self.frequent = frequent
+        #: How long a client waits for the reply, in seconds; None for as long as it takes.
+        self.time_limit = None if waits or streams else time_limit
+        #: `METHOD /path` of the HTTP API below /api/v1; empty for what HTTP does not offer.
+        self.route = route
+        #: The operation's id in the OpenAPI document.
+        self.http_name = http_name
+        #: The key of the reply that the client's method returns; empty for the whole reply.
+        self.returns = returns
+        #: Fields that the client's method takes by position; `star` takes the rest of the positions.
+        self.positional = positional
+        self.star = star
+
+
+class Operation:
+    """A request. Subclasses declare fields; an instance has the checked values, and the defaults for the rest."""
+
+    #: The name on the wire.
+    op: ClassVar[str] = ""
+    FIELDS: ClassVar[dict[str, Field]] = {}
+    #: Attribute names of the fields that must be given.
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
+    Reply: ClassVar[type[Record]] = Record
+    traits: ClassVar[Traits] = Traits()
+
+    def __init_subclass__(cls) -> None:
+        own = _declared(cls)
+        for name, declared in own.items():
+            setattr(cls, name, None if declared.is_required else declared.default)
+        cls.FIELDS = {**cls.FIELDS, **{one.name: one for one in own.values()}}
+        cls.REQUIRED = (*cls.REQUIRED, *(name for name, one in own.items() if one.is_required))
+        if "op" not in cls.__dict__:
+            cls.op = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in cls.__name__)[1:]
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """A checked request. Null means not given; names that are unknown are ignored. Raises BadValue."""
+        fields = cls.FIELDS
+        request = cls()
+        checked = request.__dict__
+        for name, value in values.items():
+            if value is not None and (declared := fields.get(name)) is not None:
+                checked["from_" if name == "from" else name] = declared.check(value)
+        for attribute in cls.REQUIRED:
+            if attribute not in checked:
+                raise BadValue(f"{attribute.removesuffix('_')} is missing")
+        return request
+
+    def given(self, name: str) -> bool:
+        """Whether the request itself names this field."""
+        return name in self.__dict__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__dict__}>"
+
+
+def flags_of(operation: type[Operation]) -> Iterable[tuple[str, Field]]:
+    """Each option of the command line with its field."""
+    return ((flag, one) for one in operation.FIELDS.values() for flag in one.flags)

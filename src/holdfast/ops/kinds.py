@@ -1,0 +1,352 @@
+"""Types of values: how each is checked in a request, and how it is described as JSON Schema.
+
+A kind is named in the annotation of a field: `Seconds | None`, `list[Text]`, `Literal["kill", "notify"]`. For the type
+checker the names are aliases of Python types; at runtime `kind_of` finds the object that checks and describes.
+"""
+
+from __future__ import annotations
+
+from holdfast.errors import BadValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    Schema: TypeAlias = dict[str, Any]
+    Text: TypeAlias = str
+    SessionName: TypeAlias = str
+    ProcessRef: TypeAlias = str
+    Base64: TypeAlias = str
+    Integer: TypeAlias = int
+    Number: TypeAlias = float
+    Seconds: TypeAlias = float
+    Time: TypeAlias = float
+    Size: TypeAlias = int
+    Flag: TypeAlias = bool
+    Object: TypeAlias = dict[str, Any]
+    Environment: TypeAlias = dict[str, str]
+    Anything: TypeAlias = Any
+
+#: The longest text that is accepted: what Linux accepts as one argument of a command.
+LONGEST_TEXT = 128 << 10
+LARGEST_NUMBER = 1 << 62
+
+_NAMES: dict[type, str] = {
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+
+
+class Kind:
+    """One type with its bounds. `check` returns the value as the daemon uses it, or raises BadValue."""
+
+    type: str | list[str] = ""
+
+    def __init__(self, bounds: dict[str, Any]) -> None:
+        self.bounds = bounds
+
+    def check(self, value: Any, name: str) -> Any:
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": self.type}
+
+
+class TextKind(Kind):
+    """A text without NUL that can be encoded. Bytes that are not UTF-8, as in some file names, are U+DC80 to U+DCFF."""
+
+    type = "string"
+
+    def check(self, value: Any, name: str) -> str:
+        if not isinstance(value, str):
+            raise BadValue(f"{name} must be a text, not {kind_name(value)}")
+        if "\0" in value:
+            raise BadValue(f"{name} contains a NUL character")
+        longest = self.bounds.get("longest", LONGEST_TEXT)
+        # A character has at most 4 bytes, and encoding costs more than everything else here.
+        if not value.isascii() or len(value) > longest:
+            try:
+                size = len(value.encode(errors="surrogateescape"))
+            except UnicodeEncodeError:
+                raise BadValue(f"{name} contains half a character") from None
+            if size > longest:
+                raise BadValue(f"{name} has {size} bytes, {longest} are the most")
+        if not value and self.bounds.get("required_text"):
+            raise BadValue(f"{name} is missing")
+        return value
+
+    def schema(self) -> Schema:
+        described = {"type": "string", "maxLength": self.bounds.get("longest", LONGEST_TEXT)}
+        if self.bounds.get("required_text") or "shortest" in self.bounds:
+            described["minLength"] = 1
+        if "pattern" in self.bounds:
+            described["pattern"] = self.bounds["pattern"]
+        return described
+
+
+class SessionKind(TextKind):
+    def check(self, value: Any, name: str) -> str:
+        text = super().check(value, name)
+        if not (0 < len(text) <= 256 and text.isprintable()):
+            raise BadValue(f"{name} must have 1 to 256 printable characters")
+        return text
+
+    def schema(self) -> Schema:
+        return {"type": "string", "maxLength": 256, "minLength": 1}
+
+
+class Base64Kind(TextKind):
+    def schema(self) -> Schema:
+        return {"type": "string", "maxLength": self.bounds.get("longest", LONGEST_TEXT), "contentEncoding": "base64"}
+
+
+class IntegerKind(Kind):
+    type = "integer"
+
+    def check(self, value: Any, name: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadValue(f"{name} must be a whole number, not {kind_name(value)}")
+        least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
+        if not least <= value <= most:
+            bounds = f"{least} or more" if most == LARGEST_NUMBER else f"between {least} and {most}"
+            raise BadValue(f"{name} must be {bounds}, not {shortened(value)}")
+        return value
+
+    def schema(self) -> Schema:
+        bounds = {"minimum": self.bounds.get("least", 0), "maximum": self.bounds.get("most", LARGEST_NUMBER)}
+        return {"type": "integer", **bounds}
+
+
+class NumberKind(Kind):
+    type = "number"
+    unit = "a number"
+
+    def check(self, value: Any, name: str) -> float:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise BadValue(f"{name} must be {self.unit}, not {kind_name(value)}")
+        self._check_range(value, name)
+        return float(value)
+
+    def _check_range(self, value: float, name: str) -> None:
+        least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
+        if not least <= value <= most:  # also refuses nan
+            raise BadValue(f"{name} must be between {least:g} and {most:g}, not {shortened(value)}")
+
+    def schema(self) -> Schema:
+        most = self.bounds.get("most", LARGEST_NUMBER)
+        if "above" in self.bounds:
+            return {"type": "number", "exclusiveMinimum": self.bounds["above"], "maximum": most}
+        return {"type": "number", "minimum": self.bounds.get("least", 0), "maximum": most}
+
+
+class SecondsKind(NumberKind):
+    unit = "a number of seconds"
+
+    def _check_range(self, value: float, name: str) -> None:
+        above, least = "above" in self.bounds, self.bounds.get("least", 0)
+        if not least <= value <= LARGEST_NUMBER or (above and value == 0):  # also refuses nan
+            bounds = "more than 0" if above else f"{least:g} or more"
+            raise BadValue(f"{name} must be {bounds} seconds, not {shortened(value)}")
+
+
+class FlagKind(Kind):
+    type = "boolean"
+
+    def check(self, value: Any, name: str) -> bool:
+        if not isinstance(value, bool):
+            raise BadValue(f"{name} must be true or false, not {kind_name(value)}")
+        return value
+
+
+class ChoiceKind(Kind):
+    def __init__(self, choices: list[str]) -> None:
+        super().__init__({})
+        self.choices = choices
+
+    def check(self, value: Any, name: str) -> str:
+        for known in self.choices:
+            if value == known:
+                return known
+        raise BadValue(f"{name} must be one of {', '.join(self.choices)}, not {shortened(value)}")
+
+    def schema(self) -> Schema:
+        return {"type": "string", "enum": list(self.choices)}
+
+
+class ObjectKind(Kind):
+    """An object of plain JSON, of at most `most` bytes where that is given."""
+
+    type = "object"
+
+    def check(self, value: Any, name: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        if (most := self.bounds.get("most")) is not None:
+            import json
+
+            try:
+                size = len(json.dumps(value, allow_nan=False))
+            except (ValueError, RecursionError):
+                raise BadValue(f"{name} must be plain JSON") from None
+            if size > most:
+                raise BadValue(f"{name} has {size} bytes of JSON, {most} at most")
+        return dict(value)
+
+
+class TextsByNameKind(Kind):
+    """An object of texts, each `longest` at most, `most` of them, with names of `longest_name` at most."""
+
+    type = "object"
+
+    def check(self, value: Any, name: str) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        most = self.bounds["most"]
+        if len(value) > most:
+            raise BadValue(f"{name} has {len(value)} entries, {most} are the most")
+        key_kind, text_kind = TextKind({"longest": self.bounds["longest_name"]}), TextKind(self.bounds)
+        for key, text in value.items():
+            if not key_kind.check(key, name):
+                raise BadValue(f"{name} has an entry without a name")
+            text_kind.check(text, f"{name}.{key}")
+        return value
+
+    def schema(self) -> Schema:
+        texts = {"type": "string", "maxLength": self.bounds["longest"]}
+        return {"type": "object", "additionalProperties": texts, "maxProperties": self.bounds["most"]}
+
+
+class EnvironmentKind(Kind):
+    """Variables. They may hold any bytes: clients pass on what they have. All are checked at once: there are many."""
+
+    type = "object"
+
+    def check(self, value: Any, name: str) -> dict[str, str]:
+        if not isinstance(value, dict):
+            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        try:
+            everything = "".join((*value, *value.values()))
+            everything.encode(errors="surrogateescape")
+        except (TypeError, UnicodeEncodeError):
+            raise BadValue(f"{name} has names or values that are no texts") from None
+        if "\0" in everything:
+            raise BadValue(f"{name} contains a NUL character")
+        for variable in value:
+            if not variable or "=" in variable:
+                raise BadValue(f"{name} has a variable called {shortened(variable)}")
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "object", "additionalProperties": {"type": "string", "maxLength": LONGEST_TEXT}}
+
+
+class ListKind(Kind):
+    """A list of `most` items; not empty where it is `required_text`."""
+
+    type = "array"
+
+    def __init__(self, item: Kind, bounds: dict[str, Any]) -> None:
+        super().__init__(bounds)
+        self.item = item
+
+    def check(self, value: Any, name: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise BadValue(f"{name} must be a list, not {kind_name(value)}")
+        most = self.bounds.get("items", 10_000)
+        if len(value) > most:
+            raise BadValue(f"{name} has {len(value)} entries, {most} are the most")
+        check = self.item.check
+        return [check(one, name) for one in value]
+
+    def schema(self) -> Schema:
+        described = {"type": "array", "items": self.item.schema()}
+        if "items" in self.bounds:
+            described["maxItems"] = self.bounds["items"]
+        if self.bounds.get("least_items"):
+            described["minItems"] = self.bounds["least_items"]
+        return described
+
+
+class RecordKind(Kind):
+    """Another record, described once and referred to."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__({})
+        self.name = name
+
+    def schema(self) -> Schema:
+        return {"$ref": f"#/components/schemas/{self.name.removesuffix('Fields')}"}
+
+
+class MapKind(Kind):
+    """In replies: an object with a value of one kind under each name."""
+
+    def __init__(self, item: Kind) -> None:
+        super().__init__({})
+        self.item = item
+
+    def schema(self) -> Schema:
+        return {"type": "object", "additionalProperties": self.item.schema()}
+
+
+class AnyKind(Kind):
+    def schema(self) -> Schema:
+        return {}
+
+
+_PLAIN: dict[str, type[Kind]] = {
+    "Text": TextKind,
+    "SessionName": SessionKind,
+    "Base64": Base64Kind,
+    "Integer": IntegerKind,
+    "Size": IntegerKind,
+    "Number": NumberKind,
+    "Time": NumberKind,
+    "Seconds": SecondsKind,
+    "Flag": FlagKind,
+    "Object": ObjectKind,
+    "Environment": EnvironmentKind,
+    "TextsByName": TextsByNameKind,
+    "Anything": AnyKind,
+}
+
+
+def kind_of(annotation: str, bounds: dict[str, Any]) -> tuple[Kind, bool]:
+    """The kind that an annotation names, and whether the value may be null."""
+    name, optional = annotation.strip(), False
+    if name.endswith("| None"):
+        name, optional = name.removesuffix("| None").strip(), True
+    return _kind(name, bounds), optional
+
+
+def _kind(name: str, bounds: dict[str, Any]) -> Kind:
+    if (plain := _PLAIN.get(name)) is not None:
+        return plain(bounds)
+    if name == "ProcessRef":
+        return TextKind({"longest": 4096, "required_text": True, **bounds})
+    if name.startswith("Literal["):
+        return ChoiceKind([word.strip().strip("\"'") for word in name[8:-1].split(",")])
+    if name.startswith("list["):
+        return ListKind(_kind(name[5:-1], bounds.get("item", {})), bounds)
+    if name.startswith("dict[str, "):
+        return MapKind(_kind(name[10:-1], {}))
+    return RecordKind(name)
+
+
+def kind_name(value: object) -> str:
+    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+
+
+def shortened(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
+
+
+if TYPE_CHECKING:
+    TextsByName: TypeAlias = dict[str, str]
+    Check: TypeAlias = Callable[[Any], None]
