@@ -105,7 +105,7 @@ def field(
 def _declared(cls: type) -> dict[str, Field]:
     """The fields that a class declares, by attribute name. The wire name of `from_` is `from`."""
     own: dict[str, Field] = {}
-    for name, annotation in cls.__dict__["__annotations__"].items() if "__annotations__" in cls.__dict__ else ():
+    for name, annotation in vars(cls).get("__annotations__", {}).items():
         declared = cls.__dict__.get(name)
         if isinstance(declared, Field):
             declared.name, declared.annotation = name.removesuffix("_"), str(annotation)
