@@ -14,6 +14,8 @@ from holdfast import Client, HoldfastError, Process
 from holdfast.client.reading import Reading
 from holdfast.daemon import strict
 from holdfast.daemon.handlers import HANDLERS
+from holdfast.ops.catalog import OPERATIONS
+from holdfast.ops.declare import Scope
 from tests.approvals.surfaces import RISKY
 from tests.daemon.acting import ask
 from tests.support import eventually
@@ -202,8 +204,9 @@ def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> Non
 
 
 def test_every_operation_has_a_rule_for_such_connections() -> None:
-    assert HANDLERS.keys() == strict.NARROW.keys() | strict.REFUSED
-    assert not strict.NARROW.keys() & strict.REFUSED
+    special = {operation for operation in OPERATIONS.values() if operation.traits.scope == Scope.SPECIAL}
+    assert special == strict._SPECIAL.keys()
+    assert HANDLERS.keys() == set(OPERATIONS.values())
 
 
 def test_what_an_operator_does_to_others_is_noted(instance: Path, foreign: Process) -> None:

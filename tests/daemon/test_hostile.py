@@ -15,7 +15,7 @@ import holdfast
 from holdfast.client.conversation import Failed
 from holdfast.client.link import Link
 from holdfast.client.sync import Client
-from holdfast.daemon.handlers import HANDLERS
+from holdfast.ops.catalog import OPERATIONS
 from tests.daemon.acting import ask, log_text
 from tests.support import eventually
 
@@ -120,7 +120,7 @@ def _first_word(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("op", sorted(set(HANDLERS) - {"stop"}))
+@pytest.mark.parametrize("op", sorted(set(OPERATIONS) - {"stop"}))
 def test_no_arguments_make_an_operation_fail_otherwise_than_with_a_typed_error(hf: Client, op: str) -> None:
     link = hf.open_link()
     for word in WORDS:

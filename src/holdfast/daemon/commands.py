@@ -9,16 +9,17 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.daemon import gating, values
+from holdfast.daemon import gating
 from holdfast.daemon.gate import ALLOWED, Judged, worst
 from holdfast.daemon.keeper_link import Refused
-from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.wanted import Wanted
+from holdfast.daemon.room import Call, Room
+from holdfast.daemon.start_spec import StartSpec
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.approvals import Approval
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Meta, Process
 from holdfast.model.steering import steering_variable
+from holdfast.ops.start import ApprovalOptions, Start
 from holdfast_keeper import bundle
 
 #: Shells whose language is understood.
@@ -34,9 +35,9 @@ class Use:
 
 
 @asynccontextmanager
-async def starting(room: Room, call: Call, ask: Message, want: Wanted) -> AsyncIterator[Use]:
+async def starting(room: Room, call: Call, ask: Start, want: StartSpec) -> AsyncIterator[Use]:
     """While a command is started. Raises NotApproved where it must not be."""
-    if not values.flag(ask, "gate"):
+    if not ask.gate:
         await _forbidden(room, call, ask, want)
         yield Use(None)
         return
@@ -45,7 +46,7 @@ async def starting(room: Room, call: Call, ask: Message, want: Wanted) -> AsyncI
         yield use
 
 
-def _asked(room: Room, ask: Message, want: Wanted) -> gating.Asked:
+def _asked(room: Room, ask: Start, want: StartSpec) -> gating.Asked:
     meta = want.meta
     what = {
         "process": meta.id,
@@ -62,7 +63,7 @@ def _asked(room: Room, ask: Message, want: Wanted) -> gating.Asked:
     return gating.asked(room, ask, "start", meta.session, what, meta.id, meta.backend)
 
 
-async def _forbidden(room: Room, call: Call, ask: Message, want: Wanted) -> None:
+async def _forbidden(room: Room, call: Call, ask: Start, want: StartSpec) -> None:
     """An operator's no holds for everyone. Raises CommandDenied."""
     judged = await room.gate.forbidden(want.text, want.meta.argv, want.meta.cwd)
     if judged.action == "deny":
@@ -70,7 +71,9 @@ async def _forbidden(room: Room, call: Call, ask: Message, want: Wanted) -> None
 
 
 @asynccontextmanager
-async def restarting(room: Room, call: Call, ask: Message, process: Process, run: int | None) -> AsyncIterator[None]:
+async def restarting(
+    room: Room, call: Call, ask: ApprovalOptions, process: Process, run: int | None
+) -> AsyncIterator[None]:
     """While a process is run again by whoever is bound to a session: what was approved once was not approved again."""
     target = process.run + 1 if run is None else run
     if not call.is_strict or process.run >= target:

@@ -12,11 +12,11 @@ from typing import cast
 from holdfast.daemon import askers, values
 from holdfast.daemon.consuming import was_told
 from holdfast.daemon.dispatch import answer
-from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.logbook import note
 from holdfast.daemon.peers import peer_pid
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
+from holdfast.ops.catalog import OPERATIONS
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
 from holdfast_keeper import points
@@ -136,7 +136,7 @@ class Conversation(asyncio.Protocol):
     def _begin(self, rid: int, message: Message) -> None:
         call = self._call(rid)
         work = self._serve(rid, call, message)
-        if str(message.get("op")) in GOING_ON:
+        if (op := OPERATIONS.get(str(message.get("op")))) is not None and op.traits.completes:
             self._going_on[rid] = call
             task = self._room.chores.start(work, "request")
         else:

@@ -1,4 +1,4 @@
-"""From an operation to its handler: what every request passes, whichever door it came in by."""
+"""From a request to its handler: every request passes here, over the socket and over HTTP."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from holdfast.daemon import operators, strict
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unsupported
+from holdfast.ops.catalog import OPERATIONS
 
 
 async def answer(room: Room, call: Call, op: str, ask: Message) -> Message:
-    """Raises Unsupported for what there is not, and whatever the handler raises."""
-    handler = HANDLERS.get(op)
-    if handler is None:
+    """Check the request, restrict it to what the caller may see, and call the handler.
+
+    Raises Unsupported for an unknown operation, BadValue, Denied, and what the handler raises.
+    """
+    operation = OPERATIONS.get(op)
+    if operation is None:
         raise Unsupported(f"unknown operation {op[:60]!r}")
+    handler = HANDLERS[operation]
     if call.is_strict:
-        return await handler(room, call, strict.narrowed(room, call, op, ask))
-    noted = operators.note(room, call, op, ask)
+        strict.check_allowed(operation)
+        request = operation.read(ask)
+        strict.narrow(room, call, request)
+        return await handler(room, call, request)
+    request = operation.read(ask)
+    noted = operators.note(room, call, request) if operation.traits.audited else None
     try:
-        return await handler(room, call, ask)
+        return await handler(room, call, request)
     finally:
         if noted is not None:
             await noted

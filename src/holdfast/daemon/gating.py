@@ -8,11 +8,11 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.daemon import values
 from holdfast.daemon.gate import Judged
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, Approval, fingerprint
+from holdfast.ops.start import ApprovalOptions
 
 #: A surface that was told of a request shows it within this time, or counts as not there.
 _SHOWN_WITHIN = 3.0
@@ -35,9 +35,11 @@ class Asked(NamedTuple):
     wait: float
 
 
-def asked(room: Room, ask: Message, action: Action, session: str, what: Message, claimant: str, backend: str) -> Asked:
-    """`what` is what the approval is bound to, `command` and `cwd` among it; `ask` says how to ask for it."""
-    wait = values.seconds(ask, "approval_wait")
+def asked(
+    room: Room, how: ApprovalOptions, action: Action, session: str, what: Message, claimant: str, backend: str
+) -> Asked:
+    """`what` is what the approval is bound to, `command` and `cwd` among it; `how` says how to ask for it."""
+    wait = how.approval_wait
     bound = {**what, "action": action, "backend": backend}
     return Asked(
         action,
@@ -48,7 +50,7 @@ def asked(room: Room, ask: Message, action: Action, session: str, what: Message,
         command=_printable(what["command"]),
         cwd=_printable(what["cwd"]),
         fingerprint=fingerprint({key: value for key, value in bound.items() if action != "start" or key != "process"}),
-        asker=values.flag(ask, "asker"),
+        asker=how.asker,
         wait=min(_LONGEST_WAIT, room.settings.approval_wait if wait is None else wait),
     )
 

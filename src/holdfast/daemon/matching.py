@@ -6,17 +6,21 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.daemon import output, values
+from holdfast.daemon import output
 from holdfast.daemon.room import Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
-from holdfast.logs.pattern import LONGEST_PATTERN, Pattern, compile_pattern
+from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.logs.reader import Log
 from holdfast.logs.watching import Found, Watching
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.ops.kinds import IntegerKind
+from holdfast.ops.processes import Wait
 
 #: The match of each process that was looked through, None where there was none.
+_OFFSET = IntegerKind({})
+
 Looked = dict[ProcessId, Message | None]
 
 
@@ -26,15 +30,13 @@ class Wanted(NamedTuple):
     after: dict[ProcessId, dict[str, int]]
 
 
-async def read(room: Room, ask: Message, ids: list[ProcessId]) -> Wanted:
+async def read(room: Room, ask: Wait, ids: list[ProcessId]) -> Wanted:
     """What is asked for. What was not said to begin anywhere begins now."""
-    text = values.text(ask, "match", 16 * LONGEST_PATTERN)
+    text, ignore_case = ask.match, ask.ignore_case
     if not text:
         raise BadValue("wait for what to match?", next="holdfast wait ID --until match --match RE")
-    ignore_case = values.flag(ask, "ignore_case")
     pattern = await room.read(lambda: compile_pattern(text, ignore_case=ignore_case))
-    after = ask.get("after")
-    said = after if isinstance(after, dict) else dict.fromkeys(ids, after)
+    said = ask.after if isinstance(ask.after, dict) else dict.fromkeys(ids, ask.after)
     found = {process_id: _after(room, process_id, said.get(process_id)) for process_id in ids}
     for process_id in ids:
         process = room.registry.get(process_id)
@@ -48,8 +50,8 @@ def _after(room: Room, process_id: ProcessId, value: object) -> dict[str, int]:
     if process is None or value is None:
         return {}
     said = value if isinstance(value, dict) else dict.fromkeys(process.meta.streams, value)
-    offsets = {stream: values.integer(said, stream, 0) for stream in process.meta.streams}
-    return {stream: 0 if offset is None else offset for stream, offset in offsets.items()}
+    given = {stream: said[stream] for stream in process.meta.streams if said.get(stream) is not None}
+    return {stream: _OFFSET.check(given.get(stream, 0), stream) for stream in process.meta.streams}
 
 
 async def until_matched(room: Room, ids: list[ProcessId], any_of_them: bool, wanted: Wanted, looked: Looked) -> None:

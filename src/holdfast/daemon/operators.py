@@ -5,56 +5,49 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from holdfast.daemon import audit, values
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon import audit
+from holdfast.daemon.room import Call, Room
 from holdfast.errors import HoldfastError
 from holdfast.model.process import Process
+from holdfast.ops.declare import Operation
+from holdfast.ops.processes import Kill, Remove
+from holdfast.ops.sessions import EndSession, RenameSession
 
-#: These change something about a process, or about all of a session.
-_ACTS = frozenset({"kill", "send", "restart", "remove", "transfer", "resize", "end_session", "rename_session"})
-#: These come many times a second.
-_OFTEN = frozenset({"send", "resize"})
 _MOST_NAMED = 100
 
 
-def note(room: Room, call: Call, op: str, ask: Message) -> asyncio.Future[None] | None:
-    """Begin to write down an act on what is not the caller's own; None where it is none."""
-    if op not in _ACTS:
-        return None
-    foreign = [process for process in _targets(room, op, ask) if process.meta.session != call.owner]
+def note(room: Room, call: Call, ask: Operation) -> asyncio.Future[None] | None:
+    """Begin to write an audit entry for a request on processes of other sessions; None where there are none."""
+    foreign = [process for process in _targets(room, ask) if process.meta.session != call.owner]
     if not foreign:
         return None
     ids, sessions = [process.id for process in foreign], sorted({process.meta.session for process in foreign})
-    if op in _OFTEN and not room.audit.is_new(op, call.owner, *ids):
+    if ask.traits.frequent and not room.audit.is_new(ask.op, call.owner, *ids):
         return None
-    entry = audit.entry(f"operator.{op}", by=call.owner, processes=ids[:_MOST_NAMED], sessions=sessions[:_MOST_NAMED])
-    return asyncio.ensure_future(room.store.change(entry))
+    named = {"processes": ids[:_MOST_NAMED], "sessions": sessions[:_MOST_NAMED]}
+    return asyncio.ensure_future(room.store.change(audit.entry(f"operator.{ask.op}", by=call.owner, **named)))
 
 
-def _targets(room: Room, op: str, ask: Message) -> Iterable[Process]:
-    """Those that are meant; what cannot be meant is the handler's to refuse."""
+def _targets(room: Room, ask: Operation) -> Iterable[Process]:
+    """The processes that a request concerns; what cannot be found is the handler's to refuse."""
+    match ask:
+        case EndSession():
+            return _of(room, room.current_name(ask.session))
+        case RenameSession():
+            return _of(room, room.current_name(ask.from_))
+        case Kill(processes=None):
+            session, task = room.current_name(ask.session), ask.task
+            living = room.registry.living.values()
+            return [
+                process
+                for process in living
+                if ask.all or process.meta.session == session or (task is not None and process.meta.task == task)
+            ]
+    names = ask.processes if isinstance(ask, (Kill, Remove)) else (getattr(ask, "process", ""),)
     try:
-        if op in ("end_session", "rename_session"):
-            return _of(room, room.session(ask, "session" if op == "end_session" else "from"))
-        if ask.get("process") is not None:
-            return [room.registry.identify(values.needed_text(ask, "process", 4096))]
-        if ask.get("processes") is not None:
-            return [room.registry.identify(name) for name in values.texts(ask, "processes", 10_000) or ()]
-        if op == "kill":
-            return _killed(room, ask)
+        return [room.registry.identify(name) for name in names or ()]
     except HoldfastError:
         return []
-    return []
-
-
-def _killed(room: Room, ask: Message) -> list[Process]:
-    session, task, everyone = room.session(ask), values.session(ask, "task"), values.flag(ask, "all")
-    living = room.registry.living.values()
-    return [
-        process
-        for process in living
-        if everyone or process.meta.session == session or (task is not None and process.meta.task == task)
-    ]
 
 
 def _of(room: Room, session: str | None) -> list[Process]:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from holdfast.daemon import values
 from holdfast.daemon.approvals import Approvals
 from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
@@ -88,10 +87,9 @@ class Room:
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def session(self, ask: Message, key: str = "session") -> str | None:
-        """The session that is named, by the name that it has now; None where none is. Raises BadValue."""
-        named = values.session(ask, key)
-        return self.sessions.resolve(named) if named is not None else None
+    def current_name(self, session: str | None) -> str | None:
+        """The name that a session has now; None where none is named."""
+        return self.sessions.resolve(session) if session is not None else None
 
     def show(self, process: Process) -> ProcessObject:
         """The process object with the figures that are known."""
@@ -172,4 +170,5 @@ class Call:
         await self._send_data(stream, offset, data)
 
 
-Handler = Callable[[Room, Call, Message], Awaitable[Message]]
+#: Called with the checked request of its operation.
+Handler = Callable[[Room, Call, Any], Awaitable[Message]]

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import values
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.room import Call, Room
 from holdfast.daemon.terminals import input_of
 from holdfast.errors import Denied, NotNow
 from holdfast.model import prompts
 from holdfast.model.process import Process
+from holdfast.ops.processes import Send
 
 #: A program turns the echo off around the time it asks: whoever is quick waits for that.
 _PATIENCE = 2.0
 _PAUSE = 0.05
 
 
-async def check(room: Room, call: Call, ask: Message, process: Process) -> bool:
+async def check(room: Room, call: Call, ask: Send, process: Process) -> bool:
     """Whether it is a secret that is typed. Raises Denied for a model, NotNow where it would be shown."""
-    if not values.flag(ask, "secret"):
+    if not ask.secret:
         return False
     if call.is_strict:
         raise Denied("a secret is typed by a person", next=f"ask the user for: holdfast send {process.id} --secret")
-    if not values.flag(ask, "even_if_echoed"):
+    if not ask.even_if_echoed:
         await _until_hidden(room, process)
     return True
 

@@ -9,7 +9,7 @@ import signal
 from contextlib import suppress
 from typing import Any
 
-from holdfast.daemon import wanted
+from holdfast.daemon import start_spec
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
@@ -71,7 +71,7 @@ class StopCommands:
         assert process.meta.stop_cmd is not None
         spec = await asyncio.to_thread(self._spec, process.id)
         env = {**spec["env"], "HOLDFAST_PID": str(process.pid)}
-        argv = wanted.through_shell(process.meta.stop_cmd, None, self._settings, env)
+        argv = start_spec.through_shell(process.meta.stop_cmd, None, self._settings, env)
         child = await asyncio.create_subprocess_exec(
             *argv,
             cwd=spec["cwd"],

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
 from holdfast.model.identify import identify
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import Process
+from holdfast.ops.declare import Operation, Scope
+from holdfast.ops.events import Publish
+from holdfast.ops.sessions import RenameSession
+from holdfast.ops.start import Start
 
-Narrow = Callable[[Room, Call, Message], Message]
 
-_MOST = 10_000
+def check_allowed(operation: type[Operation]) -> None:
+    """Raises Denied for what a caller that is bound to its session cannot do at all."""
+    if operation.traits.scope == Scope.OPERATOR:
+        what = f"{operation.op} is not for a connection that is bound to its session"
+        raise Denied(what, next="ask the person at the machine")
 
 
-def narrowed(room: Room, call: Call, op: str, ask: Message) -> Message:
-    """The request as it may be made. A process of another session raises what an unknown one raises.
-
-    Raises Denied for what such a connection cannot do at all: also for an operation that is not listed here.
-    """
-    narrow = NARROW.get(op)
-    if narrow is None:
-        raise Denied(f"{op} is not for a connection that is bound to its session", next="ask the person at the machine")
-    return narrow(room, call, ask)
+def narrow(room: Room, call: Call, ask: Any) -> None:
+    """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
+    match ask.traits.scope:
+        case Scope.PROCESS:
+            ask.process = find(room, call, ask.process).id
+        case Scope.PROCESSES if ask.processes is not None:
+            ask.processes = [find(room, call, name).id for name in ask.processes]
+        case Scope.PROCESSES if ask.session is not None:
+            ask.session = session_for(room, call, room.sessions.resolve(ask.session))
+        case Scope.SESSION:
+            ask.session = session_for(room, call, room.sessions.resolve(ask.session or call.owner))
+        case Scope.SPECIAL:
+            _SPECIAL[type(ask)](room, call, ask)
 
 
 def find(room: Room, call: Call, text: str) -> Process:
@@ -58,46 +69,23 @@ def _is_seen(room: Room, call: Call, event: Message) -> bool:
     return not named or any(map(call.sees, named))
 
 
-def _one(room: Room, call: Call, ask: Message) -> Message:
-    return {**ask, "process": find(room, call, values.needed_text(ask, "process", 4096)).id}
-
-
-def _several(room: Room, call: Call, ask: Message) -> Message:
-    names = values.texts(ask, "processes", _MOST)
-    if names is None:
-        return _session(room, call, ask)
-    return {**ask, "processes": [find(room, call, name).id for name in names]}
-
-
-def _session(room: Room, call: Call, ask: Message) -> Message:
-    """Where a session is named that is not its own, one that nobody has: what comes of it is the same."""
-    named = room.session(ask)
-    return ask if named is None else {**ask, "session": session_for(room, call, named)}
-
-
-def _own_session(room: Room, call: Call, ask: Message) -> Message:
-    return _session(room, call, {**ask, "session": ask.get("session") or call.owner})
-
-
-def _start(room: Room, call: Call, ask: Message) -> Message:
-    named = room.session(ask)
-    if named is not None and not call.sees(named):
+def _start(room: Room, call: Call, ask: Start) -> None:
+    if ask.session is not None and not call.sees(room.sessions.resolve(ask.session)):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
-    return {**ask, "session": call.owner, **({"gate": True} if call.is_gated else {})}
+    ask.session = call.owner
+    ask.gate = ask.gate or call.is_gated
 
 
-def _rename(room: Room, call: Call, ask: Message) -> Message:
+def _rename(room: Room, call: Call, ask: RenameSession) -> None:
     """Its own, and to a name that nobody has: it must not become another."""
-    old, new = values.session(ask, "from"), values.session(ask, "to")
-    if old is not None and not call.sees(room.sessions.resolve(old)):
-        raise NotFound(f"no session {old}", next="holdfast sessions")
-    if new is not None and _is_anothers(room, call, new):
+    if ask.from_ is not None and not call.sees(room.sessions.resolve(ask.from_)):
+        raise NotFound(f"no session {ask.from_}", next="holdfast sessions")
+    if ask.to is not None and _is_anothers(room, call, ask.to):
         raise BadValue("a session cannot be given the name of another", next="choose another name")
-    return ask
 
 
 def _is_anothers(room: Room, call: Call, name: str) -> bool:
-    """Whether anything belongs to that name, or it stands for another than the caller."""
+    """Whether anything belongs to that name, or it stands for a session that is not the caller's."""
     now = room.sessions.resolve(name)
     if now != name and not call.sees(now):
         return True
@@ -105,33 +93,14 @@ def _is_anothers(room: Room, call: Call, name: str) -> bool:
     return name in owners or bool(room.inbox.all_of(name)) or any(one.session == name for one in room.approvals.all())
 
 
-def _publish(room: Room, call: Call, ask: Message) -> Message:
-    payload = ask.get("payload")
-    named = payload.get("session") if isinstance(payload, dict) else None
+def _publish(room: Room, call: Call, ask: Publish) -> None:
+    named = ask.payload.get("session") if ask.payload is not None else None
     if isinstance(named, str) and not call.sees(room.sessions.resolve(named)):
         raise BadValue("this connection publishes for its own session alone", next="leave session out")
-    return ask
 
 
-def _as_it_is(room: Room, call: Call, ask: Message) -> Message:
-    """The handler looks at `call.sees` itself, or there is nothing of anybody in the answer."""
-    return ask
-
-
-NARROW: dict[str, Narrow] = {
-    "start": _start,
-    "list": _own_session,
-    "top": _own_session,
-    "wait": _several,
-    "kill": _several,
-    "remove": _several,
-    "end_session": _own_session,
-    **dict.fromkeys(("inbox", "notices", "ack", "digest"), _own_session),
-    "rename_session": _rename,
-    "publish": _publish,
-    **dict.fromkeys(("inspect", "logs", "search", "send", "resize", "restart", "screen", "attached", "transfer"), _one),
-    **dict.fromkeys(("sessions", "events", "status", "doctor", "redact"), _as_it_is),
-    **dict.fromkeys(("approvals", "approve", "deny", "approval_shown", "approval_password", "askpass"), _as_it_is),
+_SPECIAL: dict[type[Operation], Callable[[Room, Call, Any], None]] = {
+    Start: _start,
+    RenameSession: _rename,
+    Publish: _publish,
 }
-#: For the person at the machine alone.
-REFUSED = frozenset({"http", "stop", "sinks", "sink_test", "sink_dead", "sink_retry", "audit"})

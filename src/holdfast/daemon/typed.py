@@ -20,6 +20,7 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import Approval
 from holdfast.model.process import Process
+from holdfast.ops.start import ApprovalOptions
 from holdfast.store import approvals as rows
 from holdfast.wire import light_json
 
@@ -30,7 +31,7 @@ _KEPT = ("kind", "program", "pending", "edited", "block", "below")
 
 @asynccontextmanager
 async def typing(
-    room: Room, call: Call, ask: Message, process: Process, data: bytes, at: int | None, *, ends: bool
+    room: Room, call: Call, ask: ApprovalOptions, process: Process, data: bytes, at: int | None, *, ends: bool
 ) -> AsyncIterator[tuple[bytes, int | None]]:
     """While something is written to a process: gives what to write, and where. Raises NotApproved where it must not be.
 
@@ -65,7 +66,7 @@ async def typing(
 async def _passed(
     room: Room,
     call: Call,
-    ask: Message,
+    ask: ApprovalOptions,
     process: Process,
     before: Message,
     context: str,

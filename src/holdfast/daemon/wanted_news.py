@@ -2,58 +2,46 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from holdfast.daemon import values
-from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue
-from holdfast.model.process import Meta, Notify
-
-_NOTIFY: tuple[Notify, ...] = ("any", "failure", "success", "never")
-_MOST_PATTERNS = 100
-_LONGEST_PATTERN = 4096
-_MOST_ORIGIN = 4096
-_SHORTEST_INTERVAL = 1.0
+from holdfast.model.process import Meta
+from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Start
 
 WATCH_DROPPED = "notify and watch exclude each other: the watch was dropped, the end will be told"
 SILENT = "notify never: neither matches nor progress will be told"
-TOO_OFTEN = f"check_interval is {_SHORTEST_INTERVAL:g} s at least"
+TOO_OFTEN = f"check_interval is {SHORTEST_INTERVAL:g} s at least"
 NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
 
 
-def read(ask: Ask) -> dict[str, Any]:
+def read(ask: Start) -> dict[str, Any]:
     """The fields of Meta. Raises BadValue."""
-    watch, regex = _patterns(ask, "watch"), _patterns(ask, "watch_regex")
-    if len(watch) + len(regex) > _MOST_PATTERNS:
-        raise BadValue(
-            f"{len(watch) + len(regex)} patterns to watch for are too many", next=f"at most {_MOST_PATTERNS}"
-        )
+    watch, regex = tuple(dict.fromkeys(ask.watch)), tuple(dict.fromkeys(ask.watch_regex))
+    if len(watch) + len(regex) > MOST_PATTERNS:
+        raise BadValue(f"{len(watch) + len(regex)} patterns to watch for are too many", next=f"at most {MOST_PATTERNS}")
     if drops_watch(ask):
         watch = regex = ()
-    interval = values.seconds(ask, "check_interval", zero=False)
+    interval = ask.check_interval
     return {
-        "notify": values.choice(ask, "notify", _NOTIFY, "any"),
+        "notify": ask.notify or "any",
         "watch": watch,
         "watch_regex": regex,
-        "check_interval": None if interval is None else max(interval, _SHORTEST_INTERVAL),
-        "origin": _origin(ask),
+        "check_interval": None if interval is None else max(interval, SHORTEST_INTERVAL),
     }
 
 
-def drops_watch(ask: Ask) -> bool:
+def drops_watch(ask: Start) -> bool:
     """Whether it asks for both, of which being told of the end wins."""
-    return ask.get("notify") not in (None, "never") and bool(ask.get("watch") or ask.get("watch_regex"))
+    return ask.notify not in (None, "never") and bool(ask.watch or ask.watch_regex)
 
 
-def notes(ask: Ask) -> list[str]:
+def notes(ask: Start) -> list[str]:
     """What will not be as it was asked for: nobody is to wait for news that never comes."""
     found = [WATCH_DROPPED] if drops_watch(ask) else []
-    wants_news = ask.get("watch") or ask.get("watch_regex") or ask.get("check_interval")
-    if ask.get("notify") == "never" and wants_news:
+    wants_news = ask.watch or ask.watch_regex or ask.check_interval
+    if ask.notify == "never" and wants_news:
         found.append(SILENT)
-    interval = values.seconds(ask, "check_interval", zero=False)
-    if interval is not None and interval < _SHORTEST_INTERVAL:
+    if ask.check_interval is not None and ask.check_interval < SHORTEST_INTERVAL:
         found.append(TOO_OFTEN)
     return found
 
@@ -65,28 +53,3 @@ def not_taken(wanted: Meta, running: Meta) -> list[str]:
 
 def _news(meta: Meta) -> tuple[object, ...]:
     return meta.notify, meta.watch, meta.watch_regex, meta.check_interval, meta.origin
-
-
-def _patterns(ask: Ask, key: str) -> tuple[str, ...]:
-    found = values.texts(ask, key, 10 * _MOST_PATTERNS) or []
-    for pattern in found:
-        if not pattern:
-            raise BadValue(f"{key} has an empty pattern, which would match everything")
-        if len(pattern.encode(errors="surrogateescape")) > _LONGEST_PATTERN:
-            raise BadValue(f"a pattern of {key} is longer than {_LONGEST_PATTERN} bytes")
-    return tuple(dict.fromkeys(found))
-
-
-def _origin(ask: Ask) -> dict[str, Any] | None:
-    origin = ask.get("origin")
-    if origin is None:
-        return None
-    if not isinstance(origin, dict):
-        raise BadValue("origin must be an object")
-    try:
-        size = len(json.dumps(origin, allow_nan=False))
-    except (ValueError, RecursionError):
-        raise BadValue("origin must be plain JSON") from None
-    if size > _MOST_ORIGIN:
-        raise BadValue(f"origin has {size} bytes of JSON, {_MOST_ORIGIN} at most")
-    return dict(origin)

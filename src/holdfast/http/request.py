@@ -10,13 +10,13 @@ from urllib.parse import parse_qsl
 
 from holdfast.daemon import dispatch, strict, values
 from holdfast.daemon.consuming import was_told
-from holdfast.daemon.handlers import GOING_ON
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.problems import Gone, Refusal
 from holdfast.http.table import JSON, Parameter, Route, Schema
 from holdfast.model.process import Process
+from holdfast.ops.catalog import OPERATIONS
 from holdfast.wire import light_json
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class Request:
         """What the daemon answers. What is to go on goes on when the client goes away."""
         call = self.call(send_data, taker)
         work = dispatch.answer(self.room, call, op, arguments)
-        if op not in GOING_ON:
+        if not OPERATIONS[op].traits.completes:
             try:
                 return await work
             finally:

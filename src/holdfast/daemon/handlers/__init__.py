@@ -1,4 +1,4 @@
-"""One file per operation; this is the table of contents."""
+"""One module per operation or group of operations, and the table that assigns them."""
 
 from __future__ import annotations
 
@@ -34,64 +34,54 @@ from holdfast.daemon.handlers import (
     wait,
 )
 from holdfast.daemon.room import Handler
+from holdfast.ops import approvals as approval_ops
+from holdfast.ops import daemon as daemon_ops
+from holdfast.ops import events as event_ops
+from holdfast.ops import output as output_ops
+from holdfast.ops import processes as process_ops
+from holdfast.ops import sessions as session_ops
+from holdfast.ops.declare import Operation
+from holdfast.ops.start import Start
 
-HANDLERS: dict[str, Handler] = {
-    "start": start.handle,
-    "list": list.handle,
-    "inspect": inspect.handle,
-    "logs": logs.handle,
-    "search": search.handle,
-    "wait": wait.handle,
-    "kill": kill.handle,
-    "send": send.handle,
-    "resize": resize.handle,
-    "restart": restart.handle,
-    "screen": screen.handle,
-    "attached": attached.handle,
-    "remove": remove.handle,
-    "end_session": end_session.handle,
-    "events": events.handle,
-    "publish": events.publish,
-    "sessions": sessions.handle,
-    "inbox": inbox.handle,
-    "notices": inbox.follow,
-    "ack": inbox.ack,
-    "digest": digest.handle,
-    "transfer": owners.transfer,
-    "rename_session": owners.rename,
-    "sinks": sinks.handle,
-    "sink_test": sinks.test,
-    "sink_dead": sinks.dead,
-    "sink_retry": sinks.retry,
-    "redact": redact.handle,
-    "approvals": approvals.handle,
-    "approve": approvals.approve,
-    "deny": approvals.deny,
-    "approval_shown": approvals.shown,
-    "approval_password": approvals.password,
-    "askpass": askpass.handle,
-    "audit": audit.handle,
-    "status": status.handle,
-    "doctor": doctor.handle,
-    "http": http.handle,
-    "stop": stop.handle,
-    "top": top.handle,
+HANDLERS: dict[type[Operation], Handler] = {
+    Start: start.handle,
+    process_ops.List: list.handle,
+    process_ops.Inspect: inspect.handle,
+    process_ops.Top: top.handle,
+    process_ops.Wait: wait.handle,
+    process_ops.Kill: kill.handle,
+    process_ops.Send: send.handle,
+    process_ops.Resize: resize.handle,
+    process_ops.Restart: restart.handle,
+    process_ops.Screen: screen.handle,
+    process_ops.Attached: attached.handle,
+    process_ops.Remove: remove.handle,
+    process_ops.Transfer: owners.transfer,
+    output_ops.Logs: logs.handle,
+    output_ops.Search: search.handle,
+    session_ops.Sessions: sessions.handle,
+    session_ops.EndSession: end_session.handle,
+    session_ops.RenameSession: owners.rename,
+    session_ops.Digest: digest.handle,
+    session_ops.Inbox: inbox.handle,
+    session_ops.Notices: inbox.follow,
+    session_ops.Ack: inbox.ack,
+    event_ops.Events: events.handle,
+    event_ops.Publish: events.publish,
+    approval_ops.Approvals: approvals.handle,
+    approval_ops.Approve: approvals.approve,
+    approval_ops.Deny: approvals.deny,
+    approval_ops.ApprovalShown: approvals.shown,
+    approval_ops.ApprovalPassword: approvals.password,
+    approval_ops.Askpass: askpass.handle,
+    approval_ops.Audit: audit.handle,
+    daemon_ops.Status: status.handle,
+    daemon_ops.Doctor: doctor.handle,
+    daemon_ops.Http: http.handle,
+    daemon_ops.Stop: stop.handle,
+    daemon_ops.Redact: redact.handle,
+    daemon_ops.Sinks: sinks.handle,
+    daemon_ops.SinkTest: sinks.test,
+    daemon_ops.SinkDead: sinks.dead,
+    daemon_ops.SinkRetry: sinks.retry,
 }
-
-#: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
-#: with the same start finds it done.
-GOING_ON = frozenset(
-    {
-        "start",
-        "kill",
-        "restart",
-        "remove",
-        "end_session",
-        "ack",
-        "transfer",
-        "rename_session",
-        "stop",
-        "approve",
-        "deny",
-    }
-)

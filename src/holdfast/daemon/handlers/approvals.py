@@ -6,79 +6,75 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, Denied, NotNow
-from holdfast.model.approvals import SCOPES, Approval, identify
+from holdfast.model.approvals import Approval, identify
+from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Deny
 from holdfast.wire import light_json
 
-_LONGEST_ID = 64
-_LONGEST_NAME = 256
 _LONGEST_PASSWORD = 4096
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Approvals) -> Message:
     """The pending ones and those that stand; with `all`, those that are over, too.
 
     With `follow`, each of the pending ones and then each that changes, as lines of JSON: for as long as this lasts,
     whoever asks is a surface, which says `approval_shown` of what it shows to a person.
     """
-    sees = _sees(room, call, ask)
-    if values.flag(ask, "follow"):
+    sees = _sees(room, call, ask.session)
+    if ask.follow:
         _check_is_person(call)
         await _follow(room, call, sees)
-    everything = values.flag(ask, "all")
-    shown = [one for one in room.approvals.all() if sees(one.session) and (everything or _is_open(one))]
+    shown = [one for one in room.approvals.all() if sees(one.session) and (ask.all or _is_open(one))]
     return {"approvals": [one.to_json() for one in shown]}
 
 
-async def approve(room: Room, call: Call, ask: Message) -> Message:
+async def approve(room: Room, call: Call, ask: Approve) -> Message:
     """On disk when it is answered. The same answer again is no error."""
     _check_is_person(call)
-    approval = _named(room, call, ask)
+    approval = _named(room, call, ask.id)
     if call.is_strict and not approval.asker:
         raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
     if approval.action == "sudo":
         raise BadValue(f"{approval.id} asks for a password", next="holdfast approvals --follow, in a terminal")
-    scope = values.choice(ask, "scope", SCOPES, "once")
-    return {"approval": (await room.approvals.decide(approval, "approved", scope, _by(call, ask))).to_json()}
+    return {"approval": (await room.approvals.decide(approval, "approved", ask.scope, _by(call, ask.by))).to_json()}
 
 
-async def deny(room: Room, call: Call, ask: Message) -> Message:
+async def deny(room: Room, call: Call, ask: Deny) -> Message:
     """Also of one that was approved before: that is taken back, for what comes."""
-    approval = _named(room, call, ask)
-    return {"approval": (await room.approvals.decide(approval, "denied", None, _by(call, ask))).to_json()}
+    approval = _named(room, call, ask.id)
+    return {"approval": (await room.approvals.decide(approval, "denied", None, _by(call, ask.by))).to_json()}
 
 
-async def shown(room: Room, call: Call, ask: Message) -> Message:
+async def shown(room: Room, call: Call, ask: ApprovalShown) -> Message:
     """A person can see it now."""
-    await room.approvals.shown(_named(room, call, ask))
+    await room.approvals.shown(_named(room, call, ask.id))
     return {}
 
 
-async def password(room: Room, call: Call, ask: Message) -> Message:
+async def password(room: Room, call: Call, ask: ApprovalPassword) -> Message:
     """What a person types for sudo. It is in memory alone, and for a short while."""
     if call.is_strict:
         raise Denied("a password is typed by a person", next="holdfast approvals --follow, in a terminal of theirs")
-    approval = _named(room, call, ask)
+    approval = _named(room, call, ask.id)
     if approval.action != "sudo":
         raise BadValue(f"{approval.id} asks for no password", next=f"holdfast approve {approval.id}")
     if not approval.is_pending:
         raise NotNow(f"{approval.id} is {approval.state}", next="holdfast approvals --all")
     if approval.id not in room.approvals.awaited:  # it was a daemon before this one that was asked
         raise NotNow(f"nobody waits for {approval.id} any more", next="call sudo again")
-    room.passwords.type(approval.fingerprint, _password(ask))
+    room.passwords.type(approval.fingerprint, _password(ask.data))
     try:
-        decided = await room.approvals.decide(approval, "approved", "once", _by(call, ask))
+        decided = await room.approvals.decide(approval, "approved", "once", _by(call, ask.by))
     except BaseException:
         room.passwords.drop(approval.fingerprint)
         raise
     return {"approval": decided.to_json()}
 
 
-def _password(ask: Message) -> bytearray:
+def _password(encoded: str) -> bytearray:
     try:
-        data = bytearray(b64decode(values.needed_text(ask, "data", 2 * _LONGEST_PASSWORD), validate=True))
+        data = bytearray(b64decode(encoded, validate=True))
     except (binascii.Error, ValueError):
         raise BadValue("data is not base64") from None
     if not data or len(data) > _LONGEST_PASSWORD or b"\n" in data or b"\0" in data:
@@ -99,21 +95,18 @@ async def _follow(room: Room, call: Call, sees: Callable[[str], bool]) -> None:
             await call.send("approvals", 0, f"{light_json.dumps(approval.to_json())}\n".encode())
 
 
-def _sees(room: Room, call: Call, ask: Message) -> Callable[[str], bool]:
+def _sees(room: Room, call: Call, named: str | None) -> Callable[[str], bool]:
     """Which sessions' requests are meant; by the names that they have then."""
-    named = values.session(ask)
     if named is None:
         return call.sees
     return lambda session: call.sees(session) and session == room.sessions.resolve(named)
 
 
-def _named(room: Room, call: Call, ask: Message) -> Approval:
-    named = values.needed_text(ask, "id", _LONGEST_ID)
+def _named(room: Room, call: Call, named: str) -> Approval:
     return identify(named, (one for one in room.approvals.all() if call.sees(one.session)))
 
 
-def _by(call: Call, ask: Message) -> str:
-    by = values.text(ask, "by", _LONGEST_NAME)
+def _by(call: Call, by: str | None) -> str:
     if by is not None and not (by and by.isprintable()):
         raise BadValue("by must be a printable text: who says so")
     return by or call.owner

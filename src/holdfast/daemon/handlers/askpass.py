@@ -14,13 +14,15 @@ from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
 from holdfast.machine.sudo import Sudo, sudo_above
 from holdfast.model.process import Process
 from holdfast.model.vault import blank
+from holdfast.ops.approvals import Askpass
+from holdfast.ops.start import ApprovalOptions
 
 #: So long a person has to type it.
 _PATIENCE = 45.0
 _NEEDS = Judged("ask", "sudo", "sudo asks for a password")
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Askpass) -> Message:
     """For a helper that sudo itself started, in a process that was started so. Raises Denied, NoPassword."""
     sudo = await asyncio.to_thread(sudo_above, call.pid) if call.pid is not None else None
     process = _process(room, sudo)
@@ -56,7 +58,7 @@ async def _asked(room: Room, call: Call, process: Process, sudo: Sudo) -> bytear
     """What a person types. Each time is a request of its own: no answer stands for another."""
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
-    how = {"approval_wait": _PATIENCE}
+    how = ApprovalOptions(approval_wait=_PATIENCE)
     want = gating.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
         approval = await gating.pass_gate(room, call, want, _NEEDS)

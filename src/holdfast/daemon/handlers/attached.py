@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import NoTerminal
 from holdfast.model.happenings import Event
 from holdfast.model.process import Process
+from holdfast.ops.processes import Attached
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Attached) -> Message:
     """Until the process ends. Given up, or with its connection, it counts as detached."""
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    offset = values.integer(ask, "from", 0)
+    process = room.registry.identify(ask.process)
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
-    async with room.screens.attach(process, offset):
+    async with room.screens.attach(process, ask.from_):
         _tell(room, process, "attached", call.owner)
         try:
             await room.registry.wait_ended(process.id)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.ops.approvals import Audit
 from holdfast.store import audit
 from holdfast.wire import light_json
 
-_USUAL = 100
-_MOST = 1000
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Audit) -> Message:
     """The newest entries, or those behind `after`, oldest first. With `verify`, all of them are gone through."""
-    after, limit = values.integer(ask, "after", 0), values.integer(ask, "limit", 1, _MOST) or _USUAL
+    after, limit = ask.after, ask.limit
     if after is None:
         entries = await room.store.read(lambda db: audit.last(db, limit))
     else:
         entries = await room.store.read(lambda db: audit.read(db, after, limit))
     answer: Message = {"entries": [_shown(entry) for entry in entries]}
-    if values.flag(ask, "verify"):
+    if ask.verify:
         answer["verified"] = (await room.store.read(audit.verify))._asdict()
     return answer
 

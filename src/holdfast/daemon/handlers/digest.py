@@ -8,14 +8,15 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.tails import tail_of
 from holdfast.model import telling
 from holdfast.model.process import Process
+from holdfast.ops.sessions import Digest
 
 #: A short text has no room for more of them.
 _MOST_LINES = 20
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Digest) -> Message:
     """The newest first. Reading it acknowledges nothing."""
-    session = room.session(ask) or call.session or "default"
+    session = room.current_name(ask.session) or call.owner
     owned = [process for process in room.registry.running() if process.meta.session == session]
     owned.sort(key=lambda process: process.meta.requested_at, reverse=True)
     lines = [await _last_line(room, process) for process in owned[:_MOST_LINES]]

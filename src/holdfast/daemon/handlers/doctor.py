@@ -14,6 +14,7 @@ from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.screen_link import find_library
 from holdfast.errors import Unreachable
+from holdfast.ops.daemon import Doctor
 
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
@@ -27,7 +28,7 @@ class _Finding(NamedTuple):
     degrades: str = ""
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Doctor) -> Message:
     findings = {"keeper": await _keeper(room), **await _limits(room)}
     findings |= await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
     return {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import values
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.lifetimes import end_with_session, parent_of
+from holdfast.ops.sessions import EndSession
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: EndSession) -> Message:
     """When it is answered, what goes on is somebody's, on disk. Asking again does what is left to be done."""
-    session = room.session(ask)
+    session = room.current_name(ask.session)
     if session is None:
         raise BadValue("end which session?")
     await room.approvals.end_session(session)
@@ -32,9 +32,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     }
 
 
-def _heir(room: Room, ask: Message, session: str) -> str | None:
+def _heir(room: Room, ask: EndSession, session: str) -> str | None:
     """Who gets what goes on: the one that is named, else the parent; nobody where it is to be kept."""
-    named, keep = room.session(ask, "to"), values.flag(ask, "keep")
+    named, keep = room.current_name(ask.to), ask.keep
     if named is not None and keep:
         raise BadValue("either they pass to another session or they are kept, not both", next="leave `keep` out")
     if named == session:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon import strict, values
+from holdfast.daemon import strict
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.happenings import Event, Receipt
+from holdfast.ops.events import Events, Publish
+from holdfast.ops.kinds import SecondsKind, TextKind
 from holdfast.wire.relay import LONGEST_TOPIC, is_topic, payload_fault
 
-#: Several of them, joined by spaces.
-_LONGEST_PATTERNS = 4096
+_TOPIC = TextKind({"longest": LONGEST_TOPIC, "required_text": True})
+_TIME = SecondsKind({})
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Events) -> Message:
     """Streams events as lines of JSON; the offset of a piece is the number from which to go on behind it.
 
     The first piece is empty and tells where it begins. It ends by itself only without `follow`.
     """
     pattern, since = asked_for(room, ask)
     newest = room.stream.newest
-    follow = values.flag(ask, "follow")
-    after = since if since is not None else (newest if follow else 0)
-    stream = room.stream.follow(after, pattern) if follow else room.stream.read(after, pattern)
+    after = since if since is not None else (newest if ask.follow else 0)
+    stream = room.stream.follow(after, pattern) if ask.follow else room.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
         shown = strict.seen(room, call, batch)
@@ -31,30 +32,26 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     return {"newest": newest, "oldest": await room.store.oldest_event()}
 
 
-async def publish(room: Room, call: Call, ask: Message) -> Message:
+async def publish(room: Room, call: Call, ask: Publish) -> Message:
     """Put an event on the bus. It is kept when this returns."""
-    topic = _topic(ask)
-    payload = ask.get("payload")
-    if payload is not None and not isinstance(payload, dict):
-        raise BadValue("the payload must be an object")
-    fields = dict(payload or {})
+    if not is_topic(ask.topic):
+        raise BadValue("topic must be words joined by dots")
+    fields = dict(ask.payload or {})
     fields.pop("seq", None)
     _check_envelope(fields)
     if (fault := payload_fault(fields)) is not None:
         raise BadValue(fault)
     receipt = Receipt()
-    await room.store.record([Event(topic, time.time(), fields, receipt=receipt)])
+    await room.store.record([Event(ask.topic, time.time(), fields, receipt=receipt)])
     return {"seq": receipt.seq}
 
 
-def asked_for(room: Room, ask: Message) -> tuple[str, int | None]:
+def asked_for(room: Room, ask: Events) -> tuple[str, int | None]:
     """The patterns, joined by spaces, and the number after which to begin; None where none was given."""
-    pattern = values.text(ask, "pattern", _LONGEST_PATTERNS)
-    chosen = " ".join((pattern if pattern is not None else "**").split())
+    chosen = " ".join(ask.pattern.split())
     if not all(map(is_topic, chosen.split())) or not chosen:
         raise BadValue("pattern must be words joined by dots, or several such, with spaces in between")
-    newest = room.stream.newest
-    since = values.integer(ask, "since", 0)
+    newest, since = room.stream.newest, ask.since
     if since is not None and since > newest:
         raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
     return chosen, since
@@ -62,16 +59,9 @@ def asked_for(room: Room, ask: Message) -> tuple[str, int | None]:
 
 def _check_envelope(fields: Message) -> None:
     """A relayed event brings its own type, time and source: they are what these may be, or not there."""
-    if "type" in fields and not is_topic(values.needed_text(fields, "type", LONGEST_TOPIC)):
+    if "type" in fields and not is_topic(_TOPIC.check(fields["type"], "type")):
         raise BadValue("type must be words joined by dots")
     if "src" in fields:
-        values.needed_text(fields, "src", LONGEST_TOPIC)
-    if "ts" in fields and values.seconds(fields, "ts") is None:
-        raise BadValue("ts must be a number of seconds, not null")
-
-
-def _topic(ask: Message) -> str:
-    topic = values.needed_text(ask, "topic", LONGEST_TOPIC)
-    if not is_topic(topic):
-        raise BadValue("topic must be words joined by dots")
-    return topic
+        _TOPIC.check(fields["src"], "src")
+    if "ts" in fields:
+        _TIME.check(fields["ts"], "ts")

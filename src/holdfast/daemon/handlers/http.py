@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
+from holdfast.ops.daemon import Http
 
-_WHAT = ("tell", "open", "shut")
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    what = values.choice(ask, "what", _WHAT, "tell")
-    listen = values.text(ask, "listen", 256)
+async def handle(room: Room, call: Call, ask: Http) -> Message:
+    what, listen = ask.what, ask.listen
     if listen is not None and what != "open":
         raise BadValue("an address goes with open")
     if what == "open":

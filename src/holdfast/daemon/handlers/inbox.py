@@ -6,30 +6,26 @@ import asyncio
 import time
 from contextlib import aclosing
 
-from holdfast.daemon import notifications, pushing, values
+from holdfast.daemon import notifications, pushing
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
+from holdfast.ops.sessions import Ack, Inbox, Notices
 from holdfast.wire import light_json
 from holdfast_keeper import points
 
-_MOST = 1000
-_MOST_IDS = 100_000
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Inbox) -> Message:
     """What is pending, after waiting for something where that is wanted. Looking acknowledges nothing."""
-    session = room.session(ask) or call.session or "default"
-    limit = values.integer(ask, "limit", 1, _MOST) or _MOST
-    taker = call.taker if values.flag(ask, "take") else None
-    wait = values.seconds(ask, "wait") or 0.0
+    session = room.current_name(ask.session) or call.owner
+    taker, wait = call.taker if ask.take else None, ask.wait
     most = room.settings.wait_limit
     granted = min(wait, most) if most > 0 else wait
     began = time.monotonic()
-    found = (await _pending(room, session, taker, granted))[:limit]
+    found = (await _pending(room, session, taker, granted))[: ask.limit]
     if taker is not None:
         room.inbox.take(found, taker)
-    shown = await notifications.handed_out(room, found, session, taker, "inbox", values.flag(ask, "raw"))
+    shown = await notifications.handed_out(room, found, session, taker, "inbox", ask.raw)
     if shown:
         points.reach("notice-shown")
     clamped = granted if granted < wait else None
@@ -47,21 +43,19 @@ async def _pending(room: Room, session: str, taker: object | None, wait: float) 
         return []
 
 
-async def follow(room: Room, call: Call, ask: Message) -> Message:
+async def follow(room: Room, call: Call, ask: Notices) -> Message:
     """Stream what is pending, and what comes, until the client has enough. An empty piece: nothing is left now."""
-    session = room.session(ask) or call.session or "default"
-    take, window = values.flag(ask, "take"), values.integer(ask, "window", 1, _MOST)
+    session = room.current_name(ask.session) or call.owner
     count = 0
-    async with aclosing(pushing.pushed(room, session, "notices", take, window)) as batches:
+    async with aclosing(pushing.pushed(room, session, "notices", ask.take, ask.window)) as batches:
         async for batch in batches:
             count += len(batch)
             await call.send("notices", count, "".join(f"{light_json.dumps(one)}\n" for one in batch).encode())
     return {}
 
 
-async def ack(room: Room, call: Call, ask: Message) -> Message:
+async def ack(room: Room, call: Call, ask: Ack) -> Message:
     """On disk when it is answered. Acknowledging again is no error."""
-    ids = values.texts(ask, "ids", _MOST_IDS)
-    if not ids:
+    if not ask.ids:
         raise BadValue("acknowledge what?", next="holdfast inbox")
-    return (await room.inbox.ack(ids, "ack", room.session(ask)))._asdict()
+    return (await room.inbox.ack(ask.ids, "ack", room.current_name(ask.session)))._asdict()

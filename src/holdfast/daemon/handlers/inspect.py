@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import values, version
+from holdfast.daemon import version
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.machine.processes import look_at
 from holdfast.model.process import Process
+from holdfast.ops.processes import Inspect
 
 _BUDGET = 1.0
 #: How old what it uses may be, in seconds.
 _USED = 0.1
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+async def handle(room: Room, call: Call, ask: Inspect) -> Message:
+    process = room.registry.identify(ask.process)
     (shown,) = await room.show_fresh([process], used=_USED)
     token = version.of(shown)
-    if values.text(ask, "seen", 100) == token:
+    if ask.seen == token:
         return {"unchanged": True}
-    tree = await _tree(room, process) if values.flag(ask, "tree") else None
+    tree = await _tree(room, process) if ask.tree else None
     return {"process": shown, "seen": token, "tree": tree}
 
 

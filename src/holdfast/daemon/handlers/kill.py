@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 
-from holdfast.daemon import ending, values
+from holdfast.daemon import ending
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.ops.processes import Kill
 
-_MOST = 10_000
 _LONGEST_GRACE = 86400.0
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Kill) -> Message:
     """Answers when the trees are gone, or after naming what will not go. Several are ended at the same time."""
-    number = values.integer(ask, "signal", 1, signal.NSIG - 1)
-    grace = values.seconds(ask, "grace")
-    patience = room.settings.grace if grace is None else min(grace, _LONGEST_GRACE)
+    grace = room.settings.grace if ask.grace is None else min(ask.grace, _LONGEST_GRACE)
     targets = await _targets(room, call, ask)
-    if number is not None:
-        works = [_signal(room, process, number) for process in targets]
+    if ask.signal is not None:
+        works = [_signal(room, process, ask.signal) for process in targets]
     else:
-        works = [ending.end(room, process, call.session, "killed", patience) for process in targets]
+        works = [ending.end(room, process, call.session, "killed", grace) for process in targets]
     return {"results": await asyncio.gather(*works)}
 
 
-async def _targets(room: Room, call: Call, ask: Message) -> list[Process]:
+async def _targets(room: Room, call: Call, ask: Kill) -> list[Process]:
     """The processes that are meant: named ones, or all living ones of a session, a task, or the instance."""
-    names, session, task = values.texts(ask, "processes", _MOST), room.session(ask), values.session(ask, "task")
-    everyone = values.flag(ask, "all")
-    if sum((names is not None, session is not None, task is not None, everyone)) != 1:
+    session, task = room.current_name(ask.session), ask.task
+    if sum((ask.processes is not None, session is not None, task is not None, ask.all)) != 1:
         raise BadValue("name processes, a session, a task or all of them: one of these")
-    if names is not None:
-        found = [room.registry.identify(name) for name in names]
+    if ask.processes is not None:
+        found = [room.registry.identify(name) for name in ask.processes]
         return list({process.id: process for process in found}.values())
     fitting = [
         process_id
         for process_id, process in room.registry.living.items()
         if call.sees(process.meta.session)
-        and (everyone or process.meta.session == session or (task is not None and process.meta.task == task))
+        and (ask.all or process.meta.session == session or (task is not None and process.meta.task == task))
     ]
     return [process for process_id in fitting if (process := await _started(room, process_id)) is not None]
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_id
 from holdfast.model.process import Process
+from holdfast.ops.processes import List
 
 #: How old what they use may be, in seconds.
 _USED = 1.0
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    session, task = room.session(ask), values.session(ask, "task")
-    processes = room.registry.shown() if values.flag(ask, "all") else room.registry.running()
+async def handle(room: Room, call: Call, ask: List) -> Message:
+    session, task = room.current_name(ask.session), ask.task
+    processes = room.registry.shown() if ask.all else room.registry.running()
     chosen = [
         process
         for process in processes
         if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
     ]
     chosen.sort(key=_place)
-    page, cursor = _page(chosen, values.integer(ask, "limit", 1), values.text(ask, "after", 64))
-    used = _USED if values.flag(ask, "used", True) else None
+    page, cursor = _page(chosen, ask.limit, ask.after)
+    used = _USED if ask.used else None
     return {"processes": await room.show_fresh(page, used=used), "next": cursor}
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
+from holdfast.ops.daemon import Redact
 
-_MOST = 10_000
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    texts = values.texts(ask, "texts", _MOST)
-    if texts is None:
+async def handle(room: Room, call: Call, ask: Redact) -> Message:
+    if ask.texts is None:
         raise BadValue("the texts are missing")
-    return {"texts": await room.secrecy.mask(texts)}
+    return {"texts": await room.secrecy.mask(ask.texts)}

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import values
 from holdfast.daemon.forgetting import forget
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, NotNow
+from holdfast.ops.processes import Remove
 
-_MOST = 10_000
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Remove) -> Message:
     """All or none as far as it can be known beforehand: a running process among them refuses the whole."""
-    names = values.texts(ask, "processes", _MOST)
-    if not names:
+    if not ask.processes:
         raise BadValue("remove which process?", next="holdfast ps -a")
-    processes = {process.id: process for process in map(room.registry.identify, names)}
+    processes = {process.id: process for process in map(room.registry.identify, ask.processes)}
     for process in processes.values():
         if not process.has_ended:
             raise NotNow(f"{process.id} still runs", next=f"holdfast kill {process.id}")

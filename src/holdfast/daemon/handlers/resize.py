@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.daemon import values
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, NoTerminal
+from holdfast.errors import NoTerminal
 from holdfast.model.ids import ProcessId
-from holdfast.model.units import checked_window
+from holdfast.ops.processes import Resize
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    cols, rows = values.whole_number(ask, "cols"), values.whole_number(ask, "rows")
-    if cols is None or rows is None:
-        raise BadValue("a size has cols and rows")
-    cols, rows = checked_window(cols, rows)
+async def handle(room: Room, call: Call, ask: Resize) -> Message:
+    process = room.registry.identify(ask.process)
+    cols, rows = ask.cols, ask.rows
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal")
     async with room.screens.resizing(process, cols, rows):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import commands, restarting, values
+from holdfast.daemon import commands, restarting
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.ops.processes import Restart
 
 _LONGEST_GRACE = 86400.0
-_MOST_RUNS = 1 << 40
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Restart) -> Message:
     """Answers when it runs again. With `run`, the same question again is the same restart."""
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    run, grace = values.integer(ask, "run", 1, _MOST_RUNS), values.seconds(ask, "grace")
-    patience = room.settings.grace if grace is None else min(grace, _LONGEST_GRACE)
-    async with commands.restarting(room, call, ask, process, run):
-        process = await restarting.restart(room, process, call.session, run, patience)
+    process = room.registry.identify(ask.process)
+    grace = room.settings.grace if ask.grace is None else min(ask.grace, _LONGEST_GRACE)
+    async with commands.restarting(room, call, ask, process, ask.run):
+        process = await restarting.restart(room, process, call.session, ask.run, grace)
     return {"process": room.show(process)}

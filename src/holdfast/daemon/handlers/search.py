@@ -4,55 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple
 
-from holdfast.daemon import output, values
+from holdfast.daemon import output
 from holdfast.daemon.handlers import logs
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
-from holdfast.logs.pattern import LONGEST_PATTERN, Pattern, compile_pattern
+from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.logs.reader import Extent, Log
 from holdfast.logs.sweep import Sweep, Wanted
-from holdfast.model.process import Process
+from holdfast.model.ids import ProcessId
+from holdfast.ops.output import Search
 
-#: What a page holds unless less is asked for, and the most context lines of a match.
+#: What a page holds unless less is asked for.
 MOST_MATCHES = 1000
-MOST_CONTEXT = 100
 #: A page with matches is not kept back for longer, and one that counts alone tells how far it is.
 _PATIENCE = 1.0
 #: How long a follower waits for the next match unless it says otherwise.
 _FOLLOW = 30.0
 
 
-class _Asked(NamedTuple):
-    process: Process
-    stream: str
-    pattern: Pattern
-    limit: int
-    before: int
-    after: int
-    invert: bool
-    counts: bool
-    offset: int | None
-    line: int | None
-    upto: int | None
-    follow: bool
-    wait: float
-
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Search) -> Message:
     """A page of matches, and where the next one begins. It ends early rather than keep matches back."""
-    asked = await _read(room, ask)
-    log = await room.read(Log, room.paths.place, asked.process.id, asked.stream)
+    process = room.registry.identify(ask.process)
+    logs.check_stream(ask.stream, process)
+    pattern = await _pattern(room, ask)
+    log = await room.read(Log, room.paths.place, process.id, ask.stream)
     try:
-        start, line, extent = await room.read(sweep.place, log, asked.offset, asked.line, not asked.counts)
-        end = None if asked.follow else min(extent.end, extent.end if asked.upto is None else asked.upto)
-        wanted = Wanted(
-            start, end, line, asked.limit, asked.before, asked.after, invert=asked.invert, counts=asked.counts
-        )
-        work = Sweep(log, asked.pattern, wanted)
-        is_over = await (_follow(room, asked, work) if asked.follow else _sweep(room, work))
+        start, line, extent = await room.read(sweep.place, log, ask.from_, ask.line, not ask.count)
+        end = None if ask.follow else min(extent.end, extent.end if ask.upto is None else ask.upto)
+        limit = ask.limit or MOST_MATCHES
+        wanted = Wanted(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
+        work = Sweep(log, pattern, wanted)
+        is_over = await (_follow(room, ask, process.id, work) if ask.follow else _sweep(room, work))
         return _answer(work, is_over, await room.read(log.extent), end)
     finally:
         log.close()
@@ -69,12 +53,12 @@ async def _sweep(room: Room, work: Sweep) -> bool:
     return not work.is_full
 
 
-async def _follow(room: Room, asked: _Asked, work: Sweep) -> bool:
+async def _follow(room: Room, ask: Search, process_id: ProcessId, work: Sweep) -> bool:
     """Until there is a match in whole lines, or nothing more can come; at most so many seconds."""
-    process = room.registry.get(asked.process.id)
+    process = room.registry.get(process_id)
     is_over = process is None or process.has_ended
     try:
-        async with asyncio.timeout(asked.wait):
+        async with asyncio.timeout(_FOLLOW if ask.wait is None else ask.wait):
             while True:
                 while await room.read(work.step):
                     pass
@@ -82,7 +66,7 @@ async def _follow(room: Room, asked: _Asked, work: Sweep) -> bool:
                     return False
                 if is_over:
                     break
-                is_over = await output.news(room, asked.process.id, asked.stream, work.at)
+                is_over = await output.news(room, process_id, ask.stream, work.at)
     except TimeoutError:
         return False
     await room.read(work.finish)
@@ -107,27 +91,10 @@ def _answer(work: Sweep, is_over: bool, extent: Extent, end: int | None) -> Mess
     }
 
 
-async def _read(room: Room, ask: Message) -> _Asked:
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
-    text = values.text(ask, "pattern", 16 * LONGEST_PATTERN)
+async def _pattern(room: Room, ask: Search) -> Pattern:
+    text = ask.pattern
     if text is None:
         raise BadValue("search for which pattern?")
-    follow, counts = values.flag(ask, "follow"), values.flag(ask, "count")
-    if follow and counts:
+    if ask.follow and ask.count:
         raise BadValue("matches that are still to come cannot be counted", next="search without follow")
-    ignore_case, fixed = values.flag(ask, "ignore_case"), values.flag(ask, "fixed")
-    return _Asked(
-        process,
-        logs.stream_of(ask, process),
-        await room.read(lambda: compile_pattern(text, ignore_case=ignore_case, fixed=fixed)),
-        limit=values.integer(ask, "limit", 1, 1 << 53) or MOST_MATCHES,
-        before=values.integer(ask, "before", 0, MOST_CONTEXT) or 0,
-        after=values.integer(ask, "after", 0, MOST_CONTEXT) or 0,
-        invert=values.flag(ask, "invert"),
-        counts=counts,
-        offset=values.integer(ask, "from", 0),
-        line=values.integer(ask, "line", 0),
-        upto=values.integer(ask, "upto", 0),
-        follow=follow,
-        wait=_FOLLOW if (wait := values.seconds(ask, "wait")) is None else wait,
-    )
+    return await room.read(lambda: compile_pattern(text, ignore_case=ask.ignore_case, fixed=ask.fixed))

@@ -6,30 +6,28 @@ import binascii
 from base64 import b64decode
 from dataclasses import replace
 
-from holdfast.daemon import secrets_typed, typed, values
+from holdfast.daemon import secrets_typed, typed
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, StdinFull
 from holdfast.model.process import Process
+from holdfast.ops.processes import Send
 
-_LONGEST = 16 << 20
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Send) -> Message:
     """To a process that has ended nothing is written, and that is no error."""
-    process = room.registry.identify(values.needed_text(ask, "process", 4096))
+    process = room.registry.identify(ask.process)
     data = _data(ask, process)
-    at, eof = values.integer(ask, "at", 0), values.flag(ask, "eof")
     if process.has_ended:
         return _answer(room, process, 0, None, "already_exited")
     if process.is_waiting:
         raise _between_runs(process)
     is_secret = await secrets_typed.check(room, call, ask, process)
     try:
-        async with typed.typing(room, call, ask, process, data, at, ends=eof) as (fresh, begin):
-            accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not eof else None
-            if eof:
+        async with typed.typing(room, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
+            accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
+            if ask.eof:
                 await _close(room, process)
         _answered(room, process, data)
         if is_secret:
@@ -63,13 +61,12 @@ async def _close(room: Room, process: Process) -> None:
         room.registry.put(replace(now, stdin_open=False))
 
 
-def _data(ask: Message, process: Process) -> bytes:
-    encoded = values.text(ask, "data", _LONGEST) or ""
+def _data(ask: Send, process: Process) -> bytes:
     try:
-        data = b64decode(encoded, validate=True)
+        data = b64decode(ask.data, validate=True)
     except (binascii.Error, ValueError):
         raise BadValue("data is not base64") from None
-    if values.flag(ask, "enter"):
+    if ask.enter:
         data += b"\r" if process.meta.pty else b"\n"  # the key of a terminal, the line end of a pipe
     return data
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.ops.sessions import Sessions
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Sessions) -> Message:
     """The one that started something last comes last."""
     pending = room.inbox.counts()
     found: dict[str, Message] = {session: _unknown(session) for session in pending if call.sees(session)}

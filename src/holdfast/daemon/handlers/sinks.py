@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon import sink_jobs, values
+from holdfast.daemon import sink_jobs
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinking
 from holdfast.model.outgoing import Outgoing
 from holdfast.model.secrecy import shown_address
 from holdfast.model.sink import KINDS, Secret, Sink
+from holdfast.ops.daemon import SinkDead, SinkRetry, Sinks, SinkTest
 from holdfast.store import outbox
 from holdfast.store.outbox import Tally
 
-_MOST = 10_000
 
-
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Sinks) -> Message:
     """Every sink with what it did; also those that are gone from the configuration while something waits for them."""
     await room.sinks.refresh()
     tallies = await room.store.read(outbox.tallies)
@@ -28,10 +27,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     return {"sinks": shown + gone, "config": room.paths.config, "trouble": room.sinks.trouble}
 
 
-async def test(room: Room, call: Call, ask: Message) -> Message:
+async def test(room: Room, call: Call, ask: SinkTest) -> Message:
     """Send a test to one sink, or to all of them; answered when it is known what came of it."""
     await room.sinks.refresh()
-    name = values.text(ask, "name", 256)
+    name = ask.name
     chosen = [sink for sink in room.sinks.all.values() if name is None or sink.name == name]
     if not chosen:
         known = ", ".join(room.sinks.all)
@@ -40,36 +39,21 @@ async def test(room: Room, call: Call, ask: Message) -> Message:
     return {"results": await asyncio.gather(*(_tested(room, sink) for sink in chosen))}
 
 
-async def dead(room: Room, call: Call, ask: Message) -> Message:
+async def dead(room: Room, call: Call, ask: SinkDead) -> Message:
     """What was given up, newest first."""
-    limit = values.integer(ask, "limit", 1, _MOST) or _MOST
-    return {"dead": [_row(row) for row in await room.store.read(lambda db: outbox.dead(db, limit))]}
+    return {"dead": [_row(row) for row in await room.store.read(lambda db: outbox.dead(db, ask.limit))]}
 
 
-async def retry(room: Room, call: Call, ask: Message) -> Message:
+async def retry(room: Room, call: Call, ask: SinkRetry) -> Message:
     """Try these again now, or everything that was given up."""
-    ids, everything = ask.get("ids"), values.flag(ask, "all")
-    if everything == (ids is not None):
+    if ask.all == (ask.ids is not None):
         raise BadValue("name what to try again, or all", next="holdfast notify dead")
-    seqs = None if everything else _numbers(ids)
+    seqs = None if ask.all else ask.ids
     retried: list[int] = []
     await room.store.change(lambda db: retried.extend(outbox.retry(db, seqs, time.time())))
     room.sinks.wake()
     unknown = [seq for seq in seqs or () if seq not in set(retried)]
     return {"retried": retried, "unknown": unknown}
-
-
-def _numbers(ids: object) -> list[int]:
-    if not isinstance(ids, list) or not 0 < len(ids) <= 1000:
-        raise BadValue("ids must be a list of 1 to 1000 numbers", next="holdfast notify dead")
-    return [_number(one) for one in ids]
-
-
-def _number(value: object) -> int:
-    found = values.integer({"id": value}, "id", 0)
-    if found is None:
-        raise BadValue("an id is missing", next="holdfast notify dead")
-    return found
 
 
 async def _tested(room: Room, sink: Sink) -> Message:

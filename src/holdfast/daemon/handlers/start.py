@@ -6,27 +6,28 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import commands, environment, secrecy, values, wanted, wanted_news
+from holdfast.daemon import commands, environment, secrecy, start_spec, wanted_news
 from holdfast.daemon.ending import end
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.wanted import Wanted
+from holdfast.daemon.start_spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported
 from holdfast.model import duplicates
 from holdfast.model.lifecycle import Requested
 from holdfast.model.limits import check_room
 from holdfast.model.process import Meta, Process
+from holdfast.ops.start import Start
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Start) -> Message:
     """The process and notes on it. It runs and its bundle tells of it when this returns; its row follows.
 
     If this raises, nothing is registered.
     """
-    want = wanted.read(ask, room.settings, call.session)
+    want = start_spec.read(ask, room.settings, call.session)
     await _check_patterns(room, want)
     want = _owned(room, want)
     if (known := _known(room, call, want)) is not None:
@@ -34,12 +35,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     async with commands.starting(room, call, ask, want) as use, room.supervisor.turn(want.meta.id):
         if (known := _known(room, call, want)) is not None:
             return known
-        want = await _complete(room, want)
-        twins = await _twins(room, want)
-        if twins and want.if_running == "reuse":
+        want = await _complete(room, ask, want)
+        twins = await _twins(room, ask, want)
+        if twins and ask.if_running == "reuse":
             kept = wanted_news.not_taken(want.meta, twins[0].meta)
             return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
-        process = await _start(room, want, values.flag(ask, "attached"))
+        process = await _start(room, want, ask.attached)
         use.is_done = True
         notes = [duplicates.note(twins)] if twins else []
         notes += wanted_news.notes(ask)
@@ -48,12 +49,12 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         return {"process": room.show(process), "notes": notes}
 
 
-def _owned(room: Room, want: Wanted) -> Wanted:
+def _owned(room: Room, want: StartSpec) -> StartSpec:
     """By the name that its session has now."""
     return want._replace(meta=replace(want.meta, session=room.sessions.resolve(want.meta.session)))
 
 
-def _known(room: Room, call: Call, want: Wanted) -> Message | None:
+def _known(room: Room, call: Call, want: StartSpec) -> Message | None:
     """The answer where it was started before, by the same question. One that is being started is not known yet."""
     known = room.registry.get(want.meta.id)
     if known is None or isinstance(known.state, Requested):
@@ -63,7 +64,7 @@ def _known(room: Room, call: Call, want: Wanted) -> Message | None:
     return {"process": room.show(known), "notes": []}
 
 
-async def _check_patterns(room: Room, want: Wanted) -> None:
+async def _check_patterns(room: Room, want: StartSpec) -> None:
     """Raises BadValue for a pattern to watch for that cannot be one."""
     if want.meta.watch or want.meta.watch_regex:
         from holdfast.watch.patterns import Patterns
@@ -71,14 +72,14 @@ async def _check_patterns(room: Room, want: Wanted) -> None:
         await room.read(lambda: Patterns(want.meta.watch, want.meta.watch_regex, may_prefilter=False))
 
 
-async def _complete(room: Room, want: Wanted) -> Wanted:
+async def _complete(room: Room, ask: Start, want: StartSpec) -> StartSpec:
     """With the environment that the command gets, and the shell found in it."""
     meta = want.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": room.paths.home}
-    login, caller = await room.login.get(with_secrets=not want.is_clean), want.env
+    login, caller = await room.login.get(with_secrets=not ask.clean), want.env
     removed: tuple[str, ...] = ()
     room.secrecy.note({**login, **caller, **want.grant})
-    if want.is_clean:
+    if ask.clean:
         removed = await asyncio.to_thread(room.secrecy.to_remove, {**login, **caller}, want.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
     env = environment.merge(login, caller, want.grant, own, meta.pty)
@@ -86,14 +87,14 @@ async def _complete(room: Room, want: Wanted) -> Wanted:
         helped = await asyncio.to_thread(room.sudo.with_helper, env)
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if want.text is not None:
-        meta = replace(meta, argv=wanted.through_shell(want.text, want.shell, room.settings, env))
+        meta = replace(meta, argv=start_spec.through_shell(want.text, want.shell, room.settings, env))
     return want._replace(meta=meta, env=env, removed=removed)
 
 
-async def _twins(room: Room, want: Wanted) -> list[Process]:
+async def _twins(room: Room, ask: Start, want: StartSpec) -> list[Process]:
     """Running processes like the one that is wanted, after what was chosen for this case has been done to them."""
     while found := room.registry.alike(want.meta):
-        match want.if_running:
+        match ask.if_running:
             case "allow":
                 return found
             case "error":
@@ -102,7 +103,7 @@ async def _twins(room: Room, want: Wanted) -> list[Process]:
         if starting is not None:
             async with room.supervisor.turn(starting.id):
                 continue  # it runs now, or came to nothing
-        if want.if_running == "reuse":
+        if ask.if_running == "reuse":
             return found
         await _replace(room, found, want.meta)
     return []
@@ -115,7 +116,7 @@ async def _replace(room: Room, twins: list[Process], meta: Meta) -> None:
         raise NotNow(f"what was to be replaced does not die: {', '.join(alive)}")
 
 
-async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
+async def _start(room: Room, want: StartSpec, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
@@ -151,7 +152,7 @@ def _check_limits(room: Room, meta: Meta) -> None:
         raise Unsupported("the keeper that runs is older and knows no limits", next="holdfast daemon stop, then again")
 
 
-def _spec(want: Wanted) -> dict[str, Any]:
+def _spec(want: StartSpec) -> dict[str, Any]:
     meta = want.meta
     return {
         "argv": list(meta.argv),

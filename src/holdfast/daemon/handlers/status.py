@@ -8,12 +8,13 @@ import os
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
+from holdfast.ops.daemon import Status
 from holdfast.version import VERSION
 
 _KEEPER_BUDGET = 1.0
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Status) -> Message:
     ids = {process.id for process in room.registry.running()}
     running = len(ids)
     usage = await _usage(room)

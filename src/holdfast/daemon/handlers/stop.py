@@ -7,9 +7,10 @@ import asyncio
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.model.lifetimes import end_with_daemon
+from holdfast.ops.daemon import Stop
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Stop) -> Message:
     """Answers when everything that ends with the daemon has ended; the daemon itself goes after that."""
     answer = await end_of_daemon(room)
     room.stop_asked.set()

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
-from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.model.process import Process
-from holdfast.model.usage import HISTORY, Track
-
-_SORTS: tuple[Literal["cpu", "memory", "started"], ...] = ("cpu", "memory", "started")
-_MOST_ROWS = 1 << 20
+from holdfast.model.usage import Track
+from holdfast.ops.processes import Top
 
 _KEYS: dict[str, Callable[[Process, Track], float]] = {
     "cpu": lambda process, track: -(track.cpu_percent or 0.0),
@@ -22,11 +19,9 @@ _KEYS: dict[str, Callable[[Process, Track], float]] = {
 }
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
-    session, task = room.session(ask), values.session(ask, "task")
-    key = _KEYS[values.choice(ask, "sort", _SORTS, "cpu")]
-    limit = values.integer(ask, "limit", 0, _MOST_ROWS)
-    history = values.integer(ask, "history", 0, HISTORY)
+async def handle(room: Room, call: Call, ask: Top) -> Message:
+    session, task = room.current_name(ask.session), ask.task
+    key = _KEYS[ask.sort]
     chosen = [
         process
         for process in room.registry.running()
@@ -36,10 +31,9 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     rows = [(process, room.sampler.known(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (key(*row), row[0].meta.requested_at))
     now = time.monotonic()
-    samples = HISTORY if history is None else history
     status = "running" if room.keeper.is_reachable else "unreachable"
     return {
-        "processes": [_row(*row, status, now, samples) for row in islice(rows, limit or None)],
+        "processes": [_row(*row, status, now, ask.history) for row in islice(rows, ask.limit or None)],
         "total": len(rows),
         "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
         "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Literal
 
-from holdfast.daemon import matching, output, values
+from holdfast.daemon import matching, output
 from holdfast.daemon.consuming import asker, consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.room import Call, Message, Room
@@ -14,27 +13,25 @@ from holdfast.errors import BadValue
 from holdfast.model import prompts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
+from holdfast.ops.kinds import IntegerKind
+from holdfast.ops.processes import Wait
 
-_MOST = 10_000
-_MODES: tuple[Literal["all", "any"], ...] = ("all", "any")
-_UNTIL: tuple[Literal["exit", "output", "ready", "match"], ...] = ("exit", "output", "ready", "match")
+_OFFSET = IntegerKind({})
 
 
-async def handle(room: Room, call: Call, ask: Message) -> Message:
+async def handle(room: Room, call: Call, ask: Wait) -> Message:
     """A wait that runs out is no error: it says so, and how things stand."""
-    names = values.texts(ask, "processes", _MOST)
-    if not names:
+    if not ask.processes:
         raise BadValue("wait for which process?", next="holdfast ps")
-    ids = list(dict.fromkeys(room.registry.identify(name).id for name in names))
-    need = 1 if values.choice(ask, "mode", _MODES, "all") == "any" else len(ids)
-    timeout, clamped = _timeout(values.seconds(ask, "timeout"), room.settings.wait_limit)
-    until = values.choice(ask, "until", _UNTIL, "exit")
-    after = values.integer(ask, "after", 0) if until != "match" else None
+    ids = list(dict.fromkeys(room.registry.identify(name).id for name in ask.processes))
+    need = 1 if ask.mode == "any" else len(ids)
+    timeout, clamped = _timeout(ask.timeout, room.settings.wait_limit)
+    until = ask.until
+    after = _OFFSET.check(ask.after, "after") if until != "match" and ask.after is not None else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
     looked: matching.Looked = {}
-    consumes = values.flag(ask, "consume", True)
-    awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
-    asked_after = values.seconds(ask, "or_input") if until == "exit" else None
+    awaited = ids if ask.consume and (until == "exit" or len(ids) == 1) else []
+    asked_after = ask.or_input if until == "exit" else None
     began = time.monotonic()
     with room.inbox.awaiting(awaited, asker(call), need == 1):
         try:
@@ -54,7 +51,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
             else:
                 done = waiting.settled(room, ids) if until == "ready" else _over(room, ids)
         shown = await _shown(room, ids)
-        await consume(room, call, ids if consumes else [])
+        await consume(room, call, ids if ask.consume else [])
     return {
         "processes": shown,
         "done": done,

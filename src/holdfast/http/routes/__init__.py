@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.handlers import HANDLERS
 from holdfast.http.routes import (
     approvals,
     attach,
@@ -23,6 +22,7 @@ from holdfast.http.routes import (
     top,
 )
 from holdfast.http.table import Route
+from holdfast.ops.catalog import OPERATIONS
 
 ROUTES: list[Route] = [
     route
@@ -46,5 +46,5 @@ ROUTES: list[Route] = [
         mcp,
     )
     for route in module.ROUTES
-    if not route.needs or route.needs in HANDLERS
+    if not route.needs or route.needs in OPERATIONS
 ]

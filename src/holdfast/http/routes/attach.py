@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 
-from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.following import follow
@@ -57,7 +56,7 @@ async def attach(request: Request, socket: Socket) -> None:
 
 async def _terminal(request: Request, process: Process, offset: int) -> None:
     """While a terminal is attached it is asked what a program asks of its terminal, where the daemon knows of that."""
-    if process.meta.pty and "attached" in HANDLERS:
+    if process.meta.pty:
         await request.ask("attached", {"process": process.id, "from": offset})
 
 

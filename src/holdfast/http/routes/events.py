@@ -20,6 +20,7 @@ from holdfast.http.request import Request
 from holdfast.http.schemas import ANYTHING, flag, integer, obj, text
 from holdfast.http.socket import Socket
 from holdfast.http.table import JSON, Body, Parameter, Reply, Route
+from holdfast.ops.events import Events
 from holdfast.wire.relay import LONGEST_TOPIC
 
 _USUAL = 100
@@ -43,7 +44,7 @@ def _refuse(request: Request, name: str, why: str) -> None:
 async def _page(request: Request) -> Answer:
     room = request.room
     _refuse(request, "follow", "a page ends by itself")
-    pattern, since = asked_for(room, request.query)
+    pattern, since = asked_for(room, Events.read(request.query))
     limit = values.integer(request.query, "limit", 1, _MOST) or _USUAL
     found: list[Message] = []
     place, size = since or 0, 0
@@ -71,7 +72,7 @@ def _stream(request: Request) -> Answer:
     if last is not None:
         query["since"] = sse.read_last_id(last)
     follow = values.flag(query, "follow", True)
-    pattern, since = asked_for(request.room, query)
+    pattern, since = asked_for(request.room, Events.read(query))
     place = since if since is not None else (request.room.stream.newest if follow else 0)
 
     async def produce(write: Write) -> None:
@@ -121,7 +122,7 @@ def _messages(batch: Batch) -> bytes:
 async def events_socket(request: Request, socket: Socket) -> None:
     _refuse(request, "limit", "a stream of events has no limit")
     _refuse(request, "follow", "a WebSocket always goes on")
-    pattern, since = asked_for(request.room, request.query)
+    pattern, since = asked_for(request.room, Events.read(request.query))
     place = request.room.stream.newest if since is None else since
     await socket.accept(text=True)
     await socket.control({"type": "hello", "since": place})

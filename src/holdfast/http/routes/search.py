@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.handlers.search import MOST_CONTEXT
 from holdfast.http.answers import Answer, json_answer
 from holdfast.http.request import Request
 from holdfast.http.schemas import ANYTHING, choice, flag, integer, maybe, number, obj, text
 from holdfast.http.table import JSON, Parameter, Reply, Route, Schema
 from holdfast.logs.pattern import LONGEST_PATTERN
+from holdfast.ops.output import MOST_CONTEXT
 
 _COUNT: Schema = {"type": "integer"}
 _FOUND: dict[str, Schema] = {
