@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, parse_window
+from holdfast.ops.declare import Field
+from holdfast.ops.kinds import ChoiceKind
+from holdfast.ops.start import Start
 
 Check: TypeAlias = Callable[[object], Any]
 
@@ -119,6 +122,12 @@ def url(value: object) -> str:
     return text(value)
 
 
+def table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Wrong(f"must be a table, not {kind(value)}", 'write it as { name = "value" }')
+    return value
+
+
 def codes(value: object) -> list[int]:
     if not isinstance(value, list) or not value:
         raise Wrong("must be a list of exit codes", "write it as [0, 3]")
@@ -155,31 +164,34 @@ def _parsed(parse: Callable[[str], Any], value: str) -> Any:
         raise Wrong(f"cannot be {value!r:.60}", refused.next) from None
 
 
-#: What a process may have besides its command, directory, environment and needs: the options of `Client.run`.
+def _check_of(declared: Field) -> Check:
+    """How an option is checked in a file: a text such as "10M" is taken where the command line takes it."""
+    kind, annotation = declared.kind, declared.annotation.removesuffix(" | None")
+    if isinstance(kind, ChoiceKind):
+        return choice(*kind.choices)
+    if annotation == "Integer":
+        return whole(declared.bounds.get("least", 0), declared.bounds.get("most", _LARGEST))
+    return _BY_KIND[annotation]
+
+
+_BY_KIND: dict[str, Check] = {
+    "Flag": flag,
+    "Text": text,
+    "Seconds": seconds,
+    "Size": size,
+    "Number": above_zero,
+    "Object": table,
+    "list[Text]": texts,
+    "list[Integer]": codes,
+}
+#: Options of `run` that a file says otherwise, or that are not for a file.
+_NOT_IN_FILES = ("name", "session", "task", "parent_session", "cwd", "grant", "if_running")
+#: What a process may have besides its command, directory, environment and needs: the options of `holdfast run`.
 OPTIONS: dict[str, Check] = {
-    "pty": flag,
+    **{name: _check_of(one) for name, one in Start.FIELDS.items() if one.flags and name not in _NOT_IN_FILES},
     "size": window,
-    "stdin": flag,
-    "split": flag,
-    "shell": text,
-    "lifetime": choice("session", "daemon", "detached"),
-    "log_cap": size,
-    "deadline": seconds,
-    "deadline_action": choice("kill", "notify"),
-    "stall": seconds,
     "ready_log": pattern,
-    "ready_port": whole(1, 65535),
     "ready_http": url,
-    "ready_uptime": seconds,
-    "ready_timeout": seconds,
-    "restart": choice("never", "on-failure", "always"),
-    "restart_limit": whole(0),
-    "restart_delay": seconds,
-    "stop_cmd": text,
-    "success_codes": codes,
-    "memory": size,
-    "cpus": above_zero,
-    "pids": whole(1),
 }
 
 
