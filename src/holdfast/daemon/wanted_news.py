@@ -1,4 +1,4 @@
-"""What the owner of a process wants to hear of it: ends, texts to watch for, progress; and where it is answered."""
+"""What a start says about notifications: ends, watch patterns, progress, and the origin that is given back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _LONGEST_PATTERN = 4096
 _MOST_ORIGIN = 4096
 _SHORTEST_INTERVAL = 1.0
 
-WATCH_DROPPED = "notify and watch exclude each other: the watch was dropped, the end will be told"
-SILENT = "notify never: neither matches nor progress will be told"
+WATCH_DROPPED = "notify=any and watch exclude each other: the watch was dropped, the end will be notified"
 TOO_OFTEN = f"check_interval is {_SHORTEST_INTERVAL:g} s at least"
 NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
 
@@ -31,9 +30,12 @@ def read(ask: Ask) -> dict[str, Any]:
         )
     if drops_watch(ask):
         watch = regex = ()
+    # A watch without a word about the end notifies matches only.
+    matches_only = bool(watch or regex) and ask.get("notify") is None
     interval = values.seconds(ask, "check_interval", zero=False)
     return {
-        "notify": values.choice(ask, "notify", _NOTIFY, "any"),
+        "notify": values.choice(ask, "notify", _NOTIFY, "never" if matches_only else "any"),
+        "end_after_watch": matches_only,
         "watch": watch,
         "watch_regex": regex,
         "check_interval": None if interval is None else max(interval, _SHORTEST_INTERVAL),
@@ -42,16 +44,13 @@ def read(ask: Ask) -> dict[str, Any]:
 
 
 def drops_watch(ask: Ask) -> bool:
-    """Whether it asks for both, of which being told of the end wins."""
-    return ask.get("notify") not in (None, "never") and bool(ask.get("watch") or ask.get("watch_regex"))
+    """Whether it asks for a watch and for the notification of any end, which wins."""
+    return ask.get("notify") == "any" and bool(ask.get("watch") or ask.get("watch_regex"))
 
 
 def notes(ask: Ask) -> list[str]:
-    """What will not be as it was asked for: nobody is to wait for news that never comes."""
+    """What will not be as it was asked for, for the answer."""
     found = [WATCH_DROPPED] if drops_watch(ask) else []
-    wants_news = ask.get("watch") or ask.get("watch_regex") or ask.get("check_interval")
-    if ask.get("notify") == "never" and wants_news:
-        found.append(SILENT)
     interval = values.seconds(ask, "check_interval", zero=False)
     if interval is not None and interval < _SHORTEST_INTERVAL:
         found.append(TOO_OFTEN)
@@ -59,12 +58,12 @@ def notes(ask: Ask) -> list[str]:
 
 
 def not_taken(wanted: Meta, running: Meta) -> list[str]:
-    """For one who is given a process that runs, and asked for other news of it than that was started with."""
-    return [] if _news(wanted) == _news(running) else [NOT_TAKEN]
+    """For a caller that is given a running process, and asked for other notifications than it was started with."""
+    return [] if _notifications(wanted) == _notifications(running) else [NOT_TAKEN]
 
 
-def _news(meta: Meta) -> tuple[object, ...]:
-    return meta.notify, meta.watch, meta.watch_regex, meta.check_interval, meta.origin
+def _notifications(meta: Meta) -> tuple[object, ...]:
+    return meta.notify, meta.end_after_watch, meta.watch, meta.watch_regex, meta.check_interval, meta.origin
 
 
 def _patterns(ask: Ask, key: str) -> tuple[str, ...]:

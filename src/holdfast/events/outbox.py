@@ -26,7 +26,7 @@ class Outbox:
     """`announce` makes the body of the event that tells of so many dropped ones."""
 
     def __init__(self, most: int, window: int, announce: Callable[[int], str]) -> None:
-        self._most = most
+        self.most = most
         self._window = window
         self._announce = announce
         self._news = threading.Condition()
@@ -41,7 +41,7 @@ class Outbox:
     def put(self, body: str) -> None:
         with self._news:
             self._last += 1
-            if len(self._waiting) >= self._most:
+            if len(self._waiting) >= self.most:
                 self._dropped_n = self._waiting.popleft().n
                 self._unannounced += 1
                 self.dropped += 1

@@ -56,25 +56,23 @@ def completion_key(process_id: ProcessId, run: int) -> str:
     return f"{process_id}:completion:{run}"
 
 
-def of_process(process: Process, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice | None:
-    """News of a process for its owner; None where that wants to hear nothing."""
+def of_process(process: Process, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
+    """A notice about a process, for the session that owns it."""
     meta = process.meta
-    if meta.notify == "never":
-        return None
     what = {**data, "command": meta.command, "name": meta.name}
     return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, what)
 
 
 def completion(process: Process, now: float) -> Notice | None:
-    """Its end, if the owner wants to hear of such ends and did not ask for it. The output is added when it is shown."""
-    state, meta = process.state, process.meta
+    """Its end, if `notify` includes it and the owner did not ask for it. The output is added when it is shown."""
+    state, meta, notify = process.state, process.meta, process.notify
     stop = stop_of(state)
     if stop is not None and stop.by is not None and stop.by == meta.session:
         return None
     if stop is not None and stop.reason == "session_end":
         return None  # its owner is over, and whoever ended that has the answer
     code = exit_code(state)
-    if meta.notify in ("failure", "success") and (meta.notify == "success") != succeeded(process):
+    if notify == "never" or (notify != "any" and (notify == "success") != succeeded(process)):
         return None
     data = {
         "exit_code": code,
@@ -93,13 +91,13 @@ def completion(process: Process, now: float) -> Notice | None:
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)
 
 
-def stalled(process: Process, stall: Stall, now: float) -> Notice | None:
+def stalled(process: Process, stall: Stall, now: float) -> Notice:
     """One for each episode."""
     data = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return of_process(process, "stalled", f"stalled:{int(stall.since * 1000)}", now, data)
 
 
-def input_needed(process: Process, need: Need, now: float) -> Notice | None:
+def input_needed(process: Process, need: Need, now: float) -> Notice:
     """One for each question."""
     data = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
     return of_process(process, "input_needed", f"input_needed:{process.run}:{need.at}", now, data)

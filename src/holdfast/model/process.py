@@ -58,7 +58,9 @@ class Meta:
     ready_timeout: float | None = None
     stall: float | None = None
     notify: Notify = "any"
-    """Of which ends its owner is told; `never`: of nothing at all."""
+    """Which ends notify the owner session. It concerns ends alone: see `Process.notify` for what is in effect."""
+    end_after_watch: bool = False
+    """Nothing was said about its end and it is watched: `notify` is `never` until its watch is disabled."""
     watch: tuple[str, ...] = ()
     watch_regex: tuple[str, ...] = ()
     check_interval: float | None = None
@@ -160,6 +162,15 @@ class Process:
     @property
     def id(self) -> ProcessId:
         return self.meta.id
+
+    @property
+    def notify(self) -> Notify:
+        """Which ends notify the owner session now. A watch that was disabled turns on the notification of any end,
+        unless it was explicitly turned off.
+        """
+        turned_on = self.watching is not None and self.watching.notify_on
+        is_off = self.meta.notify == "never" and not self.meta.end_after_watch
+        return "any" if turned_on and not is_off else self.meta.notify
 
     @property
     def is_running(self) -> bool:

@@ -140,8 +140,9 @@ def _disabled(said: _Said) -> str:
     counts = f" {_many(untold, 'match', 'es')} not shown" + (f", {matches} in all." if matches else ".")
     patterns = [f'"{line(loose.text(one), _PATTERN)}"' for one in loose.items(said.data.get("patterns"))]
     more = f" and {len(patterns) - _MOST_PATTERNS} more" if len(patterns) > _MOST_PATTERNS else ""
+    end = "" if said.text("notify") == "never" else " Its end will be told."
     return said.block(
-        f"is no longer watched: {why}.{counts if untold else ''} Its end will be told.",
+        f"is no longer watched: {why}.{counts if untold else ''}{end}",
         f"Patterns: {', '.join(patterns[:_MOST_PATTERNS])}{more}" if patterns else "",
     )
 
