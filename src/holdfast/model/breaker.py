@@ -77,7 +77,7 @@ class Breaker:
         return cls(
             tripped_at=tripped_at or 0.0,
             tripper=tripper if isinstance(tripper, str) else next(iter(held), None),
-            origin=loose.table(said.get("origin")) or None,
+            origin=loose.plain(said.get("origin")),
             since=loose.moment(said.get("since")) or 0.0,
             silence=max(0.0, loose.moment(said.get("silence")) or 0.0),
             held=held,
