@@ -95,6 +95,8 @@ def test_whoever_started_it_is_told_once_and_nobody_else(home: Path, door: Calla
         process, notice = door(api)
         assert (notice["process"], notice["session"], notice["kind"]) == (process, SESSION, "completion")
         assert (notice["data"]["exit_code"], notice["data"]["output"]) == (3, "told")
+        assert notice["text"].startswith("[IMPORTANT: ") and notice["text"].endswith("\n]")
+        assert notice["summary"].startswith("echo told; exit 3 failed with exit code 3")
         assert other.inbox(session=SESSION) == []
         assert other.inbox() == []
 

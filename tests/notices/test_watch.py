@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +214,9 @@ def test_a_disabled_watch_leaves_an_explicit_never_alone(home: Path) -> None:
         silent = a.run(loud, stdin=True, watch=["match"], notify="never")
         plain = a.run(loud, stdin=True, watch=["match"])
         for process in (silent, plain):
-            eventually(lambda: any(one.process == process.id for one in a.inbox()))
+            eventually(partial(of, a, process.id, "watch_match"))
             a.send(process.id, "go")
-            disabled = eventually(lambda: of(a, process.id, "watch_disabled"))
+            disabled = eventually(partial(of, a, process.id, "watch_disabled"))
             assert ("end will be told" in disabled.text) == (process is plain)
             a.send(process.id, "go")
         assert [a.inspect(one.id).notify for one in (silent, plain)] == ["never", "any"]

@@ -74,8 +74,7 @@ async def _again_by_hand(room: Room, process: Process, began: float) -> Process:
         check_name(room, process.meta)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
-    await room.store.save(process)
-    room.registry.put(process)
+    await room.supervisor.commit(process, needs_disk=True)
     return await _again(room, process, despite_stop)
 
 

@@ -81,6 +81,7 @@ async def forget_old(room: Room) -> None:
                 await forget(room, process_id)
             except HoldfastError as failed:
                 note("not-forgotten", process=process_id, why=failed.message)
+        room.sessions.reset_idle(time.time())
         room.inbox.forget(time.time() - room.settings.keep_events, time.time() - room.settings.keep_notices)
         room.store.forget_outgoing(time.time() - room.settings.keep_notices)
         room.approvals.forget(time.time() - room.settings.keep_events)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from holdfast.daemon import output
@@ -138,18 +138,19 @@ class Watches:
 
     async def _save(self, process: Process, state: WatchState, outcomes: list[Outcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
-        await self._write(self._news.of_outcomes(process, outcomes, now), process)
-        self._room.registry.put(process)
+        happened = self._news.of_outcomes(process, outcomes, now)
+        await self._room.supervisor.commit(process, happened, self._remember())
         self._note_due(process.id, state)
 
-    async def _write(self, happened: list[Event], *processes: Process) -> None:
-        remembered = self._news.remembered
+    async def _write(self, happened: list[Event]) -> None:
         try:
-            await self._room.store.change(
-                lambda connection: rows.remember(connection, NAME, remembered), happened, processes
-            )
+            await self._room.store.change(self._remember(), happened)
         except HoldfastError as failed:  # it is tried again until there is room
             note("notice-late", why=failed.message)
+
+    def _remember(self) -> Callable[[rows.Connection], None]:
+        remembered = self._news.remembered
+        return lambda connection: rows.remember(connection, NAME, remembered)
 
     async def _break(self, process_id: ProcessId, why: WatchBroken) -> None:
         note("watch-broken", process=process_id, why=why.message)

@@ -25,8 +25,8 @@ from urllib.parse import urlencode
 from websockets.sync.client import ClientConnection
 
 from holdfast.events import BUS
-from holdfast.events.bus import Bus, Envelope
 from holdfast.events.address import URL, BusAddress, find_address
+from holdfast.events.bus import Bus, Envelope
 from holdfast.events.link import CUT, BridgeLink, hang_up
 from holdfast.events.outbox import Item, Outbox
 from holdfast.events.topics import Tree

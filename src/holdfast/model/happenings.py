@@ -82,6 +82,17 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
     return events
 
 
+def recovered(process: Process, by: str, now: float) -> Event:
+    """A process that runs was taken over by a new daemon or a new keeper."""
+    return Event("process.recovered", now, {**_who(process), "pid": process.pid, "run": process.run, "by": by})
+
+
+def output_sample(process: Process, streams: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """The fields of `process.output`: for each stream that grew, from where to where; no content."""
+    new_bytes = sum(grown["end"] - grown["offset"] for grown in streams.values())
+    return {**_who(process), "run": process.run, "streams": streams, "new_bytes": new_bytes}
+
+
 def queued(notice: Notice | None) -> list[Event]:
     """The event of a notice, which brings it with it."""
     if notice is None:

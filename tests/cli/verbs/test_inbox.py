@@ -59,8 +59,9 @@ def _is_connected(pid: int) -> bool:
 def test_what_is_pending_is_shown_until_it_is_acknowledged() -> None:
     process_id = ended("-c", "echo 'made it'; exit 3")
     shown = run_cli("inbox")
-    assert process_id in shown.stdout.decode() and "made it" in shown.stdout.decode()
     (notice,) = as_json("inbox", "--json")
+    assert shown.stdout.decode() == f"{process_id}  {notice['summary']}\n"
+    assert "failed with exit code 3" in notice["summary"] and "made it" in notice["text"]
     assert f"holdfast ack {notice['id']}" in shown.stderr.decode()
     assert (notice["kind"], notice["process"], notice["session"]) == ("completion", process_id, "mine")
     assert notice["data"]["exit_code"] == 3
@@ -242,7 +243,14 @@ def test_options_of_a_start_are_kept() -> None:
 
 def test_a_watch_is_told_and_shown() -> None:
     process_id = start(
-        "--notify=success", "--watch", "READY", "--watch-regex", "o+ps", "--stdin", "-c", "echo READY; read line; echo ooops"
+        "--notify=success",
+        "--watch",
+        "READY",
+        "--watch-regex",
+        "o+ps",
+        "--stdin",
+        "-c",
+        "echo READY; read line; echo ooops",
     )
     (notice,) = as_json("inbox", "--wait", "10", "--ack", "--json")
     assert (notice["kind"], notice["data"]["output"]) == ("watch_match", "READY")

@@ -59,13 +59,11 @@ class Hooks:
 
     async def _follow(self, hook: Hook) -> None:
         place = f"{self._places}/{hook.name}"
-        wanted = hook.wants()
-        async for batch in self._stream.follow(self._begin(place), "**"):
+        async for batch in self._stream.follow(self._begin(place), " ".join(hook.topics)):
             for envelope in batch.events:
-                if wanted.find(str(envelope.get("type") or "?")):
-                    await run(hook, envelope, self._environ)
-                    if "seq" in envelope:
-                        _keep(place, envelope["seq"])
+                await run(hook, envelope, self._environ)
+                if "seq" in envelope:
+                    _keep(place, envelope["seq"])
             _keep(place, batch.cursor)
 
     def _begin(self, place: str) -> int:
