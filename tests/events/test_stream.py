@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 from holdfast.errors import BadValue
-from holdfast.model.happenings import Event as Happened
+from holdfast.model.events import Event as Happened
 from holdfast.store.store import open_store
 from tests.support import eventually, run_cli
 
@@ -172,7 +172,9 @@ def test_bad_words_are_answered_in_one_line(home: Path, words: list[str]) -> Non
 def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None:
     run_cli("publish", "a")
     follower = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "events", "a", "-f", "--since", "0", "--json"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "holdfast", "events", "a", "-f", "--since", "0", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert follower.stdout is not None
     assert json.loads(follower.stdout.readline())["type"] == "a"
@@ -188,7 +190,7 @@ def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None
 def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_path: Path) -> None:
     async def main() -> list[Event]:
         opened = await open_store(str(tmp_path / "store.db"), print)
-        stream = Stream(opened.store)
+        stream = EventStream(opened.store)
         following = stream.follow(0, "loud.* kept.*")
         waiting = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
 from holdfast.version import VERSION

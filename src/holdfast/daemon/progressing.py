@@ -14,7 +14,7 @@ from holdfast.daemon.room import Room
 from holdfast.daemon.tails import tail_of
 from holdfast.errors import HoldfastError
 from holdfast.model import notices, progress
-from holdfast.model.happenings import output_sample, queued
+from holdfast.model.events import output_sample, queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.progress import NewOutput

@@ -19,7 +19,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.reports import Report
 from holdfast.daemon.supervise import Supervisor
 from holdfast.errors import Unreachable
-from holdfast.model.happenings import recovered
+from holdfast.model.events import recovered
 from holdfast.model.ids import ProcessId, is_id
 from holdfast.model.process import Meta, Process
 from holdfast_keeper import bundle

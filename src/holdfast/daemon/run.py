@@ -53,7 +53,7 @@ from holdfast.daemon.sink_jobs import job_maker
 from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
@@ -152,7 +152,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
     tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
-    stream = Stream(opened.store)
+    stream = EventStream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed, names.begins)

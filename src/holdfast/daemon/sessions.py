@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.registry import Registry
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.model.process import Process
@@ -63,7 +63,7 @@ class Names:
             self._active[new] = max(at, self._active.get(new, at))
 
 
-class Closed(NamedTuple):
+class EndedSession(NamedTuple):
     """What became of a session that is over."""
 
     passed: list[ProcessId]
@@ -120,7 +120,7 @@ class Sessions:
     def _told_of(self, processes: list[Process]) -> list[Notice]:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
-    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> Closed:
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
         """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
         running = [process.id for process in self._registry.running() if process.meta.session == session]
         async with self._turns(running) as found:
@@ -136,7 +136,7 @@ class Sessions:
             notices = await self._move(passing, unheard, heir, happened)
             if not left:
                 self._names.ends(session)
-        return Closed(passed, left, notices)
+        return EndedSession(passed, left, notices)
 
     def reset_idle(self, now: float) -> None:
         """Record which sessions were reset because they were idle."""

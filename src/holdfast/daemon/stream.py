@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.daemon.cursors import follow
-from holdfast.events.topics import Tree
-from holdfast.model.happenings import Event, Numbered
+from holdfast.events.topics import PatternTree
+from holdfast.model.events import Event, StoredEvent
 from holdfast.store.store import Store
 from holdfast.wire import light_json
 
@@ -68,12 +68,12 @@ class Batch:
         return [f"[{','.join(row)}]" for row in rows]
 
 
-class Stream:
+class EventStream:
     """All events, in order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._recent: deque[Numbered] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[StoredEvent] = deque(maxlen=_REMEMBERED)
         self._followers: set[_Follower] = set()
         #: Set when a follower comes.
         self._came = asyncio.Event()
@@ -134,7 +134,7 @@ class Stream:
                 async for batch in batches:
                     yield batch
 
-    async def _batch(self, after: int, pattern: str, wanted: Tree[bool]) -> Batch | None:
+    async def _batch(self, after: int, pattern: str, wanted: PatternTree[bool]) -> Batch | None:
         """What follows that number, made once for all who want the same of it."""
         if (shared := self._shared.get((pattern, after))) is not None:
             return shared
@@ -147,7 +147,7 @@ class Stream:
             self._shared[pattern, after] = batch
         return batch
 
-    async def _next(self, after: int) -> list[Numbered]:
+    async def _next(self, after: int) -> list[StoredEvent]:
         if self._is_recent(after):
             start = bisect.bisect_right(self._recent, after, key=lambda event: event.seq)
             return [self._recent[at] for at in range(start, min(start + _AT_ONCE, len(self._recent)))]
@@ -157,7 +157,7 @@ class Stream:
         """Whether what follows that number is in memory."""
         return bool(self._recent) and self._recent[0].seq <= after + 1
 
-    def _happened(self, numbered: list[Numbered]) -> None:
+    def _happened(self, numbered: list[StoredEvent]) -> None:
         self._recent.extend(numbered)
         self._shared.clear()
         self._wake_soon()
@@ -190,7 +190,7 @@ class Stream:
 class _Follower:
     """One who follows: its patterns, and the transient events that it has not taken yet."""
 
-    def __init__(self, pattern: Tree[bool]) -> None:
+    def __init__(self, pattern: PatternTree[bool]) -> None:
         self.pattern = pattern
         self.woken = asyncio.Event()
         self._transient: deque[Envelope] = deque()
@@ -218,12 +218,12 @@ class _Follower:
         return taken
 
 
-def _wanted(pattern: str) -> Tree[bool]:
-    tree: Tree[bool] = Tree()
+def _wanted(pattern: str) -> PatternTree[bool]:
+    tree: PatternTree[bool] = PatternTree()
     for one in pattern.split():
         tree.add(one, True)
     return tree
 
 
-def _fitting(batch: list[Numbered], wanted: Tree[bool]) -> list[Envelope]:
+def _fitting(batch: list[StoredEvent], wanted: PatternTree[bool]) -> list[Envelope]:
     return [{"seq": seq, **envelope} for seq, envelope, _ in batch if wanted.find(str(envelope.get("type") or "?"))]

@@ -15,8 +15,8 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.reports import Report
 from holdfast.errors import HoldfastError
-from holdfast.model import happenings
-from holdfast.model.happenings import Event
+from holdfast.model import events
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
@@ -31,7 +31,7 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process, Stream
+from holdfast.model.process import Process, StreamExtent
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
@@ -197,7 +197,7 @@ class Supervisor:
     def happened(self, process: Process) -> list[Event]:
         """The events of the change from the process as it is shown to this one."""
         now, session = time.time(), process.meta.session
-        happened = happenings.of_change(self._registry.get(process.id), process, now)
+        happened = events.of_change(self._registry.get(process.id), process, now)
         if happened and process.run == 0 and happened[0].topic == "process.started" and self._begins(session):
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
@@ -209,7 +209,7 @@ class Supervisor:
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
         return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
-    def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
+    def _rest(self, process: Process, streams: dict[str, StreamExtent]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""
         if streams != process.streams:
             process = replace(process, streams=streams)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from holdfast.daemon import labels, values, wanted_news, wanted_signs
 from holdfast.daemon.values import Ask
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
-from holdfast.model import duplicates
-from holdfast.model.duplicates import IfRunning
+from holdfast.model import process_rules
 from holdfast.model.ids import ProcessId, is_id, is_name
 from holdfast.model.process import DeadlineAction, Lifetime, Meta, RestartPolicy
+from holdfast.model.process_rules import IfRunning
 from holdfast.model.units import checked_window
 from holdfast.settings import Settings
 
@@ -95,7 +95,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         env=values.environment(ask, "env"),
         grant=grant,
         umask=_UMASK if umask is None else umask,
-        if_running=values.choice(ask, "if_running", duplicates.CHOICES, "allow"),
+        if_running=values.choice(ask, "if_running", process_rules.IF_RUNNING, "allow"),
         is_clean=values.flag(ask, "clean"),
     )
 

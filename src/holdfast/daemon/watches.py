@@ -19,10 +19,10 @@ from holdfast.daemon.room import Room
 from holdfast.daemon.watch_link import Scan, WatchBroken, WatchLink
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.model.watching import Outcome, Rules, WatchState
+from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.store import inbox as rows
 
 #: Scans of one stream are not closer than this, so that a chatty process does not cost a scan for each line.
@@ -44,7 +44,7 @@ class Watches:
         self._link = link
         self._news = news
         settings = room.settings
-        self._rules = Rules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
+        self._rules = WatchRules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
         self._followed: set[ProcessId] = set()
         #: Up to where each stream has been searched; what is on disk may lie before it.
         self._cursors: dict[tuple[ProcessId, str], int] = {}
@@ -136,7 +136,7 @@ class Watches:
         await self._save(process, watching.scanned(after, stream, scan.upto), outcomes, now)
         self._cursors[key] = scan.upto
 
-    async def _save(self, process: Process, state: WatchState, outcomes: list[Outcome], now: float) -> None:
+    async def _save(self, process: Process, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
         happened = self._news.of_outcomes(process, outcomes, now)
         await self._room.supervisor.commit(process, happened, self._remember())
@@ -167,7 +167,7 @@ class Watches:
         if not process.meta.watch and not process.meta.watch_regex:
             return process, []
         now = time.time()
-        state, outcomes = _state(process), list[Outcome]()
+        state, outcomes = _state(process), list[WatchOutcome]()
         if not state.disabled:
             state, outcomes = await self._last_look(process, state, now)
         state, more = watching.ended(state, now)
@@ -176,8 +176,10 @@ class Watches:
         happened = self._news.of_outcomes(process, [*outcomes, *more], now)
         return process, [*happened, *self._news.at_end(process, now)]
 
-    async def _last_look(self, process: Process, state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
-        outcomes: list[Outcome] = []
+    async def _last_look(
+        self, process: Process, state: WatchState, now: float
+    ) -> tuple[WatchState, list[WatchOutcome]]:
+        outcomes: list[WatchOutcome] = []
         for stream, extent in process.streams.items():
             upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
             at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))

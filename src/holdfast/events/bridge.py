@@ -28,8 +28,8 @@ from holdfast.events import BUS
 from holdfast.events.address import URL, BusAddress, find_address
 from holdfast.events.bus import Bus, Envelope
 from holdfast.events.link import CUT, BridgeLink, hang_up
-from holdfast.events.outbox import Item, Outbox
-from holdfast.events.topics import Tree
+from holdfast.events.outbox import Outbox, OutboxItem
+from holdfast.events.topics import PatternTree
 
 DROPPED = "bridge.dropped"
 #: Events that may wait for the link; then the oldest go.
@@ -77,7 +77,7 @@ class Bridge:
     def __init__(
         self, address: BusAddress, patterns: list[str], bus: Bus, most_waiting: int, before: Bridge | None = None
     ) -> None:
-        self._wanted: Tree[bool] = Tree()
+        self._wanted: PatternTree[bool] = PatternTree()
         for pattern in patterns:
             self._wanted.add(pattern, True)
         #: In `via` of every event that came over this bridge.
@@ -158,7 +158,7 @@ class Bridge:
                 self._bus.publish(DROPPED, self._dropped(taken.dropped))
         hang_up(opened)
 
-    def _send_items(self, opened: ClientConnection, items: list[Item]) -> None:
+    def _send_items(self, opened: ClientConnection, items: list[OutboxItem]) -> None:
         """In as few messages as may be."""
         row: list[str] = []
         size = 0

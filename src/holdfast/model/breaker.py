@@ -29,7 +29,7 @@ MOST_CHARACTERS = 400
 Shelf: TypeAlias = dict[str, dict[str, Held]]
 
 
-class Rules(NamedTuple):
+class BreakerRules(NamedTuple):
     limit: int = 15
     window: float = 10.0
     silence: float = 30.0
@@ -107,7 +107,7 @@ def admit(
     process: str,
     matches: Sequence[Match] | Held,
     now: float,
-    rules: Rules,
+    rules: BreakerRules,
     origin: dict[str, Any] | None = None,
 ) -> tuple[Breaker, bool, bool]:
     """Whether a notification of these matches may be made now, and whether they tripped the breaker.

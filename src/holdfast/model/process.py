@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
 from holdfast.model.progress import Progress
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
@@ -111,7 +111,7 @@ _USUAL: dict[str, object] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamExtent:
     """How far a log reaches: what lies before `first` was dropped."""
 
     first: int = 0
@@ -133,7 +133,7 @@ class Process:
 
     meta: Meta
     state: State = Requested()  # noqa: RUF009 - frozen and without fields
-    streams: dict[str, Stream] = field(default_factory=dict)
+    streams: dict[str, StreamExtent] = field(default_factory=dict)
     exit_offset: int | None = None
     leftovers: tuple[Leftover, ...] = ()
     stdin_open: bool = False
@@ -149,7 +149,7 @@ class Process:
     """Whether the limit of them was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
-    need: Need | None = None
+    need: InputNeed | None = None
     watching: WatchState | None = None
     progress: Progress | None = None
     cpu_seconds: float | None = None

@@ -32,7 +32,7 @@ class Progress:
         return cls(loose.moment(said.get("next_at")) or 0.0, loose.counts(said.get("told")))
 
 
-class Span(NamedTuple):
+class OutputSpan(NamedTuple):
     """New output of a stream: the bytes from `offset` to before `end`."""
 
     offset: int
@@ -42,7 +42,7 @@ class Span(NamedTuple):
 class NewOutput(NamedTuple):
     """What is to be told now."""
 
-    spans: dict[str, Span]
+    spans: dict[str, OutputSpan]
     """Of the streams that have something new."""
 
     @property
@@ -63,6 +63,6 @@ def looked(
     if now < next_at:
         return Progress(next_at, progress.told), None
     told = {stream: max(progress.told.get(stream, 0), end) for stream, end in ends.items()}
-    spans = {stream: Span(progress.told.get(stream, 0), end) for stream, end in told.items()}
+    spans = {stream: OutputSpan(progress.told.get(stream, 0), end) for stream, end in told.items()}
     spans = {stream: span for stream, span in spans.items() if span.end > span.offset}
     return Progress(now + interval, {**progress.told, **told}), NewOutput(spans) if spans else None

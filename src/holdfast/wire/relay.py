@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from holdfast.model.happenings import Event, Origin
+from holdfast.model.events import BridgeOrigin, Event
 from holdfast.wire import light_json
 
 LONGEST_TOPIC = 256
@@ -106,8 +106,8 @@ def _call(frame: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     return topic, {**fields, "session_id": params.get("session_id", fields.get("session_id")), "type": topic}
 
 
-def _origin(frame: object) -> Origin | None:
+def _origin(frame: object) -> BridgeOrigin | None:
     bridge, n = (frame.get("bridge"), frame.get("n")) if isinstance(frame, dict) else (None, None)
     if not isinstance(bridge, str) or not 0 < len(bridge) <= _LONGEST_BRIDGE or not bridge.isprintable():
         return None
-    return Origin(bridge, n) if type(n) is int and 0 < n <= _LARGEST_N else None
+    return BridgeOrigin(bridge, n) if type(n) is int and 0 < n <= _LARGEST_N else None

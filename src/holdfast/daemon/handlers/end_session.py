@@ -8,7 +8,7 @@ from holdfast.daemon import values
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.model.lifetimes import end_with_session, parent_of
+from holdfast.model.process_rules import end_with_session, parent_of
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:

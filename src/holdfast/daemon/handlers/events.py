@@ -7,7 +7,7 @@ import time
 from holdfast.daemon import strict, values
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.model.happenings import Event, Receipt
+from holdfast.model.events import Event, Receipt
 from holdfast.wire.relay import LONGEST_TOPIC, is_topic, payload_fault
 
 #: Several of them, joined by spaces.

@@ -15,10 +15,10 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.wanted import Wanted
 from holdfast.errors import BadValue, NotNow, Unsupported
-from holdfast.model import duplicates
+from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
-from holdfast.model.limits import check_room
 from holdfast.model.process import Meta, Process
+from holdfast.model.process_rules import check_process_limit
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:
@@ -38,10 +38,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
         twins = await _twins(room, want)
         if twins and want.if_running == "reuse":
             kept = wanted_news.not_taken(want.meta, twins[0].meta)
-            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
+            return {"process": room.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
         process = await _start(room, want, values.flag(ask, "attached"))
         use.is_done = True
-        notes = [duplicates.note(twins)] if twins else []
+        notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += wanted_news.notes(ask)
         if want.removed:
             notes.append(secrecy.left_out(want.removed))
@@ -97,7 +97,7 @@ async def _twins(room: Room, want: Wanted) -> list[Process]:
             case "allow":
                 return found
             case "error":
-                duplicates.refuse(found)
+                process_rules.refuse_duplicate(found)
         starting = next((twin for twin in found if isinstance(twin.state, Requested)), None)
         if starting is not None:
             async with room.supervisor.turn(starting.id):
@@ -120,7 +120,7 @@ async def _start(room: Room, want: Wanted, is_attached: bool) -> Process:
     want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
     _check_limits(room, meta)
-    check_room(room.registry.living.keys(), room.settings.max_processes)
+    check_process_limit(room.registry.living.keys(), room.settings.max_processes)
     check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)
