@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from holdfast.bench.install import Unavailable, cache, python_package
-from holdfast.model.tokens import estimate
+from holdfast.model.shortening import estimate
 
 _PACKAGE = "bpe-openai==0.1.4"
 _COUNT = """

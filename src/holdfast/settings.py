@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
-from holdfast.model.sink import Sink
-from holdfast.model.sink_tables import read_sinks
+from holdfast.model.sink_config import read_sinks
+from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.daemon.reports import asker, told
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
-from holdfast.model.process import Leftover, Stream
+from holdfast.model.process import Leftover, StreamExtent
 from holdfast_keeper.bundle import encode_slot
 from tests.model.made import process
 
@@ -32,7 +32,7 @@ EXIT = {"code": 42, "signal": None, "at": 12.0, "ends": {"out": 8}, "leftovers":
 def test_a_running_one_runs() -> None:
     one = told(process(1, Requested()), report())
     assert one.state == Running(7, 10.0)
-    assert (one.streams, one.stdin_open) == ({"out": Stream(5, 9, False)}, True)
+    assert (one.streams, one.stdin_open) == ({"out": StreamExtent(5, 9, False)}, True)
 
 
 def test_one_that_was_asked_to_end_is_stopping() -> None:

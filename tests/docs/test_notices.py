@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import breaker, match_data, watching
+from holdfast.model import breaker, notices, watching
 from holdfast.model.matches import Held, Match
-from holdfast.model.telling import digest, text
+from holdfast.model.notice_texts import digest, text
 from holdfast.settings import Settings, read_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/notices.md").read_text(encoding="utf-8")
@@ -33,12 +33,12 @@ RUNNING: list[dict[str, Any]] = [
 
 EXAMPLES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("completion", ID, {**END, "command": "make test"}),
-    ("watch_match", ID, {**match_data.of_told(watching.Told((FIRST,))), **WHO}),
-    ("watch_match", ID, {**match_data.of_held(Held(4, FIRST, NEWEST)), **WHO}),
-    ("watch_match", None, match_data.of_owner(SEVERAL)),
-    ("watch_disabled", ID, {**match_data.of_disabled(watching.Disabled(3, 1, 3001), ["ERROR", "FATAL"]), **WHO}),
-    ("watch_overflow_tripped", None, match_data.of_trip(breaker.Rules())),
-    ("watch_overflow_released", None, match_data.of_release(breaker.Released(25, 25, {}, "s", AT))),
+    ("watch_match", ID, {**notices.match_data(watching.Notified((FIRST,))), **WHO}),
+    ("watch_match", ID, {**notices.held_data(Held(4, FIRST, NEWEST)), **WHO}),
+    ("watch_match", None, notices.owner_data(SEVERAL)),
+    ("watch_disabled", ID, {**notices.disabled_data(watching.Disabled(3, 1, 3001), ["ERROR", "FATAL"]), **WHO}),
+    ("watch_overflow_tripped", None, notices.trip_data(breaker.BreakerRules())),
+    ("watch_overflow_released", None, notices.release_data(breaker.Released(25, 25, {}, "s", AT))),
     ("progress", ID, {"output": "epoch 3", "new_bytes": 1234, "offset": 10, "end": 1244, "running_for": 300.0, **WHO}),
     ("ready", ID, {"took": 1.24, **WHO}),
     ("stalled", ID, {"since": AT - 400, "last_output_at": None, "wait": "futex_wait", **WHO}),
@@ -71,8 +71,8 @@ def test_every_number_is_told_with_its_default() -> None:
     numbers = {name: value for name, value in Settings()._asdict().items() if re.match("watch_|breaker_", name)}
     assert len(numbers) == 6
     assert not [name for name, value in numbers.items() if f"| `{name}` | {value} |" not in PAGE]
-    assert watching.Rules() == (numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"])
-    assert breaker.Rules() == (numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"])
+    assert watching.WatchRules() == (numbers["watch_window"], numbers["watch_strikes"], numbers["watch_budget"])
+    assert breaker.BreakerRules() == (numbers["breaker_limit"], numbers["breaker_window"], numbers["breaker_silence"])
 
 
 def test_every_number_can_be_set(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ import pytest
 
 import holdfast
 from holdfast.events import Bus, bridge
+from holdfast.events.address import find_address
 from holdfast.events.bridge import Bridge
-from holdfast.events.line import Line
+from holdfast.events.link import BridgeLink
 from holdfast.events.outbox import Outbox
-from holdfast.events.place import find_place
 from tests.events.proxy import Proxy
 from tests.support import eventually, run_cli
 
@@ -259,6 +259,36 @@ def test_a_program_that_ends_at_once_was_heard(home: Path) -> None:
         assert [event["type"] for event in hf.events()] == ["short.x"]
 
 
+def test_a_second_start_replaces_the_first_bridge(joined: Callable[..., tuple[Bus, Bridge]], home: Path) -> None:
+    bus, first = joined()
+    heard: list[int] = []
+    bus.subscribe("from.outside", lambda event: heard.append(event["k"]))
+    with holdfast.connect() as hf:
+        for k in range(20):
+            bus.publish("from.inside", {"k": k})
+            hf.publish("from.outside", {"k": k})
+            if k == 10:
+                second = bridge.start(bus=bus)
+                assert not first.is_connected and second is not first
+        eventually(lambda: len(heard) >= 20)
+        assert second.flush(10)
+        bus.publish("from.inside", {"k": 20})
+        assert second.flush(10)
+        second.stop()
+        assert heard == list(range(20))
+        assert [event["k"] for event in hf.events("from.inside")] == list(range(21))
+
+
+def test_each_bus_has_a_bridge_of_its_own(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
+    (one, first), (_, second) = joined(), joined()
+    assert first.is_connected and second.is_connected
+    assert first.id != second.id
+    first.stop()
+    again = bridge.start(bus=one)
+    assert again.id not in (first.id, second.id)
+    again.stop()
+
+
 def test_a_daemon_that_begins_anew_is_followed_anew(joined: Callable[..., tuple[Bus, Bridge]], home: Path) -> None:
     bus, _ = joined()
     heard: list[str] = []
@@ -293,7 +323,7 @@ def test_a_fault_of_ours_ends_the_link_with_a_traceback_and_the_line_goes_on(
 
     with holdfast.connect() as hf:
         hf.status()
-        line = Line("test", find_place(None, None), lambda: "/api/pub", talk, lambda _: None)
+        line = BridgeLink("test", find_address(None, None), lambda: "/api/pub", talk, lambda _: None)
         line.start()
         assert over.wait(20)
         line.stop()

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 from holdfast.errors import BadValue
-from holdfast.model.happenings import Event as Happened
+from holdfast.model.events import Event as Happened
 from holdfast.store.store import open_store
 from tests.support import eventually, run_cli
 
@@ -141,12 +141,12 @@ with holdfast.connect() as hf, hf.events("process.*", since=0, follow=True) as e
 
 
 def test_the_command_line_shows_and_publishes(home: Path) -> None:
-    assert run_cli("publish", "deploy.done", '{"version": "1.2"}').stdout == b"1\n"
-    assert json.loads(run_cli("publish", "deploy.done", "--json").stdout) == {"seq": 2}
+    first = int(run_cli("publish", "deploy.done", '{"version": "1.2"}').stdout)
+    assert json.loads(run_cli("publish", "deploy.done", "--json").stdout) == {"seq": first + 1}
     shown = run_cli("events", "deploy.*", "--json").stdout.splitlines()
-    assert [json.loads(line)["seq"] for line in shown] == [1, 2]
+    assert [json.loads(line)["seq"] for line in shown] == [first, first + 1]
     assert b"version=1.2" in run_cli("events").stdout
-    assert run_cli("events", "--since", "1").stdout.count(b"\n") == 1
+    assert run_cli("events", "--since", str(first)).stdout.count(b"\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,16 @@ def test_bad_words_are_answered_in_one_line(home: Path, words: list[str]) -> Non
 def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None:
     run_cli("publish", "a")
     follower = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "events", "-f", "--since", "0", "--json"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "holdfast", "events", "a", "-f", "--since", "0", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert follower.stdout is not None
     assert json.loads(follower.stdout.readline())["type"] == "a"
     follower.stdout.close()
 
     def publish() -> bool:
-        run_cli("publish", "b")
+        run_cli("publish", "a")
         return follower.poll() is not None
 
     assert eventually(publish)
@@ -188,15 +190,15 @@ def test_a_follower_on_the_command_line_ends_with_its_reader(home: Path) -> None
 def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_path: Path) -> None:
     async def main() -> list[Event]:
         opened = await open_store(str(tmp_path / "store.db"), print)
-        stream = Stream(opened.store)
+        stream = EventStream(opened.store)
         following = stream.follow(0, "loud.* kept.*")
         waiting = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)
         await opened.store.record([Happened("kept.first", 1.0, {})])
         heard = list((await waiting).events)
         for count in range(3000):  # while the follower is busy with what it has got
-            stream.whisper("loud.x", {"count": count})
-            stream.whisper("quiet.x", {})
+            stream.publish_transient("loud.x", {"count": count})
+            stream.publish_transient("quiet.x", {})
         await opened.store.record([Happened("kept.last", 2.0, {})])
         while len(heard) < 1003:
             heard += (await anext(following)).events
@@ -218,3 +220,64 @@ def test_many_who_publish_at_once_each_get_the_number_of_their_own(home: Path) -
 
     given = asyncio.run(main())
     assert {event["seq"]: event["count"] for event in kept("own.*")} == given
+
+
+def test_sessions_and_the_daemon_announce_themselves(home: Path) -> None:
+    with holdfast.connect("a") as a, holdfast.connect("b") as b:
+        for client in (a, a, b):
+            client.run("true", parent_session="p")
+        a.rename_session("a", "c")
+        holdfast_events = kept("session.* daemon.*")
+        assert [event["type"] for event in holdfast_events] == [
+            *("daemon.start", "session.start", "session.start", "session.rename")
+        ]
+        assert [(event["session"], event["parent"]) for event in holdfast_events[1:3]] == [("a", "p"), ("b", "p")]
+        b.end_session("b")
+        b.run("true")
+        c = a.run("true", session="c")
+        a.wait(c.id)
+        assert [event["type"] for event in kept("session.*")][3:] == ["session.end", "session.start"]
+
+
+def test_a_new_daemon_and_a_new_keeper_announce_what_they_took_over(home: Path) -> None:
+    with holdfast.connect() as hf:
+        process = hf.run("sleep 100")
+        status = hf.status()
+        os.kill(status["pid"], signal.SIGKILL)
+        eventually(lambda: [event["running"] for event in hf.events("daemon.recovered")] == [1])
+        assert [event["by"] for event in hf.events("process.recovered")] == ["daemon"]
+        os.kill(status["keeper_pid"], signal.SIGKILL)
+        eventually(lambda: [event["by"] for event in hf.events("process.recovered")] == ["daemon", "keeper"])
+        (first, _) = hf.events("process.recovered")
+        assert (first["id"], first["pid"], first["run"]) == (process.id, process.pid, 0)
+        hf.stop_daemon()
+    with holdfast.connect() as hf:
+        assert [event["type"] for event in hf.events("daemon.*")] == [
+            *("daemon.start", "daemon.start", "daemon.recovered", "daemon.stop", "daemon.start")
+        ]
+        eventually(lambda: [one["by"] for one in hf.events("process.recovered")] == ["daemon", "keeper", "daemon"])
+        hf.kill(process.id)
+
+
+def test_output_is_sampled_for_those_who_follow_it(home: Path) -> None:
+    with holdfast.connect() as hf:
+        process = hf.run("echo before; while read x; do echo 0123456789; echo oops >&2; done", stdin=True, split=True)
+        eventually(lambda: hf.inspect(process.id).output_bytes == 7)
+        with hf.events("process.output", follow=True) as events:
+            found = threading.Thread(target=lambda: samples.append(next(iter(events))), daemon=True)
+            samples: list[Event] = []
+            found.start()
+
+            def write() -> bool:
+                """Until the daemon has measured once: nothing says when it began to."""
+                hf.send(process.id, "x")
+                found.join(1.5)
+                return bool(samples)
+
+            eventually(write)
+        (sample,) = samples
+        assert "seq" not in sample and "0123456789" not in str(sample)
+        assert (sample["id"], sample["run"]) == (process.id, 0)
+        grown = sample["streams"]
+        assert sum(one["end"] - one["offset"] for one in grown.values()) == sample["new_bytes"] > 0
+        assert kept("process.output") == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.events.topics import Tree, matches
+from holdfast.events.topics import PatternTree, matches
 
 _SEGMENTS = st.sampled_from(["a", "b", "c", ""])
 _TOPICS = st.lists(_SEGMENTS, min_size=1, max_size=6).map(".".join).filter(bool)
@@ -50,7 +50,7 @@ def test_patterns(pattern: str, topic: str, fits: bool) -> None:
 
 @given(st.lists(_PATTERNS, max_size=8), _TOPICS)
 def test_the_tree_finds_what_the_rule_says(patterns: list[str], topic: str) -> None:
-    tree: Tree[int] = Tree()
+    tree: PatternTree[int] = PatternTree()
     for number, pattern in enumerate(patterns):
         tree.add(pattern, number)
     expected = [n for n, pattern in enumerate(patterns) if naive(pattern.split("."), topic.split("."))]
@@ -59,7 +59,7 @@ def test_the_tree_finds_what_the_rule_says(patterns: list[str], topic: str) -> N
 
 @given(st.lists(_PATTERNS, min_size=1, max_size=8), _TOPICS, st.data())
 def test_what_is_removed_is_as_if_it_had_never_been(patterns: list[str], topic: str, data: st.DataObject) -> None:
-    tree: Tree[int] = Tree()
+    tree: PatternTree[int] = PatternTree()
     for number, pattern in enumerate(patterns):
         tree.add(pattern, number)
     gone = data.draw(st.sets(st.sampled_from(range(len(patterns)))))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.model import watching
-from holdfast.model.watching import Digest, Disabled, Match, Outcome, Rules, Told, WatchState
+from holdfast.model.watching import Digest, Disabled, Match, Notified, WatchOutcome, WatchRules, WatchState
 
 
 def match(number: int, stream: str = "out", pattern: str = "ERROR") -> Match:
@@ -26,9 +26,9 @@ class Heard(NamedTuple):
     of: int
 
 
-def heard(at: float, outcome: Outcome) -> Heard:
+def heard(at: float, outcome: WatchOutcome) -> Heard:
     match outcome:
-        case Told(found, 0):
+        case Notified(found, 0):
             return Heard(at, "match", len(found))
         case Digest(held):
             return Heard(at, "digest", held.count)
@@ -38,7 +38,7 @@ def heard(at: float, outcome: Outcome) -> Heard:
             raise AssertionError(outcome)
 
 
-def live(times: Sequence[float], rules: Rules, until: float) -> tuple[WatchState, list[Heard]]:
+def live(times: Sequence[float], rules: WatchRules, until: float) -> tuple[WatchState, list[Heard]]:
     """A process that prints one matching line at each of the times, with somebody who wakes when something is due."""
     state, told = WatchState(), list[Heard]()
     for number, at in enumerate([*times, until]):

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited, Running, State
-from holdfast.model.process import Meta, Process, Stream
+from holdfast.model.process import Meta, Process, StreamExtent
 
 
 def process(number: int = 1, state: State | None = None, closed: bool = True, **meta: Any) -> Process:
@@ -21,7 +21,7 @@ def process(number: int = 1, state: State | None = None, closed: bool = True, **
     }
     known = Meta(ProcessId(f"proc_{number:012x}"), **fields)
     now = state if state is not None else Running(1000 + number, known.requested_at)
-    return Process(known, now, streams={"out": Stream(closed=closed)})
+    return Process(known, now, streams={"out": StreamExtent(closed=closed)})
 
 
 def ended(number: int, at: float, **more: Any) -> Process:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.model import breaker, watching
-from holdfast.model.breaker import Breaker, Rules, admit, next_due, release, rename, take, transfer
-from holdfast.model.watching import Digest, Held, Told, WatchState
+from holdfast.model.breaker import Breaker, BreakerRules, admit, next_due, release, rename, take, transfer
+from holdfast.model.watching import Digest, Held, Notified, WatchState
 from tests.model.found import match, matches
 from tests.model.test_watching import ANY_JSON
 
-RULES = Rules()
+RULES = BreakerRules()
 ONE = [match(0)]
 HELD = Held(1, match(0), match(0))
 
@@ -136,7 +136,7 @@ def test_a_session_with_a_new_name_is_told_under_it() -> None:
 
 
 def test_settings_that_turn_it_off() -> None:
-    off, state = Rules(limit=0), Breaker()
+    off, state = BreakerRules(limit=0), Breaker()
     for number in range(1000):
         state, may, _ = admit(state, "s", f"p{number}", ONE, 0.0, off)
         assert may
@@ -194,11 +194,11 @@ def test_forty_noisy_processes_with_watches_that_end() -> None:
     watches = {f"p{number}": WatchState() for number in range(40)}
     owner = {name: f"s{number % 4}" for number, name in enumerate(watches)}
     for name in watches:
-        watches[name], [told] = watching.matched(watches[name], matches(2), 0.0, watching.Rules())
-        assert isinstance(told, Told)
+        watches[name], [told] = watching.matched(watches[name], matches(2), 0.0, watching.WatchRules())
+        assert isinstance(told, Notified)
         state, may, _ = admit(state, owner[name], name, told.matches, 0.0, RULES)
         heard[owner[name]] += 2 * may
-        watches[name], nothing = watching.matched(watches[name], matches(3, 2), 1.0, watching.Rules())
+        watches[name], nothing = watching.matched(watches[name], matches(3, 2), 1.0, watching.WatchRules())
         assert nothing == []
     for name in list(watches)[:30]:
         state, before = take(state, owner[name], name)
@@ -207,7 +207,7 @@ def test_forty_noisy_processes_with_watches_that_end() -> None:
         assert isinstance(last, Digest)
         heard[owner[name]] += last.held.count
     for name in list(watches)[30:]:
-        watches[name], [due] = watching.elapsed(watches[name], 15.0, watching.Rules())
+        watches[name], [due] = watching.elapsed(watches[name], 15.0, watching.WatchRules())
         assert isinstance(due, Digest)
         state, may, _ = admit(state, owner[name], name, due.held, 15.0, RULES)
         assert not may
@@ -227,7 +227,7 @@ class Storm(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = Breaker()
-        self.numbers = Rules(limit=3)
+        self.numbers = BreakerRules(limit=3)
         self.now = 1e9
         self.found = self.told = self.suppressed = 0
         self.recent: list[float] = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AlreadyRunning
-from holdfast.model.duplicates import likeness, note, refuse
+from holdfast.model.process_rules import duplicate_note, likeness, refuse_duplicate
 from tests.model.made import process
 
 WANTED = process(9).meta
@@ -24,9 +24,9 @@ def test_another_session_directory_or_command_is_another_likeness(other: dict[st
 
 def test_twins_are_named() -> None:
     with pytest.raises(AlreadyRunning, match=process(1).id):
-        refuse([process(1)])
-    assert note([process(1)]).endswith(process(1).id)
+        refuse_duplicate([process(1)])
+    assert duplicate_note([process(1)]).endswith(process(1).id)
 
 
 def test_many_twins_are_counted() -> None:
-    assert note([process(number) for number in range(20)]).endswith("and 15 more")
+    assert duplicate_note([process(number) for number in range(20)]).endswith("and 15 more")

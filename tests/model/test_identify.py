@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import Ambiguous, BadValue, NotFound
-from holdfast.model.identify import identify
 from holdfast.model.process import Process
+from holdfast.model.process_rules import identify
 from tests.model.made import ended, process
 
 ONE = process(0xABCD00000001)

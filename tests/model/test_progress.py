@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.progress import News, Progress, Span, begin, looked
+from holdfast.model.progress import NewOutput, OutputSpan, Progress, begin, looked
 from tests.model.test_watching import ANY_JSON
 
 YEAR = 365 * 86400.0
@@ -18,16 +18,16 @@ def test_one_for_each_interval_with_what_is_new() -> None:
     state = begin(0.0, 60.0)
     assert looked(state, {"out": 100}, 59.9, 60.0) == (state, None)
     state, news = looked(state, {"out": 100}, 60.0, 60.0)
-    assert news == News({"out": Span(0, 100)})
+    assert news == NewOutput({"out": OutputSpan(0, 100)})
     state, news = looked(state, {"out": 250}, 120.0, 60.0)
-    assert news == News({"out": Span(100, 250)}) and news.new_bytes == 150
+    assert news == NewOutput({"out": OutputSpan(100, 250)}) and news.new_bytes == 150
 
 
 def test_nothing_new_is_nothing_told() -> None:
     state, _ = looked(begin(0.0, 60.0), {"out": 100}, 60.0, 60.0)
     state, news = looked(state, {"out": 100}, 120.0, 60.0)
     assert news is None and state == Progress(180.0, {"out": 100})
-    assert looked(state, {"out": 101}, 180.0, 60.0)[1] == News({"out": Span(100, 101)})
+    assert looked(state, {"out": 101}, 180.0, 60.0)[1] == NewOutput({"out": OutputSpan(100, 101)})
 
 
 def test_a_process_that_never_writes_is_never_told_of() -> None:
@@ -39,12 +39,12 @@ def test_a_process_that_never_writes_is_never_told_of() -> None:
 
 def test_each_stream_has_its_own_place() -> None:
     state, news = looked(begin(0.0, 1.0), {"out": 5, "err": 0}, 1.0, 1.0)
-    assert news == News({"out": Span(0, 5)})
-    assert looked(state, {"out": 5, "err": 9}, 2.0, 1.0)[1] == News({"err": Span(0, 9)})
+    assert news == NewOutput({"out": OutputSpan(0, 5)})
+    assert looked(state, {"out": 5, "err": 9}, 2.0, 1.0)[1] == NewOutput({"err": OutputSpan(0, 9)})
 
 
 def test_output_of_earlier_runs_is_not_new() -> None:
-    assert looked(begin(0.0, 1.0, {"out": 70}), {"out": 75}, 1.0, 1.0)[1] == News({"out": Span(70, 75)})
+    assert looked(begin(0.0, 1.0, {"out": 70}), {"out": 75}, 1.0, 1.0)[1] == NewOutput({"out": OutputSpan(70, 75)})
 
 
 def test_what_was_missed_is_told_once_and_the_next_is_an_interval_later() -> None:
@@ -67,11 +67,11 @@ def test_every_byte_is_told_once_and_never_two_within_an_interval(steps: list[tu
         state, news = looked(state, {"out": written}, now, 30.0)
         state = Progress.from_json(json.loads(json.dumps(state.to_json())))
         if news is not None:
-            assert news.spans == {"out": Span(told, written)} and written > told
+            assert news.spans == {"out": OutputSpan(told, written)} and written > told
             assert now - last >= 30.0 - 1e-6
             told, last = written, now
     assert looked(state, {"out": written}, now + 30.0, 30.0)[1] == (
-        News({"out": Span(told, written)}) if written > told else None
+        NewOutput({"out": OutputSpan(told, written)}) if written > told else None
     )
 
 

@@ -13,7 +13,7 @@ from holdfast.model.process import Meta
 from holdfast.model.restarts import (
     LONGEST_PAUSE,
     WELL_AFTER,
-    Verdict,
+    RestartVerdict,
     after_end,
     after_failed_launch,
     due,
@@ -23,7 +23,7 @@ from holdfast.model.restarts import (
 )
 from tests.model.made import ended, process
 
-NO = Verdict()
+NO = RestartVerdict()
 
 
 def meta(**options: Any) -> Meta:
@@ -65,24 +65,24 @@ def test_what_was_asked_to_end_stays_ended(why: StopReason) -> None:
 
 @pytest.mark.parametrize("policy", ["never", "on-failure", "always"])
 def test_what_was_asked_to_restart_is_run_again_at_once(policy: str) -> None:
-    assert after_end(meta(restart=policy), over(stop=Stop("me", "restart", 99.0)), 4) == Verdict(100.0, 0)
+    assert after_end(meta(restart=policy), over(stop=Stop("me", "restart", 99.0)), 4) == RestartVerdict(100.0, 0)
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_gives_up() -> None:
     rule = meta(restart="always", restart_limit=9)
-    verdict, pauses = Verdict(), []
+    verdict, pauses = RestartVerdict(), []
     while not (verdict := after_end(rule, over(), verdict.streak)).gave_up:
         assert verdict.due is not None
         pauses.append(verdict.due - 100.0)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert verdict == Verdict(None, 9, gave_up=True)
+    assert verdict == RestartVerdict(None, 9, gave_up=True)
 
 
 def test_a_run_that_goes_well_begins_a_new_row() -> None:
     rule = meta(restart="always", restart_limit=3)
-    assert after_end(rule, over(lasted=WELL_AFTER), 3) == Verdict(101.0, 1)
+    assert after_end(rule, over(lasted=WELL_AFTER), 3) == RestartVerdict(101.0, 1)
     assert after_end(rule, over(lasted=WELL_AFTER - 0.1), 3).gave_up
-    assert after_end(rule, over(Exited(0)), 2) == Verdict(104.0, 3), "also a success is no long life"
+    assert after_end(rule, over(Exited(0)), 2) == RestartVerdict(104.0, 3), "also a success is no long life"
 
 
 def test_a_long_pause_asks_for_a_long_life() -> None:
@@ -93,7 +93,7 @@ def test_a_long_pause_asks_for_a_long_life() -> None:
 
 def test_a_restart_that_could_not_be_started_counts() -> None:
     rule = meta(restart="on-failure", restart_limit=2)
-    assert after_failed_launch(rule, 1, 50.0) == Verdict(52.0, 2)
+    assert after_failed_launch(rule, 1, 50.0) == RestartVerdict(52.0, 2)
     assert after_failed_launch(rule, 2, 50.0).gave_up
     assert after_failed_launch(meta(), 0, 50.0) == NO, "one that was asked for by hand is not tried again"
 

@@ -7,61 +7,65 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import LimitReached
-from holdfast.model import deadlines
+from holdfast.model import process_rules
 from holdfast.model.ids import is_id, is_name, is_session
 from holdfast.model.lifecycle import Requested, Stop, Stopping
-from holdfast.model.lifetimes import end_with_daemon, end_with_session, parent_of
-from holdfast.model.limits import check_room
-from holdfast.model.retention import may_go
+from holdfast.model.process_rules import (
+    check_process_limit,
+    end_with_daemon,
+    end_with_session,
+    may_be_forgotten,
+    parent_of,
+)
 from tests.model.made import ended, process
 
 
 def test_a_deadline_is_due_when_it_has_passed_and_only_once() -> None:
     limited = process(100, deadline=5.0)
-    assert deadlines.due([limited], now=104.9) == []
-    assert deadlines.due([limited], now=105.0) == [limited]
-    assert deadlines.due([replace(limited, deadline_told=True)], now=200.0) == []
+    assert process_rules.deadlines_due([limited], now=104.9) == []
+    assert process_rules.deadlines_due([limited], now=105.0) == [limited]
+    assert process_rules.deadlines_due([replace(limited, deadline_told=True)], now=200.0) == []
 
 
 def test_a_deadline_counts_from_the_start_of_the_command() -> None:
-    assert deadlines.next_due([process(100, deadline=5.0), process(90, deadline=20.0), process(80)]) == 105.0
+    assert process_rules.next_deadline([process(100, deadline=5.0), process(90, deadline=20.0), process(80)]) == 105.0
 
 
 def test_nothing_is_due_for_what_is_already_ending_or_over() -> None:
     stopping = process(1, Stopping(1, 1.0, Stop("x", "killed", 2.0)), deadline=1.0)
-    assert deadlines.due([stopping, ended(2, 3.0, deadline=1.0), process(3)], now=1e9) == []
+    assert process_rules.deadlines_due([stopping, ended(2, 3.0, deadline=1.0), process(3)], now=1e9) == []
 
 
 def test_old_ended_ones_may_go_and_young_ones_may_not() -> None:
     processes = [ended(1, at=100.0), ended(2, at=5000.0), process(3)]
-    assert may_go(processes, now=10_000.0, keep=8000.0, at_most=10, floor=1800.0) == [processes[0].id]
+    assert may_be_forgotten(processes, now=10_000.0, keep=8000.0, at_most=10, floor=1800.0) == [processes[0].id]
 
 
 def test_beyond_the_number_that_is_kept_the_oldest_go_first() -> None:
     processes = [ended(number, at=float(number)) for number in range(1, 6)]
-    gone = may_go(processes, now=10_000.0, keep=1e9, at_most=2, floor=1800.0)
+    gone = may_be_forgotten(processes, now=10_000.0, keep=1e9, at_most=2, floor=1800.0)
     assert set(gone) == {process.id for process in processes[:3]}
 
 
 def test_nothing_goes_within_the_floor_whatever_the_limits_say() -> None:
-    assert may_go([ended(1, at=9_000.0)], now=10_000.0, keep=0.0, at_most=0, floor=1800.0) == []
+    assert may_be_forgotten([ended(1, at=9_000.0)], now=10_000.0, keep=0.0, at_most=0, floor=1800.0) == []
 
 
 def test_what_descendants_still_write_to_does_not_go() -> None:
-    assert may_go([ended(1, at=1.0, closed=False)], now=1e6, keep=0.0, at_most=0, floor=0.0) == []
+    assert may_be_forgotten([ended(1, at=1.0, closed=False)], now=1e6, keep=0.0, at_most=0, floor=0.0) == []
 
 
 def test_a_full_house_names_who_fills_it() -> None:
     ids = [process(number).id for number in range(3)]
-    check_room(ids[:2], 3)
+    check_process_limit(ids[:2], 3)
     with pytest.raises(LimitReached) as refused:
-        check_room(ids, 3)
+        check_process_limit(ids, 3)
     assert all(process_id in refused.value.message for process_id in ids)
 
 
 def test_a_very_full_house_names_some_and_counts_the_rest() -> None:
     with pytest.raises(LimitReached, match="and 80 more"):
-        check_room([process(number).id for number in range(100)], 100)
+        check_process_limit([process(number).id for number in range(100)], 100)
 
 
 def test_a_session_takes_with_it_what_was_to_live_as_long() -> None:

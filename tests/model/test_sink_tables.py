@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.model.secrecy import shown_address, without
-from holdfast.model.sink import USUAL_KINDS, Quiet, Secret
-from holdfast.model.sink_tables import read_sinks
+from holdfast.model.sink_config import read_sinks
+from holdfast.model.sinks import USUAL_KINDS, Quiet, Secret, shown_address, without
 
 HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 

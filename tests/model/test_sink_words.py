@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.sink import KINDS
-from holdfast.model.sink_words import harmless, words_of
+from holdfast.model.sinks import KINDS
+from holdfast.model.summaries import harmless, summary_of
 
 
 def note(kind: str = "completion", **data: Any) -> dict[str, Any]:
@@ -18,14 +18,14 @@ def note(kind: str = "completion", **data: Any) -> dict[str, Any]:
 
 
 def test_a_good_end_is_one_line() -> None:
-    told = words_of(note(reason="exited", exit_code=0, started_at=100.0, ended_at=350.0, output="ok\n" * 99))
+    told = summary_of(note(reason="exited", exit_code=0, started_at=100.0, ended_at=350.0, output="ok\n" * 99))
     assert told == ("make test finished after 4 min [chat-42]", "", "success")
     assert told.text == told.line
 
 
 def test_a_bad_end_has_a_short_tail() -> None:
     output = "".join(f"line {n}\n" for n in range(500))
-    told = words_of(note(name="unit", reason="exited", exit_code=2, started_at=0.0, ended_at=0.25, output=output))
+    told = summary_of(note(name="unit", reason="exited", exit_code=2, started_at=0.0, ended_at=0.25, output=output))
     assert told.line == "unit (make test) failed with exit code 2 after 0.2 s [chat-42]"
     assert told.tail.split("\n") == [f"line {n}" for n in range(490, 500)]
     assert told.level == "failure"
@@ -41,37 +41,37 @@ def test_a_bad_end_has_a_short_tail() -> None:
     ],
 )
 def test_other_ends(data: dict[str, Any], line: str) -> None:
-    assert words_of(note(**data)).line == line
+    assert summary_of(note(**data)).line == line
 
 
 def test_matches() -> None:
     one = note("watch_match", output="READY on 80\nREADY on 81", count=2, digest=False)
-    assert words_of(one).text == "make test wrote: READY on 80 (and 1 more) [chat-42]"
+    assert summary_of(one).text == "make test wrote: READY on 80 (and 1 more) [chat-42]"
     more = note("watch_match", output="", count=4, digest=True, newest={"output": "ERROR 5"})
-    assert words_of(more).text == "make test wrote 4 more that match, the newest: ERROR 5 [chat-42]"
+    assert summary_of(more).text == "make test wrote 4 more that match, the newest: ERROR 5 [chat-42]"
 
 
 def test_a_watch_that_is_off() -> None:
-    off = words_of(note("watch_disabled", suppressed=9, reason="strikes"))
+    off = summary_of(note("watch_disabled", suppressed=9, reason="strikes"))
     assert off.line == "make test matches too often: its watch is off, 9 were held back [chat-42]"
-    assert "cannot be searched for" in words_of(note("watch_disabled", reason="broken")).line
+    assert "cannot be searched for" in summary_of(note("watch_disabled", reason="broken")).line
 
 
 def test_a_digest_of_several_processes_says_so() -> None:
     data = {"count": 40, "digest": True, "newest": {"output": "READY"}, "processes": [{}, {}]}
-    told = words_of({"kind": "watch_match", "process": None, "session": "s", "data": data})
+    told = summary_of({"kind": "watch_match", "process": None, "session": "s", "data": data})
     assert told.line == "2 processes wrote 40 more that match, the newest: READY [s]"
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("completion", "approval")])
 def test_everything_else_is_one_line(kind: str) -> None:
-    told = words_of(note(kind, output="a\nb\n" * 50))
+    told = summary_of(note(kind, output="a\nb\n" * 50))
     assert told.tail == "" and "\n" not in told.text
     assert told.line.endswith(" [chat-42]")
 
 
 def test_an_approval_shows_the_command_and_what_answers_it() -> None:
-    told = words_of(note("approval", approval="appr_1", why="deletes\neverything", command="rm -rf \x1b[2J@here"))
+    told = summary_of(note("approval", approval="appr_1", why="deletes\neverything", command="rm -rf \x1b[2J@here"))
     assert told.line == "approval wanted: deletes everything [chat-42]"
     assert told.tail == "rm -rf [2J@here\nholdfast approve appr_1, or holdfast deny appr_1"
 
@@ -96,7 +96,7 @@ _FIELDS = (
 
 @given(st.sampled_from([*KINDS, "new"]), st.fixed_dictionaries({}, optional=dict.fromkeys(_FIELDS, anything)))
 def test_odd_data_makes_a_short_line_all_the_same(kind: str, data: dict[str, Any]) -> None:
-    told = words_of({"kind": kind, "session": "s", "data": data})
+    told = summary_of({"kind": kind, "session": "s", "data": data})
     assert told.line.isprintable() and len(told.line) < 800
     assert len(told.tail) <= 600
 

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.sink import KINDS, Quiet, Sink
-from holdfast.model.sinking import (
+from holdfast.model.sinks import (
     FARTHEST,
+    KINDS,
     LONGEST_PAUSE,
     LONGEST_RETRY_AFTER,
-    Answer,
-    Standing,
+    DeliveryState,
+    Quiet,
+    SendResult,
+    Sink,
     is_due,
     judge,
     not_before,
@@ -119,32 +121,32 @@ def test_pauses_double_up_to_an_hour() -> None:
 
 
 def test_what_is_sent_is_over() -> None:
-    assert judge(sink(), 3, Answer(True), 1000.0) == Standing(4)
+    assert judge(sink(), 3, SendResult(True), 1000.0) == DeliveryState(4)
 
 
 def test_a_failure_is_tried_again_until_it_is_given_up() -> None:
-    failed = Answer(False, "answered 500")
-    assert judge(sink(), 0, failed, 1000.0) == Standing(1, "answered 500", due_at=1005.0)
+    failed = SendResult(False, "answered 500")
+    assert judge(sink(), 0, failed, 1000.0) == DeliveryState(1, "answered 500", due_at=1005.0)
     assert judge(sink(tries=3), 1, failed, 1000.0).due_at == 1010.0
-    assert judge(sink(tries=3), 2, failed, 1000.0) == Standing(3, "answered 500", dead_at=1000.0)
+    assert judge(sink(tries=3), 2, failed, 1000.0) == DeliveryState(3, "answered 500", dead_at=1000.0)
 
 
 def test_a_refusal_for_good_is_given_up_at_once() -> None:
-    assert judge(sink(), 0, Answer(False, "answered 404", permanent=True), 7.0) == Standing(
+    assert judge(sink(), 0, SendResult(False, "answered 404", permanent=True), 7.0) == DeliveryState(
         1, "answered 404", None, 7.0
     )
 
 
 def test_the_receiver_may_ask_for_more_time_but_not_for_ever() -> None:
-    assert judge(sink(), 0, Answer(False, "busy", retry_after=60.0), 0.0).due_at == 60.0
-    assert judge(sink(), 0, Answer(False, "busy", retry_after=1.0), 0.0).due_at == 5.0
-    assert judge(sink(), 0, Answer(False, "busy", retry_after=1e12), 0.0).due_at == LONGEST_RETRY_AFTER
+    assert judge(sink(), 0, SendResult(False, "busy", retry_after=60.0), 0.0).due_at == 60.0
+    assert judge(sink(), 0, SendResult(False, "busy", retry_after=1.0), 0.0).due_at == 5.0
+    assert judge(sink(), 0, SendResult(False, "busy", retry_after=1e12), 0.0).due_at == LONGEST_RETRY_AFTER
 
 
 def test_a_try_that_would_fall_into_quiet_hours_waits_for_their_end() -> None:
     night = sink(quiet=Quiet(1320, 420))
     now = berlin("2026-01-10T21:59:58")
-    assert judge(night, 0, Answer(False, "down"), now, BERLIN).due_at == berlin("2026-01-11T07:00")
+    assert judge(night, 0, SendResult(False, "down"), now, BERLIN).due_at == berlin("2026-01-11T07:00")
 
 
 def test_a_clock_that_is_set_back_holds_nothing_back_for_long() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.fencing import beginning, line, tail
-from holdfast.model.telling import _KINDS, digest, text
+from holdfast.model.notice_texts import _KINDS, digest, text
 from tests.model.test_watching import ANY_JSON
 
 ID = "proc_0123456789ab"

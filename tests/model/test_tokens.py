@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.tokens import estimate
+from holdfast.model.shortening import estimate
 
 _LOG = "".join(f"2026-01-02 03:04:05,{n:03} INFO worker-{n} finished job id={n * 7919}\n" for n in range(50))
 _HEX = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(100))

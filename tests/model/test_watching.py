@@ -15,8 +15,8 @@ from holdfast.model.watching import (
     Disabled,
     Held,
     Match,
-    Rules,
-    Told,
+    Notified,
+    WatchRules,
     WatchState,
     broken,
     elapsed,
@@ -28,14 +28,14 @@ from holdfast.model.watching import (
 )
 from tests.model.found import Heard, live, match, matches
 
-RULES = Rules()
+RULES = WatchRules()
 #: Where a new watch stands after one match at the time 0.
 OPEN = WatchState(window_until=15.0, told=1, matches=1)
 
 
 def test_the_first_match_is_told_at_once() -> None:
     state, outcomes = matched(WatchState(), [match(0)], 0.0, RULES)
-    assert outcomes == [Told((match(0),), 0)]
+    assert outcomes == [Notified((match(0),), 0)]
     assert state == OPEN
 
 
@@ -65,24 +65,24 @@ def test_a_line_every_twenty_seconds_never_strikes() -> None:
 
 
 def test_a_budget_ends_what_never_strikes() -> None:
-    state, told = live([20.0 * number for number in range(181)], Rules(budget=4), until=3700.0)
+    state, told = live([20.0 * number for number in range(181)], WatchRules(budget=4), until=3700.0)
     assert told == [*(Heard(20.0 * number, "match", 1) for number in range(4)), Heard(80.0, "disabled", 1)]
     assert (state.disabled, state.notify_on, state.matches) == (True, True, 5)
 
 
 def test_digests_count_towards_the_budget_and_what_they_tell_of_does_not() -> None:
-    _, told = live([0.0, 1.0, 2.0, 3.0, 16.0], Rules(budget=2), until=600.0)
+    _, told = live([0.0, 1.0, 2.0, 3.0, 16.0], WatchRules(budget=2), until=600.0)
     assert told == [Heard(0.0, "match", 1), Heard(15.0, "digest", 3), Heard(16.0, "disabled", 1)]
 
 
 def test_what_a_budget_has_no_room_for_ends_the_watch_at_once() -> None:
-    _, outcomes = matched(OPEN, [match(1)], 2.0, Rules(budget=1))
+    _, outcomes = matched(OPEN, [match(1)], 2.0, WatchRules(budget=1))
     assert outcomes == [Disabled(1, 1, 2, "budget")]
 
 
 def test_a_smaller_budget_after_a_restart_loses_nothing() -> None:
     state, _ = matched(OPEN, matches(3, 1), 2.0, RULES)
-    assert elapsed(state, 15.0, Rules(budget=1))[1] == [Disabled(1, 3, 4, "budget")]
+    assert elapsed(state, 15.0, WatchRules(budget=1))[1] == [Disabled(1, 3, 4, "budget")]
 
 
 def test_a_quiet_window_ends_a_row_of_strikes() -> None:
@@ -108,7 +108,7 @@ def test_the_third_strike_comes_with_the_first_match_that_it_would_hold_back() -
 
 def test_a_window_is_open_up_to_its_end() -> None:
     assert matched(OPEN, [match(1)], 14.999, RULES)[1] == []
-    assert matched(OPEN, [match(1)], 15.0, RULES)[1] == [Told((match(1),), 0)]
+    assert matched(OPEN, [match(1)], 15.0, RULES)[1] == [Notified((match(1),), 0)]
 
 
 def test_a_window_that_held_back_none_asks_nobody_to_wake() -> None:
@@ -133,30 +133,30 @@ def test_a_match_that_comes_before_the_one_who_closes_the_window_closes_it() -> 
 
 def test_lines_that_come_together_are_told_together() -> None:
     state, outcomes = matched(WatchState(), matches(5), 0.0, RULES)
-    assert outcomes == [Told(tuple(matches(5)), 0)]
+    assert outcomes == [Notified(tuple(matches(5)), 0)]
     assert (state.held, state.strikes) == (None, 0)
 
 
 def test_what_does_not_fit_into_one_notification_is_held_back() -> None:
     state, outcomes = matched(WatchState(), matches(50), 0.0, RULES)
-    assert outcomes == [Told(tuple(matches(MOST_LINES)), 0)]
+    assert outcomes == [Notified(tuple(matches(MOST_LINES)), 0)]
     assert state.held == Held(30, match(20), match(49))
     assert elapsed(state, 15.0, RULES)[1] == [Digest(Held(30, match(20), match(49)))]
 
 
 def test_long_lines_fill_a_notification_too_and_one_that_is_too_long_is_cut() -> None:
     long = [replace(match(number), output=f"{number}" * 800) for number in range(3)]
-    assert matched(WatchState(), long, 0.0, RULES)[1] == [Told(tuple(long[:2]), 0)]
+    assert matched(WatchState(), long, 0.0, RULES)[1] == [Notified(tuple(long[:2]), 0)]
     huge = replace(match(0), output="x" * 5000)
     _, [told] = matched(WatchState(), [huge, match(1)], 0.0, RULES)
-    assert isinstance(told, Told)
+    assert isinstance(told, Notified)
     assert told.matches == (replace(huge, output="x" * MOST_CHARACTERS, is_cut=True),)
 
 
 @pytest.mark.parametrize("found", [1, 20, 50])
 def test_matches_that_were_only_counted_are_held_back(found: int) -> None:
     state, outcomes = matched(WatchState(), matches(found), 0.0, RULES, more=1000)
-    assert isinstance(outcomes[0], Told) and state.held is not None
+    assert isinstance(outcomes[0], Notified) and state.held is not None
     assert len(outcomes[0].matches) + state.held.count == found + 1000 == state.matches
     assert state.held.newest == match(found - 1)
 
@@ -190,11 +190,11 @@ def test_patterns_that_cannot_be_searched_for_end_the_watch_once() -> None:
 
 
 def test_no_strikes_and_no_window_as_settings() -> None:
-    state, _ = live([number / 10 for number in range(6000)], Rules(strikes=0), until=601.0)
+    state, _ = live([number / 10 for number in range(6000)], WatchRules(strikes=0), until=601.0)
     assert not state.disabled
-    _, told = live([0.0, 0.1, 0.2], Rules(window=0.0), until=1.0)
+    _, told = live([0.0, 0.1, 0.2], WatchRules(window=0.0), until=1.0)
     assert told == [Heard(0.0, "match", 1), Heard(0.1, "match", 1), Heard(0.2, "match", 1)]
-    state, outcomes = matched(OPEN, [match(1)], 1.0, Rules(strikes=1))
+    state, outcomes = matched(OPEN, [match(1)], 1.0, WatchRules(strikes=1))
     assert outcomes == [Disabled(1, 1, 2, "strikes")]
 
 

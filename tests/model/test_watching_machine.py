@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.model import watching
-from holdfast.model.watching import Digest, Disabled, Outcome, Rules, Told, WatchState
+from holdfast.model.watching import Digest, Disabled, Notified, WatchOutcome, WatchRules, WatchState
 from tests.model.found import matches
 
 YEAR = 365 * 86400.0
@@ -19,7 +19,7 @@ class Watch(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.state = WatchState()
-        self.numbers = Rules()
+        self.numbers = WatchRules()
         self.now = 1e9
         self.found = self.told = self.notices = self.disabled = 0
         self.last: float | None = None
@@ -27,7 +27,7 @@ class Watch(RuleBasedStateMachine):
 
     @initialize(window=st.sampled_from([0.0, 1.0, 15.0]), strikes=st.integers(0, 4), budget=st.integers(0, 6))
     def begin(self, window: float, strikes: int, budget: int) -> None:
-        self.numbers = Rules(window, strikes, budget)
+        self.numbers = WatchRules(window, strikes, budget)
 
     @rule(count=st.integers(1, 40), more=st.just(0) | st.integers(0, 5))
     def finds(self, count: int, more: int) -> None:
@@ -64,10 +64,10 @@ class Watch(RuleBasedStateMachine):
         self.hear(outcomes)
         self.last = None
 
-    def hear(self, outcomes: list[Outcome]) -> None:
+    def hear(self, outcomes: list[WatchOutcome]) -> None:
         for outcome in outcomes:
             match outcome:
-                case Told(found):
+                case Notified(found):
                     self.told += len(found)
                     self.speaks()
                 case Digest(held):
@@ -111,7 +111,7 @@ class Watch(RuleBasedStateMachine):
         later = self.now + self.numbers.window
         if seen.held is None and not seen.disabled and not (0 < self.numbers.budget <= seen.told):
             _, outcomes = watching.matched(seen, matches(1), later, self.numbers)
-            assert outcomes == [Told(tuple(matches(1)), 0)]
+            assert outcomes == [Notified(tuple(matches(1)), 0)]
 
 
 TestWatch = Watch.TestCase

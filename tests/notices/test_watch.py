@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,7 @@ def bytes_at(client: holdfast.Client, notice: Notification) -> bytes:
 
 def test_a_text_that_comes_in_two_pieces(home: Path) -> None:
     with holdfast.connect("a") as a:
-        process = a.run("printf REA; read x; printf 'DY\\n'; read x", stdin=True, watch=["READY"])
+        process = a.run("printf REA; read x; printf 'DY\\n'; read x", stdin=True, notify="success", watch=["READY"])
         eventually(lambda: a.inspect(process.id).output_bytes == 3)
         a.send(process.id, "go")
         (match,) = a.inbox(wait=5)
@@ -78,7 +80,7 @@ def test_a_match_in_the_last_line_comes_before_the_end(home: Path) -> None:
     quick(home, breaker_limit=0)
     with holdfast.connect("a") as a:
         for _ in range(20):
-            process = a.run("echo starting; printf 'DONE: all good'", watch=["DONE"])
+            process = a.run("echo starting; printf 'DONE: all good'", notify="success", watch=["DONE"])
             told = gather(a)
             assert [(one.kind, one.process) for one in told] == [
                 ("watch_match", process.id),
@@ -90,7 +92,7 @@ def test_a_match_in_the_last_line_comes_before_the_end(home: Path) -> None:
 def test_what_is_told_can_be_read_again(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("seq 1 1000; echo ERROR one; echo ERROR two; seq 1 1000", watch=["ERROR"])
-        match = gather(a)[0]
+        match = gather(a, until="watch_match")[0]
         assert match.data["output"] == "ERROR one\nERROR two"
         assert bytes_at(a, match) == b"ERROR one\nERROR two"
         assert match.data["count"] == 2
@@ -99,7 +101,7 @@ def test_what_is_told_can_be_read_again(home: Path) -> None:
 def test_a_window_holds_back_and_tells_in_short(home: Path) -> None:
     quick(home, watch_window=1.5)
     with holdfast.connect("a") as a:
-        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", watch=["error"])
+        a.run("for i in 1 2 3 4 5; do echo error $i; sleep 0.2; done; sleep 3", notify="success", watch=["error"])
         told = gather(a)
         assert [one.kind for one in told] == ["watch_match", "watch_match", "completion"]
         first, digest = told[0].data, told[1].data
@@ -128,7 +130,10 @@ def test_the_breaker_trips_and_tells_every_owner_later(home: Path) -> None:
     clients = [holdfast.connect(session) for session in sessions]
     try:
         for number in range(40):
-            clients[number % 4].run("read x; echo READY; read x", stdin=True, watch=["READY"])
+            origin = {"chat": number % 4 if number % 4 else number}
+            clients[number % 4].run(
+                "read x; echo READY; read x", stdin=True, notify="success", watch=["READY"], origin=origin
+            )
         running = clients[0].ps()
         for process in running:
             clients[0].send(process.id, "go")
@@ -145,6 +150,11 @@ def test_the_breaker_trips_and_tells_every_owner_later(home: Path) -> None:
         assert released.data["suppressed"] == 25
         assert sum(one.data["count"] for one in digests) == 25
         assert len({one.session for one in digests}) == len(digests) <= 4
+        for one in digests:  # the first session was reached at another address for each process
+            several = len(one.data["processes"]) > 1
+            assert one.origin == (None if one.session == "s0" and several else {"chat": int(one.session[1:])})
+        (tripped,) = [one for one in told if one.kind == "watch_overflow_tripped"]
+        assert tripped.origin is not None and tripped.origin == released.origin
     finally:
         for client in clients:
             client.close()
@@ -158,27 +168,72 @@ def count(notifications: list[Notification], kind: str) -> int:
     return sum(one.kind == kind for one in notifications)
 
 
-def test_both_wishes_at_once(home: Path) -> None:
+def test_notify_any_drops_the_watch_and_says_so(home: Path) -> None:
     with holdfast.connect("a") as a:
         process = a.run("echo READY", watch=["READY"], notify="any")
-        assert process.watch == []
+        assert (process.watch, process.notify) == ([], "any")
         assert any("watch was dropped" in note for note in process.notes)
         assert [one.kind for one in gather(a)] == ["completion"]
 
 
-def test_off_means_off(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("notify", "code", "kinds"),
+    [
+        (None, 0, ["watch_match"]),
+        (None, 3, ["watch_match"]),
+        ("never", 3, ["watch_match"]),
+        ("failure", 0, ["watch_match"]),
+        ("failure", 3, ["watch_match", "completion"]),
+        ("success", 0, ["watch_match", "completion"]),
+        ("success", 3, ["watch_match"]),
+    ],
+)
+def test_a_watch_notifies_matches_and_only_the_ends_that_were_asked_for(
+    home: Path, notify: Any, code: int, kinds: list[str]
+) -> None:
     with holdfast.connect("a") as a, holdfast.connect("b") as b:
-        process = a.run("echo READY", watch=["READY"], notify="never")
-        b.wait(process.id)
-        assert a.inbox(wait=0.3) == []
-        assert [one["type"] for one in a.events("process.match")] == ["process.match"]
+        process = a.run(f"echo READY; exit {code}", watch=["READY"], notify=notify)
+        assert (process.watch, process.notify, process.notes) == (["READY"], notify or "never", ())
+        b.wait(process.id)  # of another session: it consumes nothing
+        assert [one.kind for one in a.inbox(wait=5)] == kinds
+
+
+def test_notify_never_silences_ends_and_not_progress_nor_readiness(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("echo up; read x", stdin=True, notify="never", ready_log="up", check_interval=1.0)
+        eventually(lambda: sorted(one.kind for one in a.inbox()) == ["progress", "ready"])
+        a.send(process.id, "go")
+        eventually(lambda: a.inspect(process.id).status == "ended")
+        assert sorted(one.kind for one in a.inbox()) == ["progress", "ready"]
+
+
+def test_a_disabled_watch_leaves_an_explicit_never_alone(home: Path) -> None:
+    quick(home, watch_window=60, watch_strikes=1)
+    with holdfast.connect("a") as a:
+        loud = "echo match 1; read x; echo match 2; read x"
+        silent = a.run(loud, stdin=True, watch=["match"], notify="never")
+        plain = a.run(loud, stdin=True, watch=["match"])
+        for process in (silent, plain):
+            eventually(partial(of, a, process.id, "watch_match"))
+            a.send(process.id, "go")
+            disabled = eventually(partial(of, a, process.id, "watch_disabled"))
+            assert ("end will be told" in disabled.text) == (process is plain)
+            a.send(process.id, "go")
+        assert [a.inspect(one.id).notify for one in (silent, plain)] == ["never", "any"]
+        eventually(lambda: of(a, plain.id, "completion"))
+        eventually(lambda: a.inspect(silent.id).status == "ended")
+        assert of(a, silent.id, "completion") is None
+
+
+def of(client: holdfast.Client, process: str, kind: str) -> Notification | None:
+    return next((one for one in client.inbox() if (one.process, one.kind) == (process, kind)), None)
 
 
 def test_a_killed_daemon_finds_the_same_once(home: Path) -> None:
     quick(home, watch_window=0, breaker_limit=0)
     with holdfast.connect("a") as a:
         lines = "for i in $(seq 1 300); do echo hit $i; echo other $i; sleep 0.01; done"
-        a.run(lines, watch=["hit"])
+        a.run(lines, notify="success", watch=["hit"])
         told: list[Notification] = []
         for _ in range(6):
             pid = a.status()["pid"]
@@ -224,7 +279,7 @@ def test_hostile_patterns(home: Path) -> None:
 def test_what_was_written_while_there_was_no_daemon(home: Path) -> None:
     """The process ends before anybody looks again: what is in its log is told all the same, and before the end."""
     with holdfast.connect("a") as a:
-        process = a.run("read x; echo LATE; exit 3", stdin=True, watch=["LATE"])
+        process = a.run("read x; echo LATE; exit 3", stdin=True, notify="failure", watch=["LATE"])
         daemon, keeper = (a.status()[key] for key in ("pid", "keeper_pid"))
         os.kill(keeper, signal.SIGSTOP)  # it would bring the daemon back at once
         a.close()
@@ -254,7 +309,7 @@ def test_of_a_long_line_what_is_shown_is_where_it_says(home: Path) -> None:
             "head -c 9000 /dev/zero | tr '\\0' a; printf ERROR; head -c 9000 /dev/zero | tr '\\0' b; echo",
             watch=["ERROR"],
         )
-        match = gather(a)[0]
+        match = gather(a, until="watch_match")[0]
         assert match.data["output_cut"]
         assert "aERRORb" in match.data["output"]
         assert bytes_at(a, match).decode() == match.data["output"]

@@ -31,13 +31,13 @@ from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tails import Tail
 from holdfast.daemon.view import process_object
 from holdfast.errors import DiskFull, HoldfastError
-from holdfast.model.happenings import queued
+from holdfast.model.events import queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited
 from holdfast.model.notices import of_process
 from holdfast.model.process import Process
 from holdfast.store import store as stores
-from holdfast.store.writer import Change, Writer
+from holdfast.store.writer import RowChange, Writer
 from holdfast.wire import frames
 from tests.model import made
 
@@ -59,7 +59,7 @@ class SteppedWriter(Writer):
         if wanted:
             self._write(wanted, waiters)
 
-    def _try(self, changes: list[Change]) -> HoldfastError | None:
+    def _try(self, changes: list[RowChange]) -> HoldfastError | None:
         return DiskFull("no room to record the process") if self.is_full else super()._try(changes)
 
 
@@ -120,7 +120,7 @@ class Daemon:
             show=show,
             show_fresh=show_fresh,
         )
-        room.session = lambda ask, key="session": Room.session(room, ask, key)  # type: ignore[arg-type]
+        room.current_name = lambda session: Room.current_name(room, session)  # type: ignore[arg-type]
         return room
 
     # What can happen.

@@ -7,7 +7,7 @@ import os
 import signal
 
 from holdfast.daemon.sink_link import SinkLink
-from holdfast.model.sinking import Answer
+from holdfast.model.sinks import SendResult
 from holdfast.sinks.job import Job
 from tests.sinks.receiver import Receiver
 from tests.support import eventually, is_alive
@@ -35,13 +35,13 @@ def test_one_that_hangs_is_replaced(receiver: Receiver) -> None:
 
     async def work() -> None:
         link = SinkLink(os.environ, patience=2.0)
-        assert await link.send(job(receiver)) == Answer(True)
+        assert await link.send(job(receiver)) == SendResult(True)
         first = link.pid
         assert first is not None
         os.kill(first, signal.SIGSTOP)
-        assert await link.send(job(receiver)) == Answer(False, "the sender hung for 2 s")
+        assert await link.send(job(receiver)) == SendResult(False, "the sender hung for 2 s")
         await until_gone(first)
-        assert await link.send(job(receiver)) == Answer(True)
+        assert await link.send(job(receiver)) == SendResult(True)
         assert link.pid not in (None, first)
         await let_go(link)
 
@@ -51,12 +51,12 @@ def test_one_that_hangs_is_replaced(receiver: Receiver) -> None:
 def test_one_that_died_in_between_is_not_noticed(receiver: Receiver) -> None:
     async def work() -> None:
         link = SinkLink(os.environ)
-        assert await link.send(job(receiver)) == Answer(True)
+        assert await link.send(job(receiver)) == SendResult(True)
         pid = link.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         await until_gone(pid)
-        assert await link.send(job(receiver)) == Answer(True)
+        assert await link.send(job(receiver)) == SendResult(True)
         await let_go(link)
 
     asyncio.run(work())
@@ -73,7 +73,7 @@ def test_one_that_is_given_up_takes_nothing_with_it(receiver: Receiver) -> None:
         task.cancel()
         await asyncio.wait({task})
         await until_gone(pid)
-        assert await link.send(job(receiver)) == Answer(True), "the answer is that of this message"
+        assert await link.send(job(receiver)) == SendResult(True), "the answer is that of this message"
         await let_go(link)
 
     asyncio.run(work())

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.happenings import queued
+from holdfast.model.events import queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.outgoing import Outgoing, Settled
-from holdfast.model.sink import Sink
-from holdfast.model.sinking import FARTHEST, Standing
+from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.store import events, outbox
 from holdfast.store.db import open_db, transaction
 
@@ -63,14 +61,14 @@ def test_neither_is_there_when_the_change_is_not(db: sqlite3.Connection) -> None
 def test_what_is_sent_is_gone_and_counted(db: sqlite3.Connection) -> None:
     put(db, "x")
     (row,) = due(db)
-    outbox.settle(db, Settled(row, Standing(1), 100.0))
+    outbox.settle(db, Settled(row, DeliveryState(1), 100.0))
     assert due(db) == []
     assert outbox.tallies(db)["a"] == outbox.Tally(sent=1, last_sent_at=100.0)
 
 
 def test_what_failed_comes_again_when_it_is_due(db: sqlite3.Connection) -> None:
     put(db, "x")
-    outbox.settle(db, Settled(due(db)[0], Standing(1, "no", due_at=105.0), 100.0))
+    outbox.settle(db, Settled(due(db)[0], DeliveryState(1, "no", due_at=105.0), 100.0))
     assert due(db, now=104.0) == [] and outbox.next_due(db, "a") == 105.0
     (row,) = due(db, now=105.0)
     assert (row.attempts, row.last_error) == (1, "no")
@@ -80,7 +78,7 @@ def test_what_failed_comes_again_when_it_is_due(db: sqlite3.Connection) -> None:
 def test_what_is_dead_waits_for_somebody_to_say_again(db: sqlite3.Connection) -> None:
     put(db, "x", "y")
     for row in due(db):
-        outbox.settle(db, Settled(row, Standing(3, "no", dead_at=100.0), 100.0))
+        outbox.settle(db, Settled(row, DeliveryState(3, "no", dead_at=100.0), 100.0))
     assert due(db, now=1e9) == [] and outbox.next_due(db, "a") is None
     first, second = sorted(row.seq for row in outbox.dead(db, 10))
     assert outbox.retry(db, [first, 99], 200.0) == [first]
@@ -94,7 +92,7 @@ def test_what_is_dead_waits_for_somebody_to_say_again(db: sqlite3.Connection) ->
 def test_the_dead_are_forgotten_in_time(db: sqlite3.Connection) -> None:
     put(db, "x", "y")
     row, other = due(db)
-    outbox.settle(db, Settled(row, Standing(1, "no", dead_at=100.0), 100.0))
+    outbox.settle(db, Settled(row, DeliveryState(1, "no", dead_at=100.0), 100.0))
     outbox.forget(db, before=100.0)
     assert len(outbox.dead(db, 10)) == 1
     outbox.forget(db, before=100.5)

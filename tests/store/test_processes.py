@@ -21,7 +21,7 @@ from holdfast.model.lifecycle import (
     Unseen,
     Waiting,
 )
-from holdfast.model.process import Leftover, Meta, Stream
+from holdfast.model.process import Leftover, Meta, StreamExtent
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.store import processes
@@ -46,7 +46,7 @@ STATES: list[State] = [
 def test_a_row_gives_back_the_process(state: State) -> None:
     one = replace(
         process(1, state, name="web", task="t", deadline=5.0, pty=True, cols=80, rows=24, success_codes=(0, 3)),
-        streams={"out": Stream(10, 20, True), "err": Stream(0, 3)},
+        streams={"out": StreamExtent(10, 20, True), "err": StreamExtent(0, 3)},
         exit_offset=15,
         leftovers=(Leftover(12, 34567),),
         cols=100,

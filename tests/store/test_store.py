@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import DiskFull, HoldfastError
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.process import Process
 from holdfast.store.db import open_db
 from holdfast.store.store import Store

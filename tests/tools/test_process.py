@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.model.tokens import estimate
+from holdfast.model.shortening import estimate
 from holdfast.tools.arguments import ACTIONS
 from holdfast.tools.envelope import to_text
 from tests.support import eventually

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from holdfast.model.tokens import estimate
+from holdfast.model.shortening import estimate
 from holdfast.tools import PROCESS_SCHEMA, TERMINAL_SCHEMA, anthropic_schemas, openai_schemas
 
 #: Every request of every conversation pays this. The predecessor's two tools are some 2,500.

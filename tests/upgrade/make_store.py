@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited, Running, Signaled, Stop
-from holdfast.model.process import Leftover, Meta, Process, Stream
+from holdfast.model.process import Leftover, Meta, Process, StreamExtent
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 
@@ -57,11 +57,11 @@ def processes() -> list[Process]:
         log_cap=1 << 28,
     )
     return [
-        Process(server, Running(4711, 1_700_000_000.5), {"out": Stream(0, 10)}, cols=100, rows=40),
+        Process(server, Running(4711, 1_700_000_000.5), {"out": StreamExtent(0, 10)}, cols=100, rows=40),
         Process(
             build,
             Ended(Exited(2), 1_700_000_150.0, 4712, 1_700_000_100.5, 1_700_000_150.0),
-            {"out": Stream(4096, 9000, True), "err": Stream(0, 12, True)},
+            {"out": StreamExtent(4096, 9000, True), "err": StreamExtent(0, 12, True)},
             exit_offset=9000,
             leftovers=(Leftover(4800, 123456),),
         ),
@@ -75,7 +75,7 @@ def processes() -> list[Process]:
                 1_700_000_300.0,
                 Stop("chat-42", "killed", 1_700_000_290.0, forced=True),
             ),
-            {"out": Stream(0, 0, True)},
+            {"out": StreamExtent(0, 0, True)},
             exit_offset=0,
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,45 @@ def test_a_call_becomes_a_topic_of_its_own() -> None:
         "key": "x",
         "session_id": "s",
     }
+
+
+@pytest.mark.parametrize(
+    ("params", "fields"),
+    [
+        ({"type": "x"}, {"session_id": None}),
+        ({"type": "x", "session_id": "s", "payload": None}, {"session_id": "s"}),
+        ({"type": "x", "session_id": "s", "payload": "text"}, {"session_id": "s"}),
+        ({"type": "x", "session_id": "s", "payload": [1]}, {"session_id": "s"}),
+        ({"type": "x", "payload": {"session_id": "p"}}, {"session_id": "p"}),
+        ({"type": "x", "session_id": 7, "payload": {"type": "y", "ts": "soon", "src": 3}}, {"session_id": 7}),
+        ({"type": "x", "extra": 1, "payload": {"k": 1, "ts": 2.5}}, {"session_id": None, "k": 1, "ts": 2.5}),
+    ],
+)
+def test_a_call_is_taken_whatever_its_payload_is(params: dict[str, Any], fields: dict[str, Any]) -> None:
+    frame = {"jsonrpc": "2.0", "method": "event", "id": 1, "n": "odd", "bridge": 5, "params": params}
+    taken = read_message(json.dumps(frame), 5.0)
+    assert taken.ignored == 0
+    assert taken.events[0].envelope() == {"type": "tui.x", "ts": 5.0, "src": "tui", **fields}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"jsonrpc": "2.0", "method": "event"},
+        {"jsonrpc": "2.0", "method": "event", "params": []},
+        {"jsonrpc": "2.0", "method": "event", "params": {"payload": {}}},
+        {"jsonrpc": "2.0", "method": "event", "params": {"type": ""}},
+        {"jsonrpc": "2.0", "method": "event", "params": {"type": 5}},
+        {"jsonrpc": "2.0", "method": "other", "params": {"type": "x"}},
+        {"jsonrpc": "1.0", "method": "event", "params": {"type": "x"}},
+        {"method": "event", "params": {"type": "x"}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        7,
+        None,
+    ],
+)
+def test_any_other_frame_is_ignored_and_counted(frame: object) -> None:
+    assert read_message(json.dumps(frame), 5.0) == ([], 1, {})
 
 
 def test_a_message_of_many_frames() -> None:

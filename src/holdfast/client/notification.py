@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 class Notification:
     """One piece of news. It is told again until it is acknowledged (`ack`), and never after that.
 
-    `key` is the same for the same news, whatever was restarted in between. `text` is what a model is shown.
+    `key` is the same for the same news, whatever was restarted in between. `text` is what a model is shown, `summary`
+    one line for people.
     """
 
     __slots__ = ("fields",)
@@ -65,6 +66,10 @@ class Notification:
     @property
     def text(self) -> str:
         return str(self.fields["text"])
+
+    @property
+    def summary(self) -> str:
+        return str(self.fields["summary"])
 
     @property
     def data(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from holdfast.daemon.logbook import note
 from holdfast.errors import HoldfastError, LimitReached
 from holdfast.model import approvals as rules
 from holdfast.model.approvals import Approval, Scope, State
-from holdfast.model.happenings import Event
-from holdfast.model.outgoing import Outgoing
+from holdfast.model.events import Event
+from holdfast.model.sinks import Outgoing
 from holdfast.store import approvals as rows
 from holdfast.store import outbox
 from holdfast.store.store import Store

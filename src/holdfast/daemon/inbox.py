@@ -17,7 +17,7 @@ from typing import NamedTuple
 from holdfast.daemon.holding import Bells, Hands, Holder, Waits
 from holdfast.daemon.pending import Pending
 from holdfast.errors import DiskFull
-from holdfast.model.happenings import Numbered, of_notice
+from holdfast.model.events import StoredEvent, of_notice
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
 from holdfast.store import inbox as rows
@@ -65,7 +65,7 @@ class Inbox:
 
     # What comes in.
 
-    def arrived(self, numbered: Iterable[Numbered]) -> None:
+    def arrived(self, numbered: Iterable[StoredEvent]) -> None:
         """Offer what is on disk now."""
         for event in numbered:
             if event.notice is not None:

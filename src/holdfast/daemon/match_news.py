@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.model import breaker, match_data, notices
+from holdfast.model import breaker, notices
 from holdfast.model.breaker import Breaker, Released
-from holdfast.model.happenings import Event, queued
+from holdfast.model.events import Event, queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.matches import Held, Match
 from holdfast.model.notices import Notice
 from holdfast.model.process import Process
-from holdfast.model.watching import Digest, Disabled, Outcome, Told
+from holdfast.model.watching import Digest, Disabled, Notified, WatchOutcome
 from holdfast.settings import Settings
 
 #: Under which the breaker is remembered.
@@ -24,7 +24,7 @@ class MatchNews:
 
     def __init__(self, kept: object, settings: Settings, find: Callable[[ProcessId], Process | None]) -> None:
         self._breaker = Breaker.from_json(kept)
-        self._rules = breaker.Rules(settings.breaker_limit, settings.breaker_window, settings.breaker_silence)
+        self._rules = breaker.BreakerRules(settings.breaker_limit, settings.breaker_window, settings.breaker_silence)
         self._find = find
 
     @property
@@ -36,16 +36,16 @@ class MatchNews:
         """When the silence is over; None when there is none."""
         return breaker.next_due(self._breaker)
 
-    def of_outcomes(self, process: Process, outcomes: Sequence[Outcome], now: float) -> list[Event]:
+    def of_outcomes(self, process: Process, outcomes: Sequence[WatchOutcome], now: float) -> list[Event]:
         happened: list[Event] = []
         for outcome in outcomes:
             match outcome:
-                case Told(matches=matches):
+                case Notified(matches=matches):
                     happened.append(_matched(process, matches[0], len(matches), now))
-                    happened += self._tell(process, match_data.of_told(outcome), matches, now)
+                    happened += self._tell(process, notices.match_data(outcome), matches, now)
                 case Digest(held=held):
                     happened.append(_matched(process, held.first, held.count, now))
-                    happened += self._tell(process, match_data.of_digest(outcome), held, now)
+                    happened += self._tell(process, notices.digest_data(outcome), held, now)
                 case Disabled():
                     happened += _disabled(process, outcome, now)
         return happened
@@ -53,18 +53,19 @@ class MatchNews:
     def at_end(self, process: Process, now: float) -> list[Event]:
         """What the breaker holds back of a process that ends: it is told before the end is."""
         self._breaker, held = breaker.take(self._breaker, process.meta.session, process.id)
-        return [] if held is None else queued(_match_notice(process, match_data.of_held(held), now, "held"))
+        return [] if held is None else queued(_match_notice(process, notices.held_data(held), now, "held"))
 
     def release(self, now: float) -> list[Event]:
         """What is to be told when a silence is over; nothing before."""
         self._breaker, released = breaker.release(self._breaker, now)
         if released is None:
             return []
-        data = match_data.of_release(released)
+        data = notices.release_data(released)
         happened = [Event("watch.overflow_released", now, data)]
         if released.tripper is not None:
             key = f"{_overflow(released.tripped_at)}:released"
-            happened += queued(Notice(key, "watch_overflow_released", None, released.tripper, now, None, data))
+            overflow = Notice(key, "watch_overflow_released", None, released.tripper, now, released.origin, data)
+            happened += queued(overflow)
         for session, processes in released.sessions.items():
             happened += queued(self._for_owner(released, session, processes, now))
         return happened
@@ -76,31 +77,32 @@ class MatchNews:
         self._breaker = breaker.transfer(self._breaker, process_id, to)
 
     def _tell(self, process: Process, data: dict[str, Any], matches: Sequence[Match] | Held, now: float) -> list[Event]:
-        notice = _match_notice(process, data, now, "match")
-        if notice is None:
-            return []
-        session = process.meta.session
-        self._breaker, admitted, tripped = breaker.admit(self._breaker, session, process.id, matches, now, self._rules)
+        session, origin = process.meta.session, process.meta.origin
+        self._breaker, admitted, tripped = breaker.admit(
+            self._breaker, session, process.id, matches, now, self._rules, origin
+        )
         if admitted:
-            return queued(notice)
-        return self._tripped(session, now) if tripped else []
+            return queued(_match_notice(process, data, now, "match"))
+        return self._tripped(session, origin, now) if tripped else []
 
-    def _tripped(self, session: str, now: float) -> list[Event]:
-        data = match_data.of_trip(self._rules)
-        notice = Notice(f"{_overflow(now)}:tripped", "watch_overflow_tripped", None, session, now, None, data)
+    def _tripped(self, session: str, origin: dict[str, Any] | None, now: float) -> list[Event]:
+        data = notices.trip_data(self._rules)
+        notice = Notice(f"{_overflow(now)}:tripped", "watch_overflow_tripped", None, session, now, origin, data)
         return [Event("watch.overflow_tripped", now, {**data, "session": session}), *queued(notice)]
 
     def _for_owner(self, released: Released, session: str, processes: Mapping[str, Held], now: float) -> Notice:
-        data = match_data.of_owner(processes)
-        only = self._find(ProcessId(next(iter(processes)))) if len(processes) == 1 else None
+        data = notices.owner_data(processes)
+        known = [self._find(ProcessId(one)) for one in processes]
+        only = known[0] if len(known) == 1 else None
         who = {"command": only.meta.command, "name": only.meta.name} if only is not None else {}
-        origin = only.meta.origin if only is not None else None
+        origins = [process.meta.origin if process is not None else None for process in known]
+        origin = origins[0] if all(one == origins[0] for one in origins) else None
         key = f"{_overflow(released.tripped_at)}:{session}"
         process_id = only.id if only is not None else None
         return Notice(key, "watch_match", process_id, session, now, origin, {**data, **who})
 
 
-def _match_notice(process: Process, data: dict[str, Any], now: float, kind: str) -> Notice | None:
+def _match_notice(process: Process, data: dict[str, Any], now: float, kind: str) -> Notice:
     return notices.of_process(process, "watch_match", f"{kind}:{data['stream']}:{data['offset']}", now, data)
 
 
@@ -113,7 +115,7 @@ def _matched(process: Process, match: Match, count: int, now: float) -> Event:
 
 def _disabled(process: Process, disabled: Disabled, now: float) -> list[Event]:
     meta = process.meta
-    data = match_data.of_disabled(disabled, (*meta.watch, *meta.watch_regex))
+    data = {**notices.disabled_data(disabled, (*meta.watch, *meta.watch_regex)), "notify": process.notify}
     who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
     said = {"strikes": disabled.strikes, "suppressed": disabled.suppressed, "reason": disabled.reason}
     key = f"watch_disabled:{disabled.matches}"

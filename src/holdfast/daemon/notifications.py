@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from holdfast.daemon.room import Message, Room
 from holdfast.daemon.tails import tail_of
-from holdfast.model import telling
+from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
+from holdfast.model.summaries import summary_of
 from holdfast.store import inbox as rows
 
 #: Logs that are read at the same time: more would keep other readers waiting.
@@ -72,4 +73,4 @@ def _object(notice: Notice) -> Message:
         "at": notice.at,
         "data": notice.data,
     }
-    return {**told, "source": "system", "text": telling.text(told)}
+    return {**told, "source": "system", "text": notice_texts.text(told), "summary": summary_of(told).line}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import aclosing
 from typing import Any
 
-from holdfast.daemon import reports
+from holdfast.daemon import cursors, reports
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Room
 from holdfast.logs.reader import CHUNK, Chunk, Log
@@ -84,25 +85,33 @@ async def pieces(
     room: Room, log: Log, process_id: ProcessId, stream: str, start: int, upto: int | None, follow: bool
 ) -> AsyncIterator[Chunk]:
     """The log from `start` on, up to `upto` or its end; with `follow`, until nothing more can come in any run."""
-    at, run = start, 0
-    closed = not follow
-    while upto is None or at < upto:
+    run, closed, is_complete = 0, not follow, False
+
+    async def read(at: int) -> tuple[int, Chunk] | None:
+        nonlocal is_complete
         limit = CHUNK if upto is None else min(CHUNK, upto - at)
-        chunk = log.read_nowait(at, limit)
+        chunk = log.read_nowait(at, limit) if limit > 0 else Chunk(at, b"")
         if chunk is None:
             chunk = await room.read(log.read, at, limit)
-        if chunk.data:
-            if upto is not None and chunk.offset >= upto:
-                return
-            yield chunk if upto is None else Chunk(chunk.offset, chunk.data[: upto - chunk.offset])
-            at = chunk.end
-        elif closed:
-            if not follow or not await opens_again(room, process_id, run):
-                return
+        is_complete = upto is not None and max(at, chunk.offset) >= upto
+        if is_complete or not chunk.data:
+            return None
+        return chunk.end, chunk if upto is None else Chunk(chunk.offset, chunk.data[: upto - chunk.offset])
+
+    async def wait(at: int) -> bool:
+        nonlocal run, closed
+        if is_complete:
+            return False
+        if closed:
             closed = False
-        else:
-            run = run_of(room, process_id)
-            closed = (await room.outputs.beyond(process_id, stream, at)).closed
+            return follow and await opens_again(room, process_id, run)
+        run = run_of(room, process_id)
+        closed = (await room.outputs.beyond(process_id, stream, at)).closed
+        return True
+
+    async with aclosing(cursors.follow(start, read, wait)) as chunks:
+        async for chunk in chunks:
+            yield chunk
 
 
 def run_of(room: Room, process_id: ProcessId) -> int:

@@ -1,10 +1,11 @@
-"""What a session is told as it comes: for one who stays and listens."""
+"""The notifications of a session as they come, for a client that stays and listens."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
-from holdfast.daemon import notifications
+from holdfast.daemon import cursors, notifications
 from holdfast.daemon.room import Message, Room
 
 _AT_ONCE = 100
@@ -20,25 +21,34 @@ async def pushed(
     """
     taker = object() if take else None
     given: set[str] = set()
-    is_told_empty = False
-    try:
+    is_idle = False
+
+    async def read(_: None) -> tuple[None, list[Message]] | None:
+        nonlocal given, is_idle
         while True:
             given = {id_ for id_ in given if room.inbox.is_pending(id_)}
             most = _AT_ONCE if window is None else min(_AT_ONCE, window - len(given))
             found = room.inbox.next_of(room.sessions.resolve(session), taker, given, most)
-            if found:
-                given.update(notice.id for notice in found)
-                if taker is not None:
-                    room.inbox.take(found, taker)
-                shown = await notifications.handed_out(room, found, session, taker, how)
-                given -= {notice.id for notice in found} - {one["id"] for one in shown}
-                if shown:
-                    yield shown
-            elif not given and not is_told_empty:
-                yield []
-            else:
-                await room.inbox.until_changed(session)
-            is_told_empty = not found and not given
+            if not found:
+                was_idle, is_idle = is_idle, not given
+                return (None, []) if is_idle and not was_idle else None
+            given.update(notice.id for notice in found)
+            if taker is not None:
+                room.inbox.take(found, taker)
+            shown = await notifications.handed_out(room, found, session, taker, how)
+            given -= {notice.id for notice in found} - {one["id"] for one in shown}
+            is_idle = False
+            if shown:
+                return None, shown
+
+    async def wait(_: None) -> bool:
+        await room.inbox.until_changed(session)
+        return True
+
+    try:
+        async with aclosing(cursors.follow(None, read, wait)) as batches:
+            async for batch in batches:
+                yield batch
     finally:
         if taker is not None:
             room.inbox.give_back(taker)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Iterator
 
 from holdfast.daemon.chores import Chores
@@ -18,6 +19,7 @@ from holdfast.daemon.registry import Registry
 from holdfast.daemon.reports import Report
 from holdfast.daemon.supervise import Supervisor
 from holdfast.errors import Unreachable
+from holdfast.model.events import recovered
 from holdfast.model.ids import ProcessId, is_id
 from holdfast.model.process import Meta, Process
 from holdfast_keeper import bundle
@@ -37,6 +39,8 @@ class Recovery:
         self._chores = chores
         self._boot_id = boot_id()
         self._compared = asyncio.Event()
+        #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
+        self._new_part = "daemon"
         self._one_by_one = asyncio.Lock()
         #: Facts that came after a hello that is still being compared; None when there is no such.
         self._held_back: list[Message] | None = None
@@ -82,9 +86,13 @@ class Recovery:
         """
         reported = {ProcessId(report["id"]) for report in live}
         unknown = [report for report in live if self._registry.get(report["id"]) is None]
-        for process in await asyncio.to_thread(self._rebuild_all, [report["id"] for report in unknown]):
+        rebuilt = await asyncio.to_thread(self._rebuild_all, [report["id"] for report in unknown])
+        for process in rebuilt:
             self._supervisor.show(process)
         await asyncio.gather(*map(self._adopt, live))
+        taken_over = reported & {*known, *(process.id for process in rebuilt)}
+        await asyncio.gather(*(self._announce(process_id, self._new_part) for process_id in taken_over))
+        self._new_part = "keeper"
         await asyncio.gather(*(self._ask_for(process_id) for process_id in known if process_id not in reported))
         note("compared", live=len(live), missing=len(set(known) - reported))
         self._compared.set()
@@ -105,6 +113,12 @@ class Recovery:
         await self._supervisor.take(report)
         if report["exit"] is None and report["born"]["boot"] != self._boot_id:
             await self._supervisor.lose(ProcessId(report["id"]))  # it ran before the machine was started again
+
+    async def _announce(self, process_id: ProcessId, new_part: str) -> None:
+        async with self._supervisor.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is not None and process.is_up:
+                self._supervisor.show(process, recovered(process, new_part, time.time()))
 
     async def _ask_for(self, process_id: ProcessId) -> None:
         """One that the keeper does not hold: ended, with its record in done/, or gone."""

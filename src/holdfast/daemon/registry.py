@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from holdfast.model.duplicates import likeness
-from holdfast.model.identify import identify
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
 from holdfast.model.process import Meta, Process
+from holdfast.model.process_rules import identify, likeness
 
 
 class Registry:

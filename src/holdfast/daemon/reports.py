@@ -24,8 +24,8 @@ from holdfast.model.lifecycle import (
     Unseen,
     advance,
 )
-from holdfast.model.process import Leftover, Process, Stream
-from holdfast.model.restarts import Verdict
+from holdfast.model.process import Leftover, Process, StreamExtent
+from holdfast.model.restarts import RestartVerdict
 
 Report = dict[str, Any]
 
@@ -56,7 +56,7 @@ def told(process: Process, report: Report) -> Process:
     end = report["exit"] or {}
     stdin = report["stdin"]
     run, streak = run_of(report), int(report["born"].get("streak", 0))
-    verdict = Verdict(streak=streak)
+    verdict = RestartVerdict(streak=streak)
     if isinstance(state, Ended):
         verdict = restarts.after_end(process.meta, state, streak)
         state = _planned(state, verdict, report["stop"])
@@ -89,7 +89,7 @@ def was_stopped_late(report: Report) -> bool:
     return bool((report["stop"] or {}).get("late"))
 
 
-def _planned(state: Ended, verdict: Verdict, stop: dict[str, Any] | None) -> State:
+def _planned(state: Ended, verdict: RestartVerdict, stop: dict[str, Any] | None) -> State:
     if verdict.due is None:
         return state
     waiting = advance(state, RestartPlanned(verdict.due))
@@ -100,9 +100,10 @@ def _stop_asked(stop: dict[str, Any]) -> StopAsked:
     return StopAsked(stop["by"] or None, stop["reason"], stop["at"])
 
 
-def streams(report: Report) -> dict[str, Stream]:
+def streams(report: Report) -> dict[str, StreamExtent]:
     return {
-        name: Stream(extent["first"], extent["end"], extent["closed"]) for name, extent in report["streams"].items()
+        name: StreamExtent(extent["first"], extent["end"], extent["closed"])
+        for name, extent in report["streams"].items()
     }
 
 

@@ -17,8 +17,8 @@ from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
-from holdfast.model.limits import check_room
 from holdfast.model.process import Process
+from holdfast.model.process_rules import check_process_limit
 
 _PAUSE = 0.5
 
@@ -70,12 +70,11 @@ async def _again_by_hand(room: Room, process: Process, began: float) -> Process:
         if stop is not None and stop.reason != "restart" and stop.at > began:
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
-        check_room(room.registry.living.keys(), room.settings.max_processes)
+        check_process_limit(room.registry.living.keys(), room.settings.max_processes)
         check_name(room, process.meta)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
-    await room.store.save(process)
-    room.registry.put(process)
+    await room.supervisor.commit(process, needs_disk=True)
     return await _again(room, process, despite_stop)
 
 

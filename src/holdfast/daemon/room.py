@@ -32,7 +32,7 @@ from holdfast.daemon.sessions import Sessions
 from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
@@ -55,7 +55,7 @@ class Room:
     settings: Settings
     registry: Registry
     store: Store
-    stream: Stream
+    stream: EventStream
     inbox: Inbox
     sessions: Sessions
     gate: Gate

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 
 from holdfast.backends.local import LocalBackend
 from holdfast.daemon import commands, environment, notify, timers
+from holdfast.daemon.announcements import Announcements
 from holdfast.daemon.approvals import Approvals
 from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
@@ -35,7 +37,7 @@ from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.probes.begin import begin as begin_probes
-from holdfast.daemon.progressing import watch_progress
+from holdfast.daemon.progressing import publish_output, watch_progress
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
@@ -51,7 +53,7 @@ from holdfast.daemon.sink_jobs import job_maker
 from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
@@ -77,7 +79,8 @@ _RETURN_BUDGET = 10.0
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    room, recovery, watches = await _furnish(paths, settings)
+    room, recovery, watches, announcements = await _furnish(paths, settings)
+    announcements.start()
     server = Server(room)
     _stop_on_signals(room)
 
@@ -94,6 +97,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
+        announcements.recovered(len(room.registry.running()))
         room.approvals.settle(partial(commands.was_used, room))
         vital.append(room.chores.start(room.approvals.watch_time(), "approvals"))
         vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
@@ -104,6 +108,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         begin_probes(room)
         watches.begin()
         room.chores.start(watch_progress(room), "progress")
+        room.chores.start(publish_output(room), "output events")
         room.chores.start(room.sampler.run(), "sampler")
         room.sinks.start(job_maker(room))
         await server.open()
@@ -115,6 +120,8 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     finally:
         notify.tell("STOPPING=1")
         watches.close()
+        if room.stop_asked.is_set():
+            await announcements.stop(len(room.registry.running()))
         await _stop(room, server)
         note("daemon-end")
 
@@ -127,7 +134,7 @@ async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Watches]:
+async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Watches, Announcements]:
     """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
@@ -144,11 +151,11 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
     tcp = TcpDoor(paths, settings.http_listen)
-    names = Names(opened.kept.aliases)
-    stream = Stream(opened.store)
+    names = Names(opened.kept.aliases, opened.found, time.time())
+    stream = EventStream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed)
+    supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed, names.begins)
     sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = Approvals(opened.store, asked, settings.approval_keep)
@@ -189,7 +196,8 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     )
     news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = Watches(room, WatchLink(paths.place, environ), news)
-    return room, Recovery(paths.place, registry, keeper, supervisor, chores), watches
+    recovery = Recovery(paths.place, registry, keeper, supervisor, chores)
+    return room, recovery, watches, Announcements(opened.store, opened.kept.memory)
 
 
 def _hooks(room: Room) -> Hooks:

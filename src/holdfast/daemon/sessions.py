@@ -12,19 +12,46 @@ from typing import NamedTuple
 
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.registry import Registry
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.model.process import Process
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
 
+#: A session without a running process for so long is reset: its next process begins it anew.
+IDLE = 86400.0
+
 
 class Names:
-    """Which name each session has now."""
+    """Which name each session has now, and which sessions are known."""
 
-    def __init__(self, aliases: dict[str, str]) -> None:
+    def __init__(self, aliases: dict[str, str], processes: Iterable[Process] = (), now: float = 0.0) -> None:
         self._aliases = aliases
+        #: Session -> when it last had a running process. Those that were idle for longer were reset.
+        self._active: dict[str, float] = {}
+        for process in processes:
+            session, at = process.meta.session, (process.ended_at or process.started_at or process.meta.requested_at)
+            at = now if process.is_running else at
+            if now - at < IDLE:
+                self._active[session] = max(at, self._active.get(session, at))
+
+    def begins(self, session: str) -> bool:
+        """Whether it was unknown; from now on it is known."""
+        is_new = session not in self._active
+        self._active[session] = time.time()
+        return is_new
+
+    def ends(self, session: str) -> None:
+        self._active.pop(session, None)
+
+    def idle(self, running: Iterable[str], now: float) -> dict[str, float]:
+        """Sessions that have been idle for too long, and since when; they are unknown from now on."""
+        self._active.update(dict.fromkeys(running, now))
+        found = {session: at for session, at in self._active.items() if now - at >= IDLE}
+        for session in found:
+            self.ends(session)
+        return found
 
     def resolve(self, name: str) -> str:
         return self._aliases.get(name, name)
@@ -32,9 +59,11 @@ class Names:
     def renamed(self, old: str, new: str) -> None:
         self._aliases = {name: new if now == old else now for name, now in self._aliases.items() if name != new}
         self._aliases[old] = new
+        if (at := self._active.pop(old, None)) is not None:
+            self._active[new] = max(at, self._active.get(new, at))
 
 
-class Closed(NamedTuple):
+class EndedSession(NamedTuple):
     """What became of a session that is over."""
 
     passed: list[ProcessId]
@@ -91,7 +120,7 @@ class Sessions:
     def _told_of(self, processes: list[Process]) -> list[Notice]:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
-    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> Closed:
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
         """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
         running = [process.id for process in self._registry.running() if process.meta.session == session]
         async with self._turns(running) as found:
@@ -105,7 +134,17 @@ class Sessions:
             happened.append(Event("session.end", time.time(), fields))
             unheard = partial(self._inbox.all_of, session) if to is not None else list[Notice]
             notices = await self._move(passing, unheard, heir, happened)
-        return Closed(passed, left, notices)
+            if not left:
+                self._names.ends(session)
+        return EndedSession(passed, left, notices)
+
+    def reset_idle(self, now: float) -> None:
+        """Record which sessions were reset because they were idle."""
+        running = {process.meta.session for process in self._registry.running()}
+        idle = self._names.idle(running, now)
+        happened = [Event("session.reset", now, {"session": one, "idle_since": at}) for one, at in idle.items()]
+        if happened:
+            self._store.record_soon(happened)
 
     @asynccontextmanager
     async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:

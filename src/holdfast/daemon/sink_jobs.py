@@ -14,28 +14,26 @@ from holdfast.daemon.room import Message, Room
 from holdfast.daemon.sink_lane import MakeJob
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.outgoing import Outgoing, body_of
-from holdfast.model.sink import Secret, Sink
-from holdfast.model.sink_words import Words, words_of
-from holdfast.model.sinking import Answer
+from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink, body_of
+from holdfast.model.summaries import Summary, summary_of
 from holdfast.sinks.job import Job
 from holdfast.store import outbox
 
 
 def job_maker(room: Room) -> MakeJob:
-    async def make(sink: Sink, row: Outgoing) -> Job | Answer:
+    async def make(sink: Sink, row: Outgoing) -> Job | SendResult:
         (told,) = await notifications.told(room, [_notice(row.body)])
-        return await _job(room, sink, told, words_of(told))
+        return await _job(room, sink, told, summary_of(told))
 
     return make
 
 
-async def test(room: Room, sink: Sink) -> Answer:
+async def test(room: Room, sink: Sink) -> SendResult:
     """Send a message that says what it is, and what came of it. Neither quiet hours nor `enabled` count."""
     line = f"this is a test of the sink {sink.name}"
     told = {"id": f"test_{secrets.token_hex(6)}", "kind": "test", "at": time.time(), "text": line, "data": {}}
-    job = await _job(room, sink, told, Words(line, "", "info"))
-    return job if isinstance(job, Answer) else await room.sinks.link_of(sink).send(job)
+    job = await _job(room, sink, told, Summary(line, "", "info"))
+    return job if isinstance(job, SendResult) else await room.sinks.link_of(sink).send(job)
 
 
 async def keep_output(room: Room, process_id: ProcessId) -> None:
@@ -48,13 +46,13 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
         await room.store.change(lambda db: outbox.rewrite(db, bodies))
 
 
-async def _job(room: Room, sink: Sink, told: Message, words: Words) -> Job | Answer:
+async def _job(room: Room, sink: Sink, told: Message, words: Summary) -> Job | SendResult:
     payload = json.dumps({**told, "summary": words.text}, ensure_ascii=False)
     job = Job(sink.way, told["id"], payload, words.line, words.tail, words.level)
     variables = {**await room.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
     for name, secret in (("address", sink.address), ("secret", sink.secret)):
         if secret.env is not None and not variables.get(secret.env):
-            return Answer(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")
+            return SendResult(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")
         job = job._replace(**_found(name, secret, variables, room.paths.home))
     return job
 

@@ -12,11 +12,9 @@ from typing import Any
 from holdfast.daemon.logbook import note
 from holdfast.daemon.sink_link import SinkLink
 from holdfast.errors import HoldfastError
-from holdfast.model import sinking
-from holdfast.model.happenings import Event
-from holdfast.model.outgoing import Outgoing, Settled
-from holdfast.model.sink import Sink
-from holdfast.model.sinking import Answer, Standing
+from holdfast.model import sinks
+from holdfast.model.events import Event
+from holdfast.model.sinks import DeliveryState, Outgoing, SendResult, Settled, Sink
 from holdfast.sinks.job import Job
 from holdfast.store import outbox
 from holdfast.store.store import Store
@@ -27,7 +25,7 @@ _LONGEST_SLEEP = 30.0
 _TROUBLE_PAUSE = 2.0
 
 #: The job that a row means for a sink, or why there cannot be one.
-MakeJob = Callable[[Sink, Outgoing], Awaitable[Job | Answer]]
+MakeJob = Callable[[Sink, Outgoing], Awaitable[Job | SendResult]]
 
 
 class Lane:
@@ -73,7 +71,7 @@ class Lane:
         now = time.time()
         if not self.sink.enabled:
             return _LONGEST_SLEEP
-        if (quiet_until := sinking.not_before(self.sink, now)) > now:
+        if (quiet_until := sinks.not_before(self.sink, now)) > now:
             return quiet_until - now
         rows = await self._store.read(lambda db: outbox.due(db, self.sink.name, now, _AT_ONCE))
         fresh = [row for row in rows if (row.seq, row.attempts) not in self._unwritten]
@@ -90,7 +88,7 @@ class Lane:
     async def _deliver(self, row: Outgoing) -> None:
         answer = await self._try(row)
         now = time.time()
-        standing = sinking.judge(self.sink, row.attempts, answer, now)
+        standing = sinks.judge(self.sink, row.attempts, answer, now)
         settled = Settled(row, standing, now)
         mark = (row.seq, row.attempts)
         self._unwritten.add(mark)
@@ -101,13 +99,13 @@ class Lane:
             return
         self._unwritten.discard(mark)
 
-    async def _try(self, row: Outgoing) -> Answer:
+    async def _try(self, row: Outgoing) -> SendResult:
         try:
             job = await self._make_job(self.sink, row)
             return await self.link.send(job) if isinstance(job, Job) else job
         except Exception as failed:  # noqa: BLE001  one message that cannot be made must not keep the others waiting
             note("sink-failed", sink=self.sink.name, row=row.seq, why=type(failed).__name__)
-            return Answer(False, f"the message could not be made: {type(failed).__name__}")
+            return SendResult(False, f"the message could not be made: {type(failed).__name__}")
 
     async def _rest(self, pause: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -115,7 +113,7 @@ class Lane:
                 await self._woken.wait()
 
 
-def _event(row: Outgoing, standing: Standing, now: float) -> Event:
+def _event(row: Outgoing, standing: DeliveryState, now: float) -> Event:
     fields: dict[str, Any] = {"sink": row.sink, "attempts": standing.attempts}
     fields |= {name: row.body.get(name) for name in ("id", "kind", "process", "session")}
     if standing.dead_at is not None:

@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from holdfast.model.sinking import Answer
+from holdfast.model.sinks import SendResult
 from holdfast.sinks.job import Job, to_json
 
 #: Longer than any way of sending takes for itself; whoever takes longer hangs.
@@ -32,13 +32,13 @@ class SinkLink:
     def pid(self) -> int | None:
         return self._worker.pid if self._worker is not None else None
 
-    async def send(self, job: Job) -> Answer:
+    async def send(self, job: Job) -> SendResult:
         """What came of it, whatever happens to the sender."""
         async with self._turn:
             try:
                 return await self._ask(json.dumps(to_json(job)).encode() + b"\n")
             except OSError as failed:
-                return Answer(False, f"the sender cannot be started: {failed.strerror or failed}")
+                return SendResult(False, f"the sender cannot be started: {failed.strerror or failed}")
 
     def close(self) -> None:
         """Let go of it; it ends by itself."""
@@ -48,7 +48,7 @@ class SinkLink:
         if worker is not None and worker.stdin is not None:
             worker.stdin.close()
 
-    async def _ask(self, line: bytes) -> Answer:
+    async def _ask(self, line: bytes) -> SendResult:
         worker = self._worker if self._worker is not None and self._worker.returncode is None else await self._start()
         assert worker.stdin is not None and worker.stdout is not None
         answer, why = b"", "the sender died over it"
@@ -64,9 +64,9 @@ class SinkLink:
             if not answer.endswith(b"\n"):
                 self._end(worker)
         if not answer.endswith(b"\n"):
-            return Answer(False, why)
+            return SendResult(False, why)
         self._rest_later()
-        return Answer(**json.loads(answer))
+        return SendResult(**json.loads(answer))
 
     async def _start(self) -> asyncio.subprocess.Process:
         self._worker = await asyncio.create_subprocess_exec(

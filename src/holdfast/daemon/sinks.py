@@ -11,8 +11,8 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.sink_lane import Lane, MakeJob
 from holdfast.daemon.sink_link import SinkLink
 from holdfast.errors import BadValue
-from holdfast.model.happenings import Numbered
-from holdfast.model.sink import Sink
+from holdfast.model.events import StoredEvent
+from holdfast.model.sinks import Sink
 from holdfast.settings import read_settings
 from holdfast.store.store import Store
 
@@ -103,12 +103,12 @@ class Sinks:
         self._lanes[sink.name] = lane
         self._tasks[sink.name] = self._chores.start(lane.run(), f"sink {sink.name}")
 
-    def _happened(self, numbered: list[Numbered]) -> None:
+    def _happened(self, numbered: list[StoredEvent]) -> None:
         if self._lanes and any(event.notice is not None or _asks(event) for event in numbered):
             self.wake()
 
 
-def _asks(event: Numbered) -> bool:
+def _asks(event: StoredEvent) -> bool:
     return bool(event.envelope["type"] == "approval.requested")
 
 

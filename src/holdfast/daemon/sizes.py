@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Leftover, Process, Stream
+from holdfast.model.process import Leftover, Process, StreamExtent
 from holdfast_keeper import bundle
 
 _BUDGET = 0.25
 
 
 class Measures(NamedTuple):
-    streams: dict[str, Stream]
+    streams: dict[str, StreamExtent]
     leftover_pids: list[int]
 
 
@@ -72,7 +72,7 @@ class Sizes:
             extent = self._extent(process.id, stream)
             if extent is not None:
                 closed = stream in streams and streams[stream].closed
-                streams[stream] = Stream(*extent, closed)
+                streams[stream] = StreamExtent(*extent, closed)
         return Measures(streams, living(process.leftovers))
 
     def _extent(self, process_id: ProcessId, stream: str) -> tuple[int, int] | None:

@@ -1,8 +1,8 @@
 """The stream of events, for those who follow it.
 
-What is on disk has a number and is never lost to a follower, however slow: it reads on from its own place, from memory
-or from disk. What is not worth keeping (`whisper`) is told to whoever listens at the moment; a follower that cannot
-keep up with it hears how much it missed.
+An event on disk has a number and is never lost to a follower, however slow: it reads on from its own cursor, from
+memory or from disk. A transient event is not kept: it goes to those who follow at the moment, and a follower that
+cannot keep up gets the number of those it missed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import bisect
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
-from holdfast.events.topics import Tree
-from holdfast.model.happenings import Event, Numbered
+from holdfast.daemon.cursors import follow
+from holdfast.events.topics import PatternTree
+from holdfast.model.events import Event, StoredEvent
 from holdfast.store.store import Store
 from holdfast.wire import light_json
 
@@ -26,8 +27,8 @@ Envelope = dict[str, Any]
 #: Numbered events that are kept in memory: followers that are not far behind cost no reading.
 _REMEMBERED = 5000
 _AT_ONCE = 500
-#: Whispers that may wait for one follower.
-_MOST_WHISPERS = 1000
+#: Transient events that may wait for one follower.
+_MOST_TRANSIENT = 1000
 #: Followers are woken at once, and then not before that many seconds for each of them: where there are many, each of
 #: them gets several events at a time, which costs little more than one.
 _PACE = 0.00025
@@ -41,7 +42,7 @@ DROPPED = "events.dropped"
 class Batch:
     """Some events, and the number from which to go on behind them. The kept ones have a `seq`.
 
-    Those who follow the same share it, with what it looks like as text.
+    Followers of the same pattern share it, with its text.
     """
 
     def __init__(self, cursor: int, events: list[Envelope]) -> None:
@@ -67,13 +68,15 @@ class Batch:
         return [f"[{','.join(row)}]" for row in rows]
 
 
-class Stream:
-    """Everything that happens, in order."""
+class EventStream:
+    """All events, in order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._recent: deque[Numbered] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[StoredEvent] = deque(maxlen=_REMEMBERED)
         self._followers: set[_Follower] = set()
+        #: Set when a follower comes.
+        self._came = asyncio.Event()
         #: Patterns and number -> the batch behind it, until there is more.
         self._shared: dict[tuple[str, int], Batch] = {}
         self._wake_at = 0.0
@@ -85,16 +88,22 @@ class Stream:
         """The number of the event that happened last; 0 when nothing ever did."""
         return self._store.newest_event
 
-    def is_heard(self, topic: str) -> bool:
-        """Whether anyone follows what would be whispered under this topic."""
+    def is_followed(self, topic: str) -> bool:
+        """Whether anyone would get an event with this topic now."""
         return any(follower.wants(topic) for follower in self._followers)
 
-    def whisper(self, topic: str, fields: dict[str, Any]) -> None:
-        """Tell those who follow now. It has no number and is not kept."""
+    async def until_followed(self, topic: str) -> None:
+        """Returns when someone follows this topic."""
+        while not self.is_followed(topic):
+            self._came.clear()
+            await self._came.wait()
+
+    def publish_transient(self, topic: str, fields: dict[str, Any]) -> None:
+        """For those who follow now. It has no number and is not kept."""
         envelope = Event(topic, time.time(), fields).envelope()
         for follower in self._followers:
             if follower.wants(topic):
-                follower.hear(envelope)
+                follower.put(envelope)
         self._wake_soon()
 
     async def read(self, after: int, pattern: str) -> AsyncIterator[Batch]:
@@ -108,17 +117,24 @@ class Stream:
     async def follow(self, after: int, pattern: str) -> AsyncGenerator[Batch, None]:
         """What is there, and what comes, for ever."""
         with self._listening(pattern) as follower:
-            while True:
-                while after < self.newest and (batch := await self._batch(after, pattern, follower.pattern)):
-                    after = batch.cursor
-                    yield batch
-                if whispers := follower.take():
-                    yield Batch(after, whispers)
-                follower.news.clear()
-                if after >= self.newest and not follower.has_whispers:
-                    await follower.news.wait()
 
-    async def _batch(self, after: int, pattern: str, wanted: Tree[bool]) -> Batch | None:
+            async def read(after: int) -> tuple[int, Batch] | None:
+                if after < self.newest and (batch := await self._batch(after, pattern, follower.pattern)):
+                    return batch.cursor, batch
+                transient = follower.take()
+                return (after, Batch(after, transient)) if transient else None
+
+            async def wait(after: int) -> bool:
+                follower.woken.clear()
+                if after >= self.newest and not follower.has_transient:
+                    await follower.woken.wait()
+                return True
+
+            async with aclosing(follow(after, read, wait)) as batches:
+                async for batch in batches:
+                    yield batch
+
+    async def _batch(self, after: int, pattern: str, wanted: PatternTree[bool]) -> Batch | None:
         """What follows that number, made once for all who want the same of it."""
         if (shared := self._shared.get((pattern, after))) is not None:
             return shared
@@ -131,7 +147,7 @@ class Stream:
             self._shared[pattern, after] = batch
         return batch
 
-    async def _next(self, after: int) -> list[Numbered]:
+    async def _next(self, after: int) -> list[StoredEvent]:
         if self._is_recent(after):
             start = bisect.bisect_right(self._recent, after, key=lambda event: event.seq)
             return [self._recent[at] for at in range(start, min(start + _AT_ONCE, len(self._recent)))]
@@ -141,7 +157,7 @@ class Stream:
         """Whether what follows that number is in memory."""
         return bool(self._recent) and self._recent[0].seq <= after + 1
 
-    def _happened(self, numbered: list[Numbered]) -> None:
+    def _happened(self, numbered: list[StoredEvent]) -> None:
         self._recent.extend(numbered)
         self._shared.clear()
         self._wake_soon()
@@ -158,12 +174,13 @@ class Stream:
         self._waking = None
         self._wake_at = now + _PACE * len(self._followers)
         for follower in self._followers:
-            follower.news.set()
+            follower.woken.set()
 
     @contextmanager
     def _listening(self, pattern: str) -> Iterator[_Follower]:
         follower = _Follower(_wanted(pattern))
         self._followers.add(follower)
+        self._came.set()
         try:
             yield follower
         finally:
@@ -171,42 +188,42 @@ class Stream:
 
 
 class _Follower:
-    """One who follows: what it wants, and the whispers that it has not taken yet."""
+    """One who follows: its patterns, and the transient events that it has not taken yet."""
 
-    def __init__(self, pattern: Tree[bool]) -> None:
+    def __init__(self, pattern: PatternTree[bool]) -> None:
         self.pattern = pattern
-        self.news = asyncio.Event()
-        self._whispers: deque[Envelope] = deque()
+        self.woken = asyncio.Event()
+        self._transient: deque[Envelope] = deque()
         self._missed = 0
 
     @property
-    def has_whispers(self) -> bool:
-        return bool(self._whispers or self._missed)
+    def has_transient(self) -> bool:
+        return bool(self._transient or self._missed)
 
     def wants(self, topic: str) -> bool:
         return bool(self.pattern.find(topic))
 
-    def hear(self, envelope: Envelope) -> None:
-        if len(self._whispers) >= _MOST_WHISPERS:
-            self._whispers.popleft()
+    def put(self, envelope: Envelope) -> None:
+        if len(self._transient) >= _MOST_TRANSIENT:
+            self._transient.popleft()
             self._missed += 1
-        self._whispers.append(envelope)
+        self._transient.append(envelope)
 
     def take(self) -> list[Envelope]:
-        taken = list(self._whispers)
-        self._whispers.clear()
+        taken = list(self._transient)
+        self._transient.clear()
         if self._missed:
             taken.insert(0, Event(DROPPED, time.time(), {"count": self._missed}).envelope())
             self._missed = 0
         return taken
 
 
-def _wanted(pattern: str) -> Tree[bool]:
-    tree: Tree[bool] = Tree()
+def _wanted(pattern: str) -> PatternTree[bool]:
+    tree: PatternTree[bool] = PatternTree()
     for one in pattern.split():
         tree.add(one, True)
     return tree
 
 
-def _fitting(batch: list[Numbered], wanted: Tree[bool]) -> list[Envelope]:
+def _fitting(batch: list[StoredEvent], wanted: PatternTree[bool]) -> list[Envelope]:
     return [{"seq": seq, **envelope} for seq, envelope, _ in batch if wanted.find(str(envelope.get("type") or "?"))]

@@ -9,9 +9,9 @@ from typing import Any
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
-from holdfast.model.identify import identify
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import Process
+from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
 from holdfast.ops.sessions import RenameSession

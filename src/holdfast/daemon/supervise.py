@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,8 +15,8 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.reports import Report
 from holdfast.errors import HoldfastError
-from holdfast.model import happenings
-from holdfast.model.happenings import Event
+from holdfast.model import events
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
@@ -31,9 +31,10 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process, Stream
+from holdfast.model.process import Process, StreamExtent
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
+from holdfast.store.writer import Edit
 
 
 class Supervisor:
@@ -46,15 +47,17 @@ class Supervisor:
         chores: Chores,
         last_used: Callable[[ProcessId], Track | None] = lambda _: None,
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
+        begins: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`last_used` tells, once, what a process that has ended was last seen to use. `claimed` is told of each
-        notice before it is written, and gives it back as it is to be.
+        """`last_used` gives, once, the last measured usage of a process that has ended. `claimed` gets each notice
+        before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
         """
         self._registry = registry
         self._store = store
         self._chores = chores
         self._last_used = last_used
         self._claimed = claimed
+        self._begins = begins
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
         #: What is to be told of a process before its end is: the process after that, and the events.
         self.last_words: Callable[[Process], Awaitable[tuple[Process, list[Event]]]] = _nothing_to_say
@@ -145,29 +148,58 @@ class Supervisor:
         if process is not None and (stop := stop_of(process.state)) is not None and not stop.forced:
             self.show(replace(process, state=advance(process.state, ForceUsed())))
 
-    def show(self, process: Process) -> None:
-        """For changes that the bundle knows as well: the row may follow later."""
-        happened = self.happened(process)
+    async def change(self, process_id: ProcessId, alter: Callable[[Process], Process | None]) -> Process | None:
+        """In its turn, the process after `alter`, committed with its events; None where it is unknown, or `alter`
+        returns None because there is nothing to change.
+        """
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            process = alter(process) if process is not None else None
+            if process is not None:
+                await self.commit(process, self.happened(process))
+            return process
+
+    async def commit(
+        self, process: Process, happened: Sequence[Event] = (), edit: Edit | None = None, needs_disk: bool = False
+    ) -> None:
+        """The one step by which a process changes: the row, its events and their notices are written in one
+        transaction; then the process is shown, and the events are published. To be called in its turn.
+
+        On a full disk the process is shown all the same, because what happened is true, and the store writes the row
+        when there is room. With `needs_disk` that raises instead, and nothing is shown.
+        """
+        try:
+            if edit is None:
+                await self._store.save(process, happened)
+            else:
+                await self._store.change(edit, happened, [process])
+        except HoldfastError as failed:
+            if needs_disk:
+                raise
+            note("row-late", process=process.id, why=failed.message)
+        self._registry.put(process)
+
+    def show(self, process: Process, *more: Event) -> None:
+        """As commit, for changes that the bundle knows as well: the row may follow later."""
+        happened = [*self.happened(process), *more]
         self._registry.put(process)
         self._store.save_soon(process, happened)
 
     async def end(self, process: Process) -> None:
         """On disk first, then told; also that it was run again too often, once."""
         process, said = await self.last_words(self._with_last_used(process))
-        try:
-            await self._store.save(process, [*said, *self.happened(process)])
-        except HoldfastError as failed:
-            # The bundle holds the truth, so it is told all the same, and the row follows when there is room.
-            note("row-late", process=process.id, why=failed.message)
-        self._registry.put(process)
+        await self.commit(process, [*said, *self.happened(process)])
         state = process.state
         note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
     def happened(self, process: Process) -> list[Event]:
-        """What it means to followers that the process is as it is now."""
-        happened = happenings.of_change(self._registry.get(process.id), process, time.time())
+        """The events of the change from the process as it is shown to this one."""
+        now, session = time.time(), process.meta.session
+        happened = events.of_change(self._registry.get(process.id), process, now)
+        if happened and process.run == 0 and happened[0].topic == "process.started" and self._begins(session):
+            happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: Process) -> Process:
@@ -177,7 +209,7 @@ class Supervisor:
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
         return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
-    def _rest(self, process: Process, streams: dict[str, Stream]) -> Process:
+    def _rest(self, process: Process, streams: dict[str, StreamExtent]) -> Process:
         """What an ended process's descendants still wrote, and that nobody can write any more."""
         if streams != process.streams:
             process = replace(process, streams=streams)

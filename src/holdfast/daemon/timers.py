@@ -14,7 +14,7 @@ from holdfast.daemon.forgetting import forget
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
-from holdfast.model import deadlines, restarts, retention
+from holdfast.model import process_rules, restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.settings import KEEP_ENDED_FLOOR
@@ -28,9 +28,9 @@ async def watch_deadlines(room: Room) -> None:
     """Act on every deadline when it passes, for ever."""
     while True:
         room.deadlines_changed.clear()
-        for process in deadlines.due(room.registry.living.values(), time.time()):
+        for process in process_rules.deadlines_due(room.registry.living.values(), time.time()):
             _act(room, process)
-        await _until(deadlines.next_due(room.registry.living.values()), room.deadlines_changed)
+        await _until(process_rules.next_deadline(room.registry.living.values()), room.deadlines_changed)
 
 
 async def _until(due: float | None, changed: asyncio.Event) -> None:
@@ -76,11 +76,14 @@ async def forget_old(room: Room) -> None:
     while True:
         logbook.bound(room.paths.log)
         ended = [process for process in room.registry.all.values() if process.has_ended]
-        for process_id in retention.may_go(ended, time.time(), keep, room.settings.max_ended, KEEP_ENDED_FLOOR):
+        for process_id in process_rules.may_be_forgotten(
+            ended, time.time(), keep, room.settings.max_ended, KEEP_ENDED_FLOOR
+        ):
             try:
                 await forget(room, process_id)
             except HoldfastError as failed:
                 note("not-forgotten", process=process_id, why=failed.message)
+        room.sessions.reset_idle(time.time())
         room.inbox.forget(time.time() - room.settings.keep_events, time.time() - room.settings.keep_notices)
         room.store.forget_outgoing(time.time() - room.settings.keep_notices)
         room.approvals.forget(time.time() - room.settings.keep_events)

@@ -49,7 +49,7 @@ def process_object(
         "dropped_bytes": sum(stream.first for stream in streams),
         "log_cap": meta.log_cap,
         "lifetime": meta.lifetime,
-        "notify": meta.notify,
+        "notify": process.notify,
         "watch": [*meta.watch, *meta.watch_regex],
         "pty": meta.pty,
         "stdin_open": process.stdin_open and not process.has_ended,

@@ -1,4 +1,4 @@
-"""What the owner of a process wants to hear of it: ends, texts to watch for, progress; and where it is answered."""
+"""Notification options of a start: what they mean together, and what the answer says about them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from holdfast.errors import BadValue
 from holdfast.model.process import Meta
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Start
 
-WATCH_DROPPED = "notify and watch exclude each other: the watch was dropped, the end will be told"
-SILENT = "notify never: neither matches nor progress will be told"
+WATCH_DROPPED = "notify=any and watch exclude each other: the watch was dropped, the end will be notified"
 TOO_OFTEN = f"check_interval is {SHORTEST_INTERVAL:g} s at least"
 NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
 
@@ -21,9 +20,12 @@ def read(ask: Start) -> dict[str, Any]:
         raise BadValue(f"{len(watch) + len(regex)} patterns to watch for are too many", next=f"at most {MOST_PATTERNS}")
     if drops_watch(ask):
         watch = regex = ()
+    # A watch without a word about the end notifies matches only.
+    matches_only = bool(watch or regex) and ask.notify is None
     interval = ask.check_interval
     return {
-        "notify": ask.notify or "any",
+        "notify": ask.notify or ("never" if matches_only else "any"),
+        "end_after_watch": matches_only,
         "watch": watch,
         "watch_regex": regex,
         "check_interval": None if interval is None else max(interval, SHORTEST_INTERVAL),
@@ -31,25 +33,22 @@ def read(ask: Start) -> dict[str, Any]:
 
 
 def drops_watch(ask: Start) -> bool:
-    """Whether it asks for both, of which being told of the end wins."""
-    return ask.notify not in (None, "never") and bool(ask.watch or ask.watch_regex)
+    """Whether it asks for a watch and for the notification of any end, which wins."""
+    return ask.notify == "any" and bool(ask.watch or ask.watch_regex)
 
 
 def notes(ask: Start) -> list[str]:
-    """What will not be as it was asked for: nobody is to wait for news that never comes."""
+    """What will not be as it was asked for, for the answer."""
     found = [WATCH_DROPPED] if drops_watch(ask) else []
-    wants_news = ask.watch or ask.watch_regex or ask.check_interval
-    if ask.notify == "never" and wants_news:
-        found.append(SILENT)
     if ask.check_interval is not None and ask.check_interval < SHORTEST_INTERVAL:
         found.append(TOO_OFTEN)
     return found
 
 
 def not_taken(wanted: Meta, running: Meta) -> list[str]:
-    """For one who is given a process that runs, and asked for other news of it than that was started with."""
-    return [] if _news(wanted) == _news(running) else [NOT_TAKEN]
+    """For a caller that is given a running process, and asked for other notifications than it was started with."""
+    return [] if _notifications(wanted) == _notifications(running) else [NOT_TAKEN]
 
 
-def _news(meta: Meta) -> tuple[object, ...]:
-    return meta.notify, meta.watch, meta.watch_regex, meta.check_interval, meta.origin
+def _notifications(meta: Meta) -> tuple[object, ...]:
+    return meta.notify, meta.end_after_watch, meta.watch, meta.watch_regex, meta.check_interval, meta.origin

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from holdfast.daemon import output
@@ -19,10 +19,10 @@ from holdfast.daemon.room import Room
 from holdfast.daemon.watch_link import Scan, WatchBroken, WatchLink
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.model.watching import Outcome, Rules, WatchState
+from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.store import inbox as rows
 
 #: Scans of one stream are not closer than this, so that a chatty process does not cost a scan for each line.
@@ -44,7 +44,7 @@ class Watches:
         self._link = link
         self._news = news
         settings = room.settings
-        self._rules = Rules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
+        self._rules = WatchRules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
         self._followed: set[ProcessId] = set()
         #: Up to where each stream has been searched; what is on disk may lie before it.
         self._cursors: dict[tuple[ProcessId, str], int] = {}
@@ -136,20 +136,21 @@ class Watches:
         await self._save(process, watching.scanned(after, stream, scan.upto), outcomes, now)
         self._cursors[key] = scan.upto
 
-    async def _save(self, process: Process, state: WatchState, outcomes: list[Outcome], now: float) -> None:
+    async def _save(self, process: Process, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
-        await self._write(self._news.of_outcomes(process, outcomes, now), process)
-        self._room.registry.put(process)
+        happened = self._news.of_outcomes(process, outcomes, now)
+        await self._room.supervisor.commit(process, happened, self._remember())
         self._note_due(process.id, state)
 
-    async def _write(self, happened: list[Event], *processes: Process) -> None:
-        remembered = self._news.remembered
+    async def _write(self, happened: list[Event]) -> None:
         try:
-            await self._room.store.change(
-                lambda connection: rows.remember(connection, NAME, remembered), happened, processes
-            )
+            await self._room.store.change(self._remember(), happened)
         except HoldfastError as failed:  # it is tried again until there is room
             note("notice-late", why=failed.message)
+
+    def _remember(self) -> Callable[[rows.Connection], None]:
+        remembered = self._news.remembered
+        return lambda connection: rows.remember(connection, NAME, remembered)
 
     async def _break(self, process_id: ProcessId, why: WatchBroken) -> None:
         note("watch-broken", process=process_id, why=why.message)
@@ -166,7 +167,7 @@ class Watches:
         if not process.meta.watch and not process.meta.watch_regex:
             return process, []
         now = time.time()
-        state, outcomes = _state(process), list[Outcome]()
+        state, outcomes = _state(process), list[WatchOutcome]()
         if not state.disabled:
             state, outcomes = await self._last_look(process, state, now)
         state, more = watching.ended(state, now)
@@ -175,8 +176,10 @@ class Watches:
         happened = self._news.of_outcomes(process, [*outcomes, *more], now)
         return process, [*happened, *self._news.at_end(process, now)]
 
-    async def _last_look(self, process: Process, state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
-        outcomes: list[Outcome] = []
+    async def _last_look(
+        self, process: Process, state: WatchState, now: float
+    ) -> tuple[WatchState, list[WatchOutcome]]:
+        outcomes: list[WatchOutcome] = []
         for stream, extent in process.streams.items():
             upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
             at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))

@@ -1,4 +1,4 @@
-"""Joins the bus of this program to that of the daemon, and so to those of all programs that are joined to it.
+"""Joins the bus of this program to the daemon's, and so to those of all programs that are joined to it.
 
     from holdfast.events import bridge, subscribe
 
@@ -6,8 +6,8 @@
     subscribe("process.ended", print)
     joined.stop()
 
-What is published here is heard there and the other way round, in the order of each side, once, also over cuts of the
-link and crashes of the daemon. `publish` never waits for the link.
+An event published on one side arrives on the other, in the order of its side, exactly once, also over cuts of the link
+and crashes of the daemon. `publish` never waits for the link.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from urllib.parse import urlencode
 from websockets.sync.client import ClientConnection
 
 from holdfast.events import BUS
+from holdfast.events.address import URL, BusAddress, find_address
 from holdfast.events.bus import Bus, Envelope
-from holdfast.events.line import CUT, Line, hang_up
-from holdfast.events.outbox import Item, Outbox
-from holdfast.events.place import URL, Place, find_place
-from holdfast.events.topics import Tree
+from holdfast.events.link import CUT, BridgeLink, hang_up
+from holdfast.events.outbox import Outbox, OutboxItem
+from holdfast.events.topics import PatternTree
 
 DROPPED = "bridge.dropped"
 #: Events that may wait for the link; then the oldest go.
@@ -52,10 +52,18 @@ def start(
     """Join a bus to the daemon's. Returns at once; the link is made, and made again, in the background.
 
     `url` is http://HOST:PORT or the path of the daemon's socket, which is the one of HOLDFAST_HOME unless
-    HOLDFAST_BUS_URL says otherwise. `patterns` choose what crosses, either way. Raises ValueError.
+    HOLDFAST_BUS_URL says otherwise. `patterns` choose what crosses, either way. A bus has one bridge: a second start
+    replaces the first, which is stopped. Where both lead to the same daemon, the second goes on where the first stood:
+    nothing is lost, nothing arrives twice. Raises ValueError.
     """
     chosen = [patterns] if isinstance(patterns, str) else list(patterns)
-    return Bridge(find_place(url, token), chosen, bus, most_waiting)
+    address = find_address(url, token)
+    with _starting:
+        before = _bridges.pop(bus, None)
+        if before is not None:  # what waits is sent by it only where the new one cannot
+            before.stop(0.0 if before._address == address else 1.0)
+        bridge = _bridges[bus] = Bridge(address, chosen, bus, most_waiting, before)
+    return bridge
 
 
 def start_from_environment(bus: Bus = BUS) -> Bridge | None:
@@ -64,23 +72,29 @@ def start_from_environment(bus: Bus = BUS) -> Bridge | None:
 
 
 class Bridge:
-    """A joined bus, until `stop`."""
+    """A joined bus, until `stop`. It goes on where the bridge `before` stood, if that led to the same daemon."""
 
-    def __init__(self, place: Place, patterns: list[str], bus: Bus, most_waiting: int) -> None:
-        self._wanted: Tree[bool] = Tree()
+    def __init__(
+        self, address: BusAddress, patterns: list[str], bus: Bus, most_waiting: int, before: Bridge | None = None
+    ) -> None:
+        self._wanted: PatternTree[bool] = PatternTree()
         for pattern in patterns:
             self._wanted.add(pattern, True)
-        #: Marks, in `via`, what came over this bridge.
+        #: In `via` of every event that came over this bridge.
         self.id = os.urandom(8).hex()
         self._bus = bus
+        self._address = address
         self._patterns = patterns
         self._since: int | None = None
         self._outbox = Outbox(most_waiting, _WINDOW, lambda count: _body(self._dropped(count)))
+        if before is not None and before._address == address:
+            self.id, self._since, self._outbox = before.id, before._since, before._outbox
+            self._outbox.most = most_waiting
         self._handle = bus.subscribe(patterns[0] if len(patterns) == 1 else "**", self._hear)
-        self._out = Line("bridge-out", place, lambda: "/api/pub", self._send, _ignore)
-        self._in = Line("bridge-in", place, self._events_path, self._receive, self._refused)
-        for line in (self._out, self._in):
-            line.start()
+        self._out = BridgeLink("bridge-out", address, lambda: "/api/pub", self._send, _ignore)
+        self._in = BridgeLink("bridge-in", address, self._events_path, self._receive, self._refused)
+        for link in (self._out, self._in):
+            link.start()
         atexit.register(self.stop)
 
     @property
@@ -100,14 +114,16 @@ class Bridge:
     def stop(self, timeout: float = 1.0) -> None:
         """Part the buses. What waits is sent first, if that takes no longer than `timeout`."""
         atexit.unregister(self.stop)
+        if _bridges.get(self._bus) is self:
+            del _bridges[self._bus]
         self._bus.unsubscribe(self._handle)
         if self._out.is_open.is_set():
             self.flush(timeout)
-        for line in (self._out, self._in):
-            line.stop()
+        for link in (self._out, self._in):
+            link.stop()
         self._outbox.wake()
-        for line in (self._out, self._in):
-            line.join(timeout + 1.0)
+        for link in (self._out, self._in):
+            link.join(timeout + 1.0)
 
     # From here to there.
 
@@ -142,7 +158,7 @@ class Bridge:
                 self._bus.publish(DROPPED, self._dropped(taken.dropped))
         hang_up(opened)
 
-    def _send_items(self, opened: ClientConnection, items: list[Item]) -> None:
+    def _send_items(self, opened: ClientConnection, items: list[OutboxItem]) -> None:
         """In as few messages as may be."""
         row: list[str] = []
         size = 0
@@ -208,6 +224,11 @@ class Bridge:
         if self.id not in before and isinstance(topic, str) and topic:
             self._bus.publish(topic, {**event, "via": [*before, self.id]})
         self._since = event.get("seq", self._since)
+
+
+#: The bridge of each bus.
+_bridges: dict[Bus, Bridge] = {}
+_starting = threading.Lock()
 
 
 def _body(envelope: Envelope) -> str:

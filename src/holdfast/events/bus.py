@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.events.topics import Tree, segments
+from holdfast.events.topics import PatternTree, segments
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
@@ -47,7 +47,7 @@ class Bus:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tree: Tree[Handle] = Tree()
+        self._tree: PatternTree[Handle] = PatternTree()
         self._count = 0
         #: Topic -> who hears it, in the order of subscription. A new dict whenever a subscription comes or goes.
         self._remembered: dict[str, tuple[Handle, ...]] = {}

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Item(NamedTuple):
+class OutboxItem(NamedTuple):
     n: int
     body: str
 
 
-class Taken(NamedTuple):
-    items: list[Item]
+class OutboxBatch(NamedTuple):
+    items: list[OutboxItem]
     dropped: int
     """How many were dropped before them, and are announced by the first of them."""
 
@@ -26,12 +26,12 @@ class Outbox:
     """`announce` makes the body of the event that tells of so many dropped ones."""
 
     def __init__(self, most: int, window: int, announce: Callable[[int], str]) -> None:
-        self._most = most
+        self.most = most
         self._window = window
         self._announce = announce
         self._news = threading.Condition()
-        self._waiting: deque[Item] = deque()
-        self._sent: deque[Item] = deque()
+        self._waiting: deque[OutboxItem] = deque()
+        self._sent: deque[OutboxItem] = deque()
         self._last = 0
         self._dropped_n = 0
         self._unannounced = 0
@@ -41,19 +41,19 @@ class Outbox:
     def put(self, body: str) -> None:
         with self._news:
             self._last += 1
-            if len(self._waiting) >= self._most:
+            if len(self._waiting) >= self.most:
                 self._dropped_n = self._waiting.popleft().n
                 self._unannounced += 1
                 self.dropped += 1
-            self._waiting.append(Item(self._last, body))
+            self._waiting.append(OutboxItem(self._last, body))
             self._news.notify_all()
 
-    def sent_before(self) -> list[Item]:
+    def sent_before(self) -> list[OutboxItem]:
         """What was sent and is not acknowledged: over a new link it goes first."""
         with self._news:
             return list(self._sent)
 
-    def take(self, most: int, is_over: Callable[[], bool]) -> Taken:
+    def take(self, most: int, is_over: Callable[[], bool]) -> OutboxBatch:
         """Wait for something to send that may be sent; nothing when it is over. It counts as sent from then on."""
         with self._news:
             while not is_over():
@@ -61,16 +61,16 @@ class Outbox:
                 if room > 0 and (self._waiting or self._unannounced):
                     return self._take(room)
                 self._news.wait()
-        return Taken([], 0)
+        return OutboxBatch([], 0)
 
-    def _take(self, room: int) -> Taken:
+    def _take(self, room: int) -> OutboxBatch:
         dropped, self._unannounced = self._unannounced, 0
         # Behind all that was sent and before all that waits, also by its number: that of the last dropped one.
-        items = [Item(self._dropped_n, self._announce(dropped))] if dropped else []
+        items = [OutboxItem(self._dropped_n, self._announce(dropped))] if dropped else []
         while self._waiting and len(items) < room:
             items.append(self._waiting.popleft())
         self._sent.extend(items)
-        return Taken(items, dropped)
+        return OutboxBatch(items, dropped)
 
     def acknowledge(self, n: int) -> None:
         with self._news:

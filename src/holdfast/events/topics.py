@@ -26,12 +26,12 @@ def segments(text: str, what: str) -> list[str]:
 
 def matches(pattern: str, topic: str) -> bool:
     """Whether the topic is one of those that the pattern stands for."""
-    tree: Tree[bool] = Tree()
+    tree: PatternTree[bool] = PatternTree()
     tree.add(pattern, True)
     return bool(tree.find(topic))
 
 
-class Tree(Generic[Leaf]):
+class PatternTree(Generic[Leaf]):
     """Patterns by their segments, with something at the end of each."""
 
     def __init__(self) -> None:

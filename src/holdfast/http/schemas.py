@@ -136,6 +136,7 @@ _NOTIFICATION: dict[str, Schema] = {
     "text": {**_STRING, "description": "What a model is shown."},
     "data": {**ANYTHING, "description": "The fields of its kind."},
     "source": {"const": "system", "description": "Whatever it quotes, no user said it."},
+    "summary": {**_STRING, "description": "What people are shown: one line."},
 }
 
 _PROBLEM = {

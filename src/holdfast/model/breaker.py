@@ -29,7 +29,7 @@ MOST_CHARACTERS = 400
 Shelf: TypeAlias = dict[str, dict[str, Held]]
 
 
-class Rules(NamedTuple):
+class BreakerRules(NamedTuple):
     limit: int = 15
     window: float = 10.0
     silence: float = 30.0
@@ -45,6 +45,8 @@ class Breaker:
     """None while it is not. Names this trip."""
     tripper: str | None = None
     """The session whose match tripped it."""
+    origin: dict[str, Any] | None = None
+    """The origin of the process whose match tripped it."""
     since: float = 0.0
     """When the silence began: with the trip, unless the clock was set back since."""
     silence: float = 0.0
@@ -75,6 +77,7 @@ class Breaker:
         return cls(
             tripped_at=tripped_at or 0.0,
             tripper=tripper if isinstance(tripper, str) else next(iter(held), None),
+            origin=loose.plain(said.get("origin")),
             since=loose.moment(said.get("since")) or 0.0,
             silence=max(0.0, loose.moment(said.get("silence")) or 0.0),
             held=held,
@@ -94,10 +97,18 @@ class Released:
     """What is still to be told: one digest for each session."""
     tripper: str | None
     tripped_at: float
+    origin: dict[str, Any] | None = None
+    """The origin of the process whose match tripped it."""
 
 
 def admit(
-    breaker: Breaker, session: str, process: str, matches: Sequence[Match] | Held, now: float, rules: Rules
+    breaker: Breaker,
+    session: str,
+    process: str,
+    matches: Sequence[Match] | Held,
+    now: float,
+    rules: BreakerRules,
+    origin: dict[str, Any] | None = None,
 ) -> tuple[Breaker, bool, bool]:
     """Whether a notification of these matches may be made now, and whether they tripped the breaker.
 
@@ -112,7 +123,7 @@ def admit(
     recent = tuple(at for at in breaker.told_at if now - rules.window < at <= now)
     if len(recent) < rules.limit or not rules.limit:
         return Breaker((*recent, now) if rules.limit else ()), True, False
-    tripped = Breaker(tripped_at=now, tripper=session, since=now, silence=rules.silence)
+    tripped = Breaker(tripped_at=now, tripper=session, origin=origin, since=now, silence=rules.silence)
     return _hold(tripped, session, process, matches), False, True
 
 
@@ -128,8 +139,8 @@ def release(breaker: Breaker, now: float) -> tuple[Breaker, Released | None]:
     breaker = _by_clock(breaker, now)
     if now < breaker.since + breaker.silence or breaker.tripped_at is None:
         return breaker, None
-    told = Released(breaker.suppressed, breaker.processes, breaker.held, breaker.tripper, breaker.tripped_at)
-    return Breaker(), told
+    counts = (breaker.suppressed, breaker.processes, breaker.held)
+    return Breaker(), Released(*counts, breaker.tripper, breaker.tripped_at, breaker.origin)
 
 
 def take(breaker: Breaker, session: str, process: str) -> tuple[Breaker, Held | None]:

@@ -39,3 +39,14 @@ def items(value: object) -> list[Any]:
 def counts(value: object) -> dict[str, int]:
     """Numbers by name, without those that are none."""
     return {str(name): whole(number) for name, number in table(value).items() if whole(number, -1) >= 0}
+
+
+def plain(value: object) -> dict[str, Any] | None:
+    """An object that can be written as JSON again; None for anything else, and for an empty one."""
+    import json  # not needed by those who read nothing
+
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return table(value) or None

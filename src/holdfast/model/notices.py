@@ -1,16 +1,20 @@
-"""Notices: what the session that owns a process is told of it. Which change makes one, and what it says. No I/O."""
+"""Notices: what is notified to the session that owns a process. Which change makes one, and its data. No I/O."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from holdfast.model import breaker
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
+from holdfast.model.matches import Held, in_a_row, joined
 from holdfast.model.process import Process
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.stalls import Stall
+from holdfast.model.watching import Digest, Disabled, Notified
 
 Kind: TypeAlias = Literal[
     "completion",
@@ -56,25 +60,23 @@ def completion_key(process_id: ProcessId, run: int) -> str:
     return f"{process_id}:completion:{run}"
 
 
-def of_process(process: Process, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice | None:
-    """News of a process for its owner; None where that wants to hear nothing."""
+def of_process(process: Process, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
+    """A notice about a process, for the session that owns it."""
     meta = process.meta
-    if meta.notify == "never":
-        return None
     what = {**data, "command": meta.command, "name": meta.name}
     return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, what)
 
 
 def completion(process: Process, now: float) -> Notice | None:
-    """Its end, if the owner wants to hear of such ends and did not ask for it. The output is added when it is shown."""
-    state, meta = process.state, process.meta
+    """Its end, if `notify` includes it and the owner did not ask for it. The output is added when it is shown."""
+    state, meta, notify = process.state, process.meta, process.notify
     stop = stop_of(state)
     if stop is not None and stop.by is not None and stop.by == meta.session:
         return None
     if stop is not None and stop.reason == "session_end":
         return None  # its owner is over, and whoever ended that has the answer
     code = exit_code(state)
-    if meta.notify in ("failure", "success") and (meta.notify == "success") != succeeded(process):
+    if notify == "never" or (notify != "any" and (notify == "success") != succeeded(process)):
         return None
     data = {
         "exit_code": code,
@@ -93,13 +95,13 @@ def completion(process: Process, now: float) -> Notice | None:
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)
 
 
-def stalled(process: Process, stall: Stall, now: float) -> Notice | None:
+def stalled(process: Process, stall: Stall, now: float) -> Notice:
     """One for each episode."""
     data = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return of_process(process, "stalled", f"stalled:{int(stall.since * 1000)}", now, data)
 
 
-def input_needed(process: Process, need: Need, now: float) -> Notice | None:
+def input_needed(process: Process, need: InputNeed, now: float) -> Notice:
     """One for each question."""
     data = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
     return of_process(process, "input_needed", f"input_needed:{process.run}:{need.at}", now, data)
@@ -108,3 +110,72 @@ def input_needed(process: Process, need: Need, now: float) -> Notice | None:
 def succeeded(process: Process) -> bool:
     """Whether it ended by itself with a code that counts as success."""
     return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
+
+
+#: Of how many processes the digest of a release shows lines; of the others it has the counts.
+MOST_SHOWN = 100
+
+
+def match_data(told: Notified) -> dict[str, Any]:
+    """`output` is what the log has at `offset`; lines that lie apart from it are in `more`, each with its own place."""
+    row = told.matches[: in_a_row(told.matches)]
+    first = row[0]
+    return {
+        "pattern": first.pattern,
+        "output": "\n".join(match.output for match in row),
+        "output_cut": any(match.is_cut for match in row),
+        "stream": first.stream,
+        "offset": first.offset,
+        "end": row[-1].end,
+        "count": len(told.matches),
+        "suppressed": told.suppressed,
+        "digest": False,
+        "more": [match.to_json() for match in told.matches[len(row) :]],
+    }
+
+
+def digest_data(digest: Digest) -> dict[str, Any]:
+    return held_data(digest.held)
+
+
+def held_data(held: Held) -> dict[str, Any]:
+    """Also of what the end of a process takes out of the breaker."""
+    first = held.first.to_json()
+    return {**first, "count": held.count, "suppressed": held.count, "digest": True, **_first_and_newest(held)}
+
+
+def disabled_data(disabled: Disabled, patterns: Sequence[str]) -> dict[str, Any]:
+    return {
+        "strikes": disabled.strikes,
+        "suppressed": disabled.suppressed,
+        "matches": disabled.matches,
+        "reason": disabled.reason,
+        "patterns": list(patterns),
+    }
+
+
+def trip_data(rules: breaker.BreakerRules) -> dict[str, Any]:
+    return {"limit": rules.limit, "window": rules.window, "silence": rules.silence}
+
+
+def release_data(released: breaker.Released) -> dict[str, Any]:
+    return {"suppressed": released.count, "processes": released.processes, "tripped_at": released.tripped_at}
+
+
+def owner_data(processes: Mapping[str, Held]) -> dict[str, Any]:
+    """The digest of one owner after a release: of all its processes together, and of each."""
+    together: Held | None = None
+    for held in processes.values():
+        together = joined(together, held)
+    rows = [
+        {"process": process, "count": held.count, **(_first_and_newest(held) if number < MOST_SHOWN else _NO_LINES)}
+        for number, (process, held) in enumerate(processes.items())
+    ]
+    return {**(held_data(together) if together is not None else {}), "processes": rows}
+
+
+_NO_LINES: dict[str, Any] = {"first": None, "newest": None}
+
+
+def _first_and_newest(held: Held) -> dict[str, Any]:
+    return {"first": held.first.to_json(), "newest": held.newest.to_json()}

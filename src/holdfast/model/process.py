@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
 from holdfast.model.progress import Progress
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
@@ -58,7 +58,9 @@ class Meta:
     ready_timeout: float | None = None
     stall: float | None = None
     notify: Notify = "any"
-    """Of which ends its owner is told; `never`: of nothing at all."""
+    """Which ends notify the owner session. It concerns ends alone: see `Process.notify` for what is in effect."""
+    end_after_watch: bool = False
+    """Nothing was said about its end and it is watched: `notify` is `never` until its watch is disabled."""
     watch: tuple[str, ...] = ()
     watch_regex: tuple[str, ...] = ()
     check_interval: float | None = None
@@ -109,7 +111,7 @@ _USUAL: dict[str, object] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamExtent:
     """How far a log reaches: what lies before `first` was dropped."""
 
     first: int = 0
@@ -131,7 +133,7 @@ class Process:
 
     meta: Meta
     state: State = Requested()  # noqa: RUF009 - frozen and without fields
-    streams: dict[str, Stream] = field(default_factory=dict)
+    streams: dict[str, StreamExtent] = field(default_factory=dict)
     exit_offset: int | None = None
     leftovers: tuple[Leftover, ...] = ()
     stdin_open: bool = False
@@ -147,7 +149,7 @@ class Process:
     """Whether the limit of them was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
-    need: Need | None = None
+    need: InputNeed | None = None
     watching: WatchState | None = None
     progress: Progress | None = None
     cpu_seconds: float | None = None
@@ -160,6 +162,15 @@ class Process:
     @property
     def id(self) -> ProcessId:
         return self.meta.id
+
+    @property
+    def notify(self) -> Notify:
+        """Which ends notify the owner session now. A watch that was disabled turns on the notification of any end,
+        unless it was explicitly turned off.
+        """
+        turned_on = self.watching is not None and self.watching.notify_on
+        is_off = self.meta.notify == "never" and not self.meta.end_after_watch
+        return "any" if turned_on and not is_off else self.meta.notify
 
     @property
     def is_running(self) -> bool:

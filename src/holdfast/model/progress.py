@@ -32,17 +32,17 @@ class Progress:
         return cls(loose.moment(said.get("next_at")) or 0.0, loose.counts(said.get("told")))
 
 
-class Span(NamedTuple):
+class OutputSpan(NamedTuple):
     """New output of a stream: the bytes from `offset` to before `end`."""
 
     offset: int
     end: int
 
 
-class News(NamedTuple):
+class NewOutput(NamedTuple):
     """What is to be told now."""
 
-    spans: dict[str, Span]
+    spans: dict[str, OutputSpan]
     """Of the streams that have something new."""
 
     @property
@@ -55,12 +55,14 @@ def begin(now: float, interval: float, ends: Mapping[str, int] | None = None) ->
     return Progress(now + interval, dict(ends or {}))
 
 
-def looked(progress: Progress, ends: Mapping[str, int], now: float, interval: float) -> tuple[Progress, News | None]:
+def looked(
+    progress: Progress, ends: Mapping[str, int], now: float, interval: float
+) -> tuple[Progress, NewOutput | None]:
     """After a look at how far the streams reach. Before its time nothing happens, but for a clock that was set back."""
     next_at = min(progress.next_at, now + interval)
     if now < next_at:
         return Progress(next_at, progress.told), None
     told = {stream: max(progress.told.get(stream, 0), end) for stream, end in ends.items()}
-    spans = {stream: Span(progress.told.get(stream, 0), end) for stream, end in told.items()}
+    spans = {stream: OutputSpan(progress.told.get(stream, 0), end) for stream, end in told.items()}
     spans = {stream: span for stream, span in spans.items() if span.end > span.offset}
-    return Progress(now + interval, {**progress.told, **told}), News(spans) if spans else None
+    return Progress(now + interval, {**progress.told, **told}), NewOutput(spans) if spans else None

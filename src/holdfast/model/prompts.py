@@ -37,7 +37,7 @@ class Terminal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class InputNeed:
     """A question that waits for its answer, of one run of a process, which is named by its start."""
 
     run: float
@@ -81,12 +81,12 @@ def prompt_of(text: str, mask: Callable[[str], str] = str) -> str:
     return shown if len(shown) <= LONGEST else f"…{shown[1 - LONGEST :]}"
 
 
-def mark_of(process: Process) -> Need | None:
+def mark_of(process: Process) -> InputNeed | None:
     """The question of this run; of another run, or of one that is over, it counts for nothing."""
     mark = process.need
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
-def told(need: Need | None) -> dict[str, Any] | None:
+def told(need: InputNeed | None) -> dict[str, Any] | None:
     """A question as it is told to clients."""
     return None if need is None else {"since": need.since, "prompt": need.prompt, "secret": need.secret}

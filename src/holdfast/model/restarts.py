@@ -14,7 +14,7 @@ LONGEST_PAUSE = 60.0
 WELL_AFTER = 10.0
 
 
-class Verdict(NamedTuple):
+class RestartVerdict(NamedTuple):
     """What follows from an end."""
 
     due: float | None = None
@@ -25,18 +25,18 @@ class Verdict(NamedTuple):
     """Whether it would have been run again, if that had not happened too often."""
 
 
-def after_end(meta: Meta, ended: Ended, streak: int) -> Verdict:
+def after_end(meta: Meta, ended: Ended, streak: int) -> RestartVerdict:
     """After a run that was started as the `streak`th restart in a row. What somebody ended stays ended."""
     if ended.stop is not None:
-        return Verdict(ended.known_at) if ended.stop.reason == "restart" else Verdict()
+        return RestartVerdict(ended.known_at) if ended.stop.reason == "restart" else RestartVerdict()
     if not _wants_again(meta, ended):
-        return Verdict()
+        return RestartVerdict()
     return _next(meta, 0 if _went_well(meta, ended, streak) else streak, ended.known_at)
 
 
-def after_failed_launch(meta: Meta, streak: int, now: float) -> Verdict:
+def after_failed_launch(meta: Meta, streak: int, now: float) -> RestartVerdict:
     """After the `streak`th restart in a row could not be started. One that was asked for by hand is not tried again."""
-    return Verdict() if meta.restart == "never" else _next(meta, streak, now)
+    return RestartVerdict() if meta.restart == "never" else _next(meta, streak, now)
 
 
 def pause(meta: Meta, streak: int) -> float:
@@ -82,7 +82,7 @@ def _went_well(meta: Meta, ended: Ended, streak: int) -> bool:
     return lasted >= max(WELL_AFTER, pause(meta, streak - 1) if streak else 0.0)
 
 
-def _next(meta: Meta, streak: int, at: float) -> Verdict:
+def _next(meta: Meta, streak: int, at: float) -> RestartVerdict:
     if meta.restart_limit and streak >= meta.restart_limit:
-        return Verdict(None, streak, gave_up=True)
-    return Verdict(at + pause(meta, streak), streak + 1)
+        return RestartVerdict(None, streak, gave_up=True)
+    return RestartVerdict(at + pause(meta, streak), streak + 1)

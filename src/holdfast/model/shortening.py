@@ -5,7 +5,27 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from holdfast.model.tokens import estimate
+_PIECE = re.compile(
+    r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|\n+|[ \t]{2,}|[!-/:-@\[-^`{-~]{1,3}|_|[\x80-\u1fff]{1,2}|[^\x00-\x7f]"
+)
+#: A word of so many letters is mostly one token; what is longer costs a token for every so many letters more.
+_USUAL, _MORE = 7, 4
+_CJK, _AFTER_CJK, _ASTRAL = "\u3000", "\ud7ff", "\U00010000"
+
+
+def estimate(text: str) -> int:
+    """About how many tokens."""
+    return sum(map(_cost, _PIECE.findall(text)))
+
+
+def _cost(piece: str) -> int:
+    first = piece[0]
+    if first >= "\u2000":
+        return 3 if first >= _ASTRAL else 1 if _CJK <= first <= _AFTER_CJK else 2
+    if len(piece) <= _USUAL or not first.isalpha():
+        return 1
+    return 1 + (len(piece) - _USUAL + _MORE - 1) // _MORE
+
 
 #: Of what there is room for, so much goes to the beginning; how things ended matters more.
 _HEAD_SHARE = 0.35
@@ -18,7 +38,7 @@ _FOLDED = re.compile(r"^\[… (\d{1,12}) lines like these …\]$", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
-class Room(NamedTuple):
+class CharacterBudget(NamedTuple):
     """How much may be shown. Both bounds hold."""
 
     characters: int
@@ -34,11 +54,11 @@ class Short(NamedTuple):
     lines: int
 
 
-def fits(text: str, room: Room) -> bool:
+def fits(text: str, room: CharacterBudget) -> bool:
     return len(text) <= room.characters and (3 * len(text) <= room.tokens or estimate(text) <= room.tokens)
 
 
-def shorten(text: str, room: Room) -> Short:
+def shorten(text: str, room: CharacterBudget) -> Short:
     """All of it as `head` where it fits; else its beginning and its end, cut where lines end if any do."""
     if fits(text, room):
         return Short(text, "", 0, 0)
@@ -48,14 +68,14 @@ def shorten(text: str, room: Room) -> Short:
     return Short(head, tail, len(middle), middle.count("\n"))
 
 
-def join(first: str, unread: int, last: str, room: Room) -> Short:
+def join(first: str, unread: int, last: str, room: CharacterBudget) -> Short:
     """Of a text of which only the beginning and the end are known, with so many characters in between."""
     head, tail = beginning(first, _share(room, _HEAD_SHARE)), end(last, _share(room, 1 - _HEAD_SHARE))
     known = first[len(head) :].count("\n") + last[: len(last) - len(tail)].count("\n")
     return Short(head, tail, len(first) - len(head) + unread + len(last) - len(tail), known)
 
 
-def beginning(text: str, room: Room) -> str:
+def beginning(text: str, room: CharacterBudget) -> str:
     """As much of the beginning as there is room for, up to the end of a line if one ends in it."""
     size = tokens = 0
     while size < len(text) and size < room.characters:
@@ -69,7 +89,7 @@ def beginning(text: str, room: Room) -> str:
     return text[: text.rfind("\n", 0, size) + 1 or size]
 
 
-def end(text: str, room: Room) -> str:
+def end(text: str, room: CharacterBudget) -> str:
     """As much of the end as there is room for, from the begin of a line on if one begins in it."""
     start, tokens = len(text), 0
     earliest = max(0, len(text) - room.characters)
@@ -114,5 +134,5 @@ def lines_in(folded: str) -> int:
     return folded.count("\n") + sum(int(match[1]) - 1 for match in _FOLDED.finditer(folded))
 
 
-def _share(room: Room, part: float) -> Room:
-    return Room(int(room.characters * part), int(room.tokens * part))
+def _share(room: CharacterBudget, part: float) -> CharacterBudget:
+    return CharacterBudget(int(room.characters * part), int(room.tokens * part))

@@ -35,22 +35,22 @@ class Stall:
     """What its main thread waits for, by the kernel's word."""
 
 
-class Sample(NamedTuple):
+class ActivitySample(NamedTuple):
     at: float
     output_bytes: int
     cpu_seconds: float | None
     """None when nobody can tell."""
 
 
-class Watch(NamedTuple):
+class StallWatch(NamedTuple):
     """What is needed to judge the next sample."""
 
-    active: Sample
+    active: ActivitySample
     """When it last did something."""
-    last: Sample
+    last: ActivitySample
 
     @classmethod
-    def begin(cls, sample: Sample) -> Watch:
+    def begin(cls, sample: ActivitySample) -> StallWatch:
         return cls(sample, sample)
 
     @property
@@ -59,13 +59,13 @@ class Watch(NamedTuple):
         return self.last.at - self.active.at
 
 
-def observe(watch: Watch, sample: Sample) -> Watch:
+def observe(watch: StallWatch, sample: ActivitySample) -> StallWatch:
     """The watch after one more sample. Whatever happened since the last one counts as happening now."""
     is_active = _is_active(watch.last, sample) or _is_active(watch.active, sample)
-    return Watch(sample if is_active else watch.active, sample)
+    return StallWatch(sample if is_active else watch.active, sample)
 
 
-def is_stalled(watch: Watch, limit: float) -> bool:
+def is_stalled(watch: StallWatch, limit: float) -> bool:
     return watch.quiet >= limit
 
 
@@ -74,10 +74,10 @@ def pause(limit: float) -> float:
     return min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, limit / _LOOKS_PER_LIMIT))
 
 
-def resumed(stall: Stall, limit: float, now: float) -> Watch:
+def resumed(stall: Stall, limit: float, now: float) -> StallWatch:
     """The watch of an episode that a daemon before us found: it goes on, unless something happened meanwhile."""
-    before = Sample(now - limit, stall.output_bytes, stall.cpu_seconds)
-    return Watch(before, before._replace(at=now))
+    before = ActivitySample(now - limit, stall.output_bytes, stall.cpu_seconds)
+    return StallWatch(before, before._replace(at=now))
 
 
 def mark_of(process: Process) -> Stall | None:
@@ -93,7 +93,7 @@ def told(stall: Stall | None) -> dict[str, Any] | None:
     return {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
 
 
-def _is_active(before: Sample, now: Sample) -> bool:
+def _is_active(before: ActivitySample, now: ActivitySample) -> bool:
     if now.output_bytes != before.output_bytes or now.cpu_seconds is None or before.cpu_seconds is None:
         return True
     used = now.cpu_seconds - before.cpu_seconds

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from holdfast.errors import BadValue
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: Longer than anybody waits; still fits every clock that it is handed to.
 LONGEST = 100 * 365 * 86400.0
 
@@ -13,6 +17,7 @@ LARGEST_WINDOW = 1000
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LARGEST = (1 << 63) - 1
+_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def parse_size(text: str) -> int:
@@ -94,3 +99,11 @@ def age_text(seconds: float) -> str:
             rest = whole % size // part
             return f"{whole // size}{unit}{rest:02d}{sub}" if rest else f"{whole // size}{unit}"
     return f"{whole}s"
+
+
+def sparkline(values: Sequence[float], width: int, full: float) -> str:
+    """The last `width` values as a line of blocks, the highest for `full` and more; something is more than nothing."""
+    top = len(_BLOCKS) - 1
+    shares = [min(1.0, value / full) if full > 0 else 0.0 for value in values]
+    steps = [max(1 if share > 0 else 0, round(top * share)) for share in shares]
+    return "".join(_BLOCKS[step] for step in steps[-width:]).rjust(width)

@@ -12,7 +12,7 @@ HISTORY = 60
 _SHORTEST = 0.2
 
 
-class Sample(NamedTuple):
+class UsageSample(NamedTuple):
     at: float
     cpu_percent: float
     """Of one processor, since the sample before."""
@@ -29,7 +29,7 @@ class Track:
     peak_rss_bytes: int | None = None
     ports: list[int] | None = None
     measured_at: float | None = None
-    history: deque[Sample] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    history: deque[UsageSample] = field(default_factory=lambda: deque(maxlen=HISTORY))
     _since: tuple[float, float] | None = None
 
     def is_fresh(self, now: float, max_age: float) -> bool:
@@ -56,7 +56,7 @@ class Track:
     def remember(self, now: float) -> None:
         """Put what is known now into the history."""
         if self.cpu_percent is not None and self.rss_bytes is not None:
-            self.history.append(Sample(now, self.cpu_percent, self.rss_bytes))
+            self.history.append(UsageSample(now, self.cpu_percent, self.rss_bytes))
 
 
 def most(*values: int | None) -> int | None:

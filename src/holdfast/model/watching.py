@@ -27,15 +27,15 @@ from holdfast.model import loose
 from holdfast.model.matches import Held, Match, joined, that_fit
 
 __all__ = [
-    "Match", "Held", "WatchState", "Rules",
-    "Told", "Digest", "Disabled", "Outcome",
+    "Match", "Held", "WatchState", "WatchRules",
+    "Notified", "Digest", "Disabled", "WatchOutcome",
     "matched", "next_due", "is_due", "elapsed", "ended", "broken", "scanned",
 ]  # fmt: skip
 
 Reason: TypeAlias = Literal["strikes", "budget", "broken"]
 
 
-class Rules(NamedTuple):
+class WatchRules(NamedTuple):
     window: float = 15.0
     """Seconds. With 0 every match is told at once."""
     strikes: int = 3
@@ -89,7 +89,7 @@ class WatchState:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Notified:
     """Matches to be told at once, in full."""
 
     matches: tuple[Match, ...]
@@ -116,12 +116,12 @@ class Disabled:
     reason: Reason = "strikes"
 
 
-Outcome: TypeAlias = Told | Digest | Disabled
+WatchOutcome: TypeAlias = Notified | Digest | Disabled
 
 
 def matched(
-    state: WatchState, found: Sequence[Match], now: float, rules: Rules, more: int = 0
-) -> tuple[WatchState, list[Outcome]]:
+    state: WatchState, found: Sequence[Match], now: float, rules: WatchRules, more: int = 0
+) -> tuple[WatchState, list[WatchOutcome]]:
     """After some matches, in the order of the output, and so many `more` that were only counted.
 
     A window that is over by now is closed first. The cursors are the caller's: see `scanned`.
@@ -136,7 +136,7 @@ def matched(
     if state.window_until is None and not _is_spent(state, rules):
         told = that_fit(found)
         state, rest = _notified(state, now, rules), _rest(found, len(told), more)
-        outcomes.append(Told(told))
+        outcomes.append(Notified(told))
     if rest is not None:
         state, more_outcomes = _hold(state, rest, rules)
         outcomes += more_outcomes
@@ -148,12 +148,12 @@ def next_due(state: WatchState) -> float | None:
     return state.window_until if state.held is not None and not state.disabled else None
 
 
-def is_due(at: float, now: float, rules: Rules) -> bool:
+def is_due(at: float, now: float, rules: WatchRules) -> bool:
     """Whether it is time for `elapsed` when `at` is what `next_due` said: also when the clock was set back since."""
     return at <= now or at > now + rules.window
 
 
-def elapsed(state: WatchState, now: float, rules: Rules) -> tuple[WatchState, list[Outcome]]:
+def elapsed(state: WatchState, now: float, rules: WatchRules) -> tuple[WatchState, list[WatchOutcome]]:
     """After some time: a window that is over is closed. At any other time nothing happens."""
     if state.window_until is None or state.disabled:
         return state, []
@@ -167,7 +167,7 @@ def elapsed(state: WatchState, now: float, rules: Rules) -> tuple[WatchState, li
     return replace(_notified(state, now, rules), held=None), [Digest(state.held)]
 
 
-def ended(state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
+def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]]:
     """At the end of the process: what is held back is told now, whatever the window says, and before the end is.
 
     A process that is run again later begins with no window and no strike.
@@ -178,7 +178,7 @@ def ended(state: WatchState, now: float) -> tuple[WatchState, list[Outcome]]:
     return replace(after, told=state.told + 1), [Digest(state.held)]
 
 
-def broken(state: WatchState) -> tuple[WatchState, list[Outcome]]:
+def broken(state: WatchState) -> tuple[WatchState, list[WatchOutcome]]:
     """When its patterns cannot be searched for: the watch ends, as after the last strike."""
     return (state, []) if state.disabled else _disable(state, "broken")
 
@@ -195,7 +195,7 @@ def _rest(found: Sequence[Match], told: int, more: int) -> Held | None:
     return Held(more, found[-1].clipped(), found[-1].clipped()) if more else None
 
 
-def _hold(state: WatchState, later: Held, rules: Rules) -> tuple[WatchState, list[Outcome]]:
+def _hold(state: WatchState, later: Held, rules: WatchRules) -> tuple[WatchState, list[WatchOutcome]]:
     is_first = state.held is None
     state = replace(
         state,
@@ -208,15 +208,15 @@ def _hold(state: WatchState, later: Held, rules: Rules) -> tuple[WatchState, lis
     return _disable(state, "budget") if _is_spent(state, rules) else (state, [])
 
 
-def _notified(state: WatchState, now: float, rules: Rules) -> WatchState:
+def _notified(state: WatchState, now: float, rules: WatchRules) -> WatchState:
     return replace(state, told=state.told + 1, window_until=now + rules.window)
 
 
-def _is_spent(state: WatchState, rules: Rules) -> bool:
+def _is_spent(state: WatchState, rules: WatchRules) -> bool:
     return 0 < rules.budget <= state.told
 
 
-def _disable(state: WatchState, reason: Reason) -> tuple[WatchState, list[Outcome]]:
+def _disable(state: WatchState, reason: Reason) -> tuple[WatchState, list[WatchOutcome]]:
     untold = state.held.count if state.held is not None else 0
     after = replace(state, window_until=None, held=None, disabled=True, notify_on=True)
     return after, [Disabled(state.strikes, untold, state.matches, reason)]

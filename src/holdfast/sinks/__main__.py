@@ -14,7 +14,7 @@ import signal
 import sys
 from types import FrameType
 
-from holdfast.model.sinking import Answer
+from holdfast.model.sinks import SendResult
 from holdfast.sinks.job import Job, Unsendable, from_json, refused
 
 _NICE = 5
@@ -33,7 +33,7 @@ def main() -> None:
         answers.flush()
 
 
-def do(job: Job) -> Answer:
+def do(job: Job) -> SendResult:
     """What came of a job, whatever it was."""
     try:
         job = job.with_secrets()
@@ -41,8 +41,8 @@ def do(job: Job) -> Answer:
     except Unsendable as failed:
         return refused(job, failed)
     except Exception as failed:  # noqa: BLE001  a service of a library may raise anything; the next job may be fine
-        return Answer(False, job.hide(f"the sender failed: {type(failed).__name__}: {failed}"))
-    return Answer(True)
+        return SendResult(False, job.hide(f"the sender failed: {type(failed).__name__}: {failed}"))
+    return SendResult(True)
 
 
 def _send(job: Job) -> None:

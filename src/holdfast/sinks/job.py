@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from holdfast.model.secrecy import without
-from holdfast.model.sinking import Answer
+from holdfast.model.sinks import SendResult, without
 
 _LARGEST_SECRET = 64 << 10
 
@@ -48,8 +47,8 @@ class Unsendable(Exception):
         self.retry_after = retry_after
 
 
-def refused(job: Job, failed: Unsendable) -> Answer:
-    return Answer(False, job.hide(str(failed)), failed.permanent, failed.retry_after)
+def refused(job: Job, failed: Unsendable) -> SendResult:
+    return SendResult(False, job.hide(str(failed)), failed.permanent, failed.retry_after)
 
 
 def to_json(job: Job) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from holdfast.model.sink_words import harmless
+from holdfast.model.summaries import harmless
 from holdfast.sinks.job import Job, Unsendable
 
 TIMEOUT = 30.0

@@ -9,7 +9,7 @@ import time
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from holdfast.model.sink_tables import trouble_of
+from holdfast.model.sink_config import trouble_of
 from holdfast.sinks.job import Job, Unsendable
 from holdfast.sinks.signing import signature
 from holdfast.version import VERSION

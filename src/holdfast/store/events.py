@@ -6,8 +6,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from holdfast.model.happenings import Event, Numbered, Origin
-from holdfast.model.sink import Sink
+from holdfast.model.events import BridgeOrigin, Event, StoredEvent
+from holdfast.model.sinks import Sink
 from holdfast.store import inbox, outbox
 from holdfast_keeper import points
 
@@ -15,7 +15,7 @@ from holdfast_keeper import points
 _MOST_BRIDGES = 10_000
 
 
-def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Sequence[Sink] = ()) -> list[Numbered]:
+def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Sequence[Sink] = ()) -> list[StoredEvent]:
     """Write them within the caller's transaction; each with the number that it got.
 
     What came over a bridge and is here already is left out, and so are notices that were written before. A new notice
@@ -34,13 +34,13 @@ def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Seque
         envelope = event.envelope()
         row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)
-        numbered.append(Numbered(int(cursor.lastrowid or 0), envelope, event.notice))
+        numbered.append(StoredEvent(int(cursor.lastrowid or 0), envelope, event.notice))
         if event.receipt is not None:
             event.receipt.seq = numbered[-1].seq
     return numbered
 
 
-def _is_new(connection: sqlite3.Connection, origin: Origin, at: float) -> bool:
+def _is_new(connection: sqlite3.Connection, origin: BridgeOrigin, at: float) -> bool:
     """Whether this bridge has not brought it before; from now on it has."""
     cursor = connection.execute(
         "INSERT INTO bridges (id, n, at) VALUES (?, ?, ?)"
@@ -50,10 +50,10 @@ def _is_new(connection: sqlite3.Connection, origin: Origin, at: float) -> bool:
     return cursor.rowcount > 0
 
 
-def read(connection: sqlite3.Connection, after: int, limit: int) -> list[Numbered]:
+def read(connection: sqlite3.Connection, after: int, limit: int) -> list[StoredEvent]:
     """The events that follow a number, oldest first."""
     rows = connection.execute("SELECT seq, envelope FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
-    return [Numbered(seq, json.loads(envelope)) for seq, envelope in rows]
+    return [StoredEvent(seq, json.loads(envelope)) for seq, envelope in rows]
 
 
 def newest(connection: sqlite3.Connection) -> int:

@@ -7,10 +7,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.model import sinking
 from holdfast.model.notices import Notice
-from holdfast.model.outgoing import Outgoing, Settled, body_of
-from holdfast.model.sink import Sink
+from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, body_of, wanted_by
 
 _COLUMNS = "seq, sink, key, body, at, due_at, attempts, last_error, dead_at"
 _MOST_DEAD = 10_000
@@ -33,7 +31,7 @@ class Tally(NamedTuple):
 def rows_for(notice: Notice, sinks: Iterable[Sink], now: float) -> list[Outgoing]:
     """A row for each sink that wants the notice, due now; not numbered yet. Quiet hours are seen to when it is sent."""
     body = body_of(notice)
-    return [Outgoing(0, sink.name, notice.key, body, notice.at, now) for sink in sinking.wanted_by(notice, sinks)]
+    return [Outgoing(0, sink.name, notice.key, body, notice.at, now) for sink in wanted_by(notice, sinks)]
 
 
 def append(connection: sqlite3.Connection, rows: Iterable[Outgoing]) -> None:
@@ -52,7 +50,7 @@ def withdraw(connection: sqlite3.Connection, key: str) -> None:
 def due(connection: sqlite3.Connection, sink: str, now: float, limit: int) -> list[Outgoing]:
     """What this sink is to send now, in the order in which it came up."""
     where = "sink = ? AND dead_at IS NULL AND (due_at <= ? OR due_at > ?) ORDER BY due_at, seq LIMIT ?"
-    return _read(connection, where, (sink, now, now + sinking.FARTHEST, limit))
+    return _read(connection, where, (sink, now, now + FARTHEST, limit))
 
 
 def next_due(connection: sqlite3.Connection, sink: str) -> float | None:

@@ -9,9 +9,9 @@ from typing import Any
 from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
-from holdfast.model.process import Leftover, Meta, Process, Stream
+from holdfast.model.process import Leftover, Meta, Process, StreamExtent
 from holdfast.model.progress import Progress
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
@@ -65,7 +65,7 @@ def from_row(row: Row) -> Process:
     return Process(
         meta,
         _state_from_json(json.loads(row[3])),
-        streams={name: Stream(*extent) for name, extent in marks.get("streams", {}).items()},
+        streams={name: StreamExtent(*extent) for name, extent in marks.get("streams", {}).items()},
         exit_offset=marks.get("exit_offset"),
         leftovers=tuple(Leftover(*leftover) for leftover in marks.get("leftovers", ())),
         cols=marks.get("cols", meta.cols),
@@ -76,7 +76,7 @@ def from_row(row: Row) -> Process:
         gave_up=marks.get("gave_up", False),
         readiness=Readiness(**marks["readiness"]) if marks.get("readiness") else None,
         stall=Stall(**marks["stall"]) if marks.get("stall") else None,
-        need=Need(**marks["need"]) if marks.get("need") else None,
+        need=InputNeed(**marks["need"]) if marks.get("need") else None,
         watching=WatchState.from_json(marks["watching"]) if marks.get("watching") else None,
         progress=Progress.from_json(marks["progress"]) if marks.get("progress") else None,
         cpu_seconds=marks.get("cpu_seconds"),
@@ -123,7 +123,7 @@ def _state_to_json(state: State) -> dict[str, Any]:
     return fields
 
 
-def _fields(record: State | Outcome | Stop | Readiness | Stall | Need) -> dict[str, Any]:
+def _fields(record: State | Outcome | Stop | Readiness | Stall | InputNeed) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
-from holdfast.model.happenings import Event, Numbered
+from holdfast.model.events import Event, StoredEvent
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.model.sink import Sink
+from holdfast.model.sinks import Sink
 from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
-from holdfast.store.writer import Change, Edit, Writer, nobody
+from holdfast.store.writer import Edit, RowChange, Writer, no_process
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Store:
         self._loop = asyncio.get_running_loop()
         self._on_trouble = on_trouble
         #: Called in the loop with events that are on disk now, in their order.
-        self.on_events: list[Callable[[list[Numbered]], None]] = []
+        self.on_events: list[Callable[[list[StoredEvent]], None]] = []
         self.newest_event = events.newest(connection)
         self._path = path
         self._writer = Writer(connection, self._trouble, lambda numbered: self._call(self._happened, numbered))
@@ -63,7 +63,7 @@ class Store:
 
     def begin_save(self, process: Process, happened: Sequence[Event] = ()) -> asyncio.Future[None]:
         """As save, for a caller who has something else to do meanwhile."""
-        return self._commit([Change(process.id, process, tuple(happened))], again=True)
+        return self._commit([RowChange(process.id, process, tuple(happened))], again=True)
 
     async def record(self, happened: Sequence[Event]) -> None:
         """Events that are no process's, on disk when it returns. Raises DiskFull when it can only be done later."""
@@ -71,36 +71,36 @@ class Store:
 
     def begin_record(self, happened: Sequence[Event]) -> asyncio.Future[None]:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
-        return self._commit([Change(nobody(), None, tuple(happened))], again=True)
+        return self._commit([RowChange(no_process(), None, tuple(happened))], again=True)
 
     async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[Process] = ()) -> None:
         """Have something done to the store, with the rows of these processes; it is when this returns.
 
         Raises DiskFull when it can only be done later.
         """
-        rows = [Change(process.id, process) for process in processes]
-        await self._commit([*rows, Change(nobody(), None, tuple(happened), (edit,))], again=True)
+        rows = [RowChange(process.id, process) for process in processes]
+        await self._commit([*rows, RowChange(no_process(), None, tuple(happened), (edit,))], again=True)
 
     def record_soon(self, happened: Sequence[Event]) -> None:
-        self._put_later([Change(nobody(), None, tuple(happened))])
+        self._put_later([RowChange(no_process(), None, tuple(happened))])
 
     def change_soon(self, edit: Edit) -> None:
         """As change, with the next commit or a moment later."""
-        self._put_later([Change(nobody(), None, (), (edit,))])
+        self._put_later([RowChange(no_process(), None, (), (edit,))])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""
-        await self._commit([Change(process_id, None) for process_id in ids], again=False)
+        await self._commit([RowChange(process_id, None) for process_id in ids], again=False)
 
     def save_soon(self, process: Process, happened: Sequence[Event] = ()) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
-        self._put_later([Change(process.id, process, tuple(happened))])
+        self._put_later([RowChange(process.id, process, tuple(happened))])
 
     def remove_soon(self, ids: Iterable[ProcessId]) -> None:
         """As save_soon."""
-        self._put_later([Change(process_id, None) for process_id in ids])
+        self._put_later([RowChange(process_id, None) for process_id in ids])
 
-    async def read_events(self, after: int, limit: int) -> list[Numbered]:
+    async def read_events(self, after: int, limit: int) -> list[StoredEvent]:
         """Events that follow a number, oldest first."""
         return await asyncio.to_thread(_read_events, self._path, after, limit)
 
@@ -145,7 +145,7 @@ class Store:
             self._flush.cancel()
         await asyncio.to_thread(self._writer.close)
 
-    def _put_later(self, changes: list[Change]) -> None:
+    def _put_later(self, changes: list[RowChange]) -> None:
         self._writer.put_later(changes)
         if self._flush is None:
             self._flush = self._loop.call_later(_LINGER, self._flush_now)
@@ -154,12 +154,12 @@ class Store:
         self._flush = None
         self._writer.flush()
 
-    def _commit(self, changes: list[Change], again: bool) -> asyncio.Future[None]:
+    def _commit(self, changes: list[RowChange], again: bool) -> asyncio.Future[None]:
         done: asyncio.Future[None] = self._loop.create_future()
         self._writer.put_now(changes, lambda error: self._call(_resolve, done, error), again)
         return done
 
-    def _happened(self, numbered: list[Numbered]) -> None:
+    def _happened(self, numbered: list[StoredEvent]) -> None:
         self.newest_event = numbered[-1].seq
         for listener in self.on_events:
             listener(numbered)
@@ -189,7 +189,7 @@ def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
         return work(connection)
 
 
-def _read_events(path: str, after: int, limit: int) -> list[Numbered]:
+def _read_events(path: str, after: int, limit: int) -> list[StoredEvent]:
     with _reading(path) as connection:
         return events.read(connection, after, limit)
 

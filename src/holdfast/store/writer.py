@@ -10,10 +10,10 @@ from itertools import count
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
-from holdfast.model.happenings import Event, Numbered
+from holdfast.model.events import Event, StoredEvent
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
-from holdfast.model.sink import Sink
+from holdfast.model.sinks import Sink
 from holdfast.store import db, events, processes
 from holdfast_keeper import points
 
@@ -24,7 +24,7 @@ _IDLE = 5.0
 
 _NEVER = float("inf")
 
-Told = Callable[[HoldfastError | None], None]
+Done = Callable[[HoldfastError | None], None]
 Failures = dict[ProcessId, HoldfastError]
 Chore = Callable[[sqlite3.Connection], object]
 
@@ -32,7 +32,7 @@ Chore = Callable[[sqlite3.Connection], object]
 Edit = Callable[[sqlite3.Connection], object]
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     process_id: ProcessId
     process: Process | None
     """None: the row goes."""
@@ -45,20 +45,20 @@ class Change(NamedTuple):
 _numbers = count()
 
 
-def nobody() -> ProcessId:
+def no_process() -> ProcessId:
     """Whose change it is when it is no process's: each of these stands, and fails, for itself."""
     return ProcessId(f"#{next(_numbers)}")
 
 
-class _Wanted(NamedTuple):
-    change: Change
+class _Pending(NamedTuple):
+    change: RowChange
     again: bool
     """Tried again when it fails; otherwise whoever asked decides."""
 
 
 class _Waiter(NamedTuple):
     ids: list[ProcessId]
-    told: Told
+    told: Done
 
 
 class Writer:
@@ -71,7 +71,7 @@ class Writer:
         self,
         connection: sqlite3.Connection,
         on_trouble: Callable[[str], None],
-        on_events: Callable[[list[Numbered]], None],
+        on_events: Callable[[list[StoredEvent]], None],
     ) -> None:
         self._connection = connection
         self._on_trouble = on_trouble
@@ -80,14 +80,14 @@ class Writer:
         #: Where notices go beside the inbox.
         self.sinks: Sequence[Sink] = ()
         self._wake = threading.Condition()
-        self._wanted: dict[ProcessId, _Wanted] = {}
+        self._wanted: dict[ProcessId, _Pending] = {}
         self._waiters: list[_Waiter] = []
         self._due = _NEVER
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="store", daemon=True)
         self._thread.start()
 
-    def put_now(self, changes: list[Change], told: Told, again: bool = False) -> None:
+    def put_now(self, changes: list[RowChange], told: Done, again: bool = False) -> None:
         """`told` hears None once the changes are on disk, or why they are not yet; or, without `again`, are not."""
         with self._wake:
             if self._closing:
@@ -97,7 +97,7 @@ class Writer:
             self._due = 0.0
             return self._wake.notify()
 
-    def put_later(self, changes: list[Change]) -> None:
+    def put_later(self, changes: list[RowChange]) -> None:
         """To go along with what somebody waits for, or with the next `flush`. Wakes nobody."""
         with self._wake:
             self._want(changes, again=True)
@@ -121,12 +121,12 @@ class Writer:
             self._wake.notify()
         self._thread.join()
 
-    def _want(self, changes: Iterable[Change], again: bool) -> None:
+    def _want(self, changes: Iterable[RowChange], again: bool) -> None:
         for change in changes:
             before = self._wanted.get(change.process_id)
             if before is not None:
                 change = _joined(before.change, change)
-            self._wanted[change.process_id] = _Wanted(change, again)
+            self._wanted[change.process_id] = _Pending(change, again)
 
     def _work(self) -> None:
         unfolded = False
@@ -141,7 +141,7 @@ class Writer:
                 unfolded = False
         self._connection.close()
 
-    def _next_batch(self, patience: float | None) -> tuple[dict[ProcessId, _Wanted], list[_Waiter]]:
+    def _next_batch(self, patience: float | None) -> tuple[dict[ProcessId, _Pending], list[_Waiter]]:
         """What is to be committed together; nothing when nothing came up for so long."""
         with self._wake:
             while not self._closing and time.monotonic() < self._due:
@@ -153,13 +153,13 @@ class Writer:
             self._due = _NEVER
             return wanted, waiters
 
-    def _write(self, wanted: dict[ProcessId, _Wanted], waiters: list[_Waiter]) -> None:
+    def _write(self, wanted: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
         failures = self._commit([one.change for one in wanted.values()])
         self._try_again_later({key: one for key, one in wanted.items() if one.again and key in failures})
         for waiter in waiters:
             waiter.told(next((failures[key] for key in waiter.ids if key in failures), None))
 
-    def _commit(self, changes: list[Change]) -> Failures:
+    def _commit(self, changes: list[RowChange]) -> Failures:
         error = self._try(changes)
         if error is None:
             return {}
@@ -180,8 +180,8 @@ class Writer:
             except sqlite3.Error as failed:
                 self._on_trouble(f"a chore of the store failed: {failed}")
 
-    def _try(self, changes: list[Change]) -> HoldfastError | None:
-        numbered: list[Numbered] = []
+    def _try(self, changes: list[RowChange]) -> HoldfastError | None:
+        numbered: list[StoredEvent] = []
         try:
             with db.transaction(self._connection):
                 for change in changes:
@@ -200,7 +200,7 @@ class Writer:
             self._on_events(numbered)
         return None
 
-    def _try_again_later(self, failed: dict[ProcessId, _Wanted]) -> None:
+    def _try_again_later(self, failed: dict[ProcessId, _Pending]) -> None:
         if not failed:
             return
         with self._wake:
@@ -220,6 +220,6 @@ class Writer:
             return  # the rows are in the log; the next fold or the next opening takes them over
 
 
-def _joined(older: Change, newer: Change) -> Change:
+def _joined(older: RowChange, newer: RowChange) -> RowChange:
     """The newer row, with what belongs to both."""
     return newer._replace(events=older.events + newer.events, edits=older.edits + newer.edits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.model.shortening import Room
+from holdfast.model.shortening import CharacterBudget
 
 
 class Limits(NamedTuple):
@@ -18,9 +18,9 @@ class Limits(NamedTuple):
     """The longest single wait, and the usual one."""
     call: float | None = None
     """Where the caller gives up: the longest that a foreground command is waited for, its start included."""
-    room: Room = Room(30_000, 10_000)
+    room: CharacterBudget = CharacterBudget(30_000, 10_000)
     """For the output of a foreground command, and of a log page of the usual size."""
-    large_room: Room = Room(200_000, 60_000)
+    large_room: CharacterBudget = CharacterBudget(200_000, 60_000)
     """For a log page that was asked for by its size."""
     poll: int = 1000
     """Characters of output that a poll shows."""

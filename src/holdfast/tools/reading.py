@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.client.page import line_start, text_of
 from holdfast.model import shortening
-from holdfast.model.shortening import Room, Short
+from holdfast.model.shortening import CharacterBudget, Short
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
@@ -42,7 +42,7 @@ class Shown(NamedTuple):
         return {"output": self.text, "source": where, "omitted_bytes": self.omitted or None, "folded": folded}
 
 
-async def whole(client: AsyncClient, process_id: str, size: int, room: Room, begin: int = 0) -> Shown:
+async def whole(client: AsyncClient, process_id: str, size: int, room: CharacterBudget, begin: int = 0) -> Shown:
     """All output from byte `begin` on, or its beginning and its end."""
     if size - begin <= _WHOLE:
         page = await client.logs(process_id, offset=begin, bytes=_WHOLE)
@@ -57,7 +57,7 @@ async def whole(client: AsyncClient, process_id: str, size: int, room: Room, beg
     return Shown(_told(short, process_id, 0), first.start, last.end, last.total, unread, last.process, is_folded)
 
 
-def fitted(page: LogPage, room: Room, first_line: int | None = None) -> Shown:
+def fitted(page: LogPage, room: CharacterBudget, first_line: int | None = None) -> Shown:
     """A page of a log. `first_line` is the number of its first line, where that is known."""
     text = page.text if shortening.fits(page.text, room) else shortening.fold(page.text)
     short = shortening.shorten(text, room)

@@ -108,6 +108,7 @@ TOP_FIELDS = (
 NOTIFICATION_FIELDS = (
     *("id", "key", "kind", "process", "session", "origin", "at", "text", "data"),
     "source",  # always "system": whatever it quotes, no user said it
+    "summary",  # one line for people; `text` is for models
 )
 
 PROCESS_FIELDS = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from holdfast.model.happenings import Event, Origin
+from holdfast.model.events import BridgeOrigin, Event
 from holdfast.wire import light_json
 
 LONGEST_TOPIC = 256
@@ -70,14 +70,15 @@ def _is_deeper(value: object, levels: int) -> bool:
 def _read_frame(frame: object, now: float) -> Event | None:
     if not isinstance(frame, dict):
         return None
-    said = _relay(frame) if frame.get("_bus_relay") is True else _call(frame)
+    is_relay = frame.get("_bus_relay") is True
+    said = _relay(frame) if is_relay else _call(frame)
     if said is None:
         return None
     topic, fields = said
     fields.pop("seq", None)  # a number of another stream
-    named = "bridge" in frame or "n" in frame
-    origin = _origin(frame) if named else None
-    if not is_topic(topic) or (named and origin is None) or payload_fault(fields) is not None:
+    origin = _origin(frame)
+    is_misnumbered = is_relay and origin is None and ("bridge" in frame or "n" in frame)
+    if not is_topic(topic) or is_misnumbered or payload_fault(fields) is not None:
         return None
     return Event(topic, now, fields, origin)
 
@@ -94,15 +95,19 @@ def _call(frame: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     if frame.get("jsonrpc") != "2.0" or frame.get("method") != "event" or not isinstance(params, dict):
         return None
     kind, payload = params.get("type"), params.get("payload")
-    if not isinstance(kind, str) or not kind or not isinstance(payload, dict | None):
+    if not isinstance(kind, str) or not kind:
         return None
     topic = f"tui.{kind}"
-    # The topic is what it is found by: a `type` of the payload must not hide it.
-    return topic, {**(payload or {}), "session_id": params.get("session_id"), "type": topic}
+    fields = dict(payload) if isinstance(payload, dict) else {}  # anything else has no keys to add
+    # The payload is another program's: its keys must not make the envelope something that it is not.
+    for key, types in (("ts", (int, float)), ("src", str)):
+        if key in fields and (not isinstance(fields[key], types) or isinstance(fields[key], bool)):
+            del fields[key]
+    return topic, {**fields, "session_id": params.get("session_id", fields.get("session_id")), "type": topic}
 
 
-def _origin(frame: object) -> Origin | None:
+def _origin(frame: object) -> BridgeOrigin | None:
     bridge, n = (frame.get("bridge"), frame.get("n")) if isinstance(frame, dict) else (None, None)
     if not isinstance(bridge, str) or not 0 < len(bridge) <= _LONGEST_BRIDGE or not bridge.isprintable():
         return None
-    return Origin(bridge, n) if type(n) is int and 0 < n <= _LARGEST_N else None
+    return BridgeOrigin(bridge, n) if type(n) is int and 0 < n <= _LARGEST_N else None

@@ -30,9 +30,10 @@ VERB = Verb(
         With --ack what was printed is acknowledged once it is printed, and never told again. Of several callers with
         --ack, each notification goes to one. Without, looking changes nothing: see holdfast ack.
 
-        For people and models each is a block of text. What a process wrote is quoted in it, and said by nobody else.
+        Each is one line: the process, and what happened to it. holdfast logs ID shows the output.
         With --json an array of notification objects: id, key (the same for the same news, whatever was restarted),
-        kind, process, session, origin, at, text, data.
+        kind, process, session, origin, at, text (a block for a model, in which the output is quoted), summary (the
+        line), data.
     """,
     options=[
         Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
@@ -76,7 +77,7 @@ def _show(found: list[Notification], as_json: bool) -> None:
         console.out_json([one.to_json() for one in found])
         return
     for one in found:
-        console.out(console.visible_lines(one.text))
+        console.out(console.visible_lines(f"{one.process or '-'}  {one.summary}"))
 
 
 def _say_how(found: list[Notification]) -> None:

@@ -10,8 +10,7 @@ from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.model.sparkline import sparkline
-from holdfast.model.units import age_text, parse_seconds, size_text
+from holdfast.model.units import age_text, parse_seconds, size_text, sparkline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import NoTerminal
-from holdfast.model.happenings import Event
+from holdfast.model.events import Event
 from holdfast.model.process import Process
 from holdfast.ops.processes import Attached
 

@@ -6,7 +6,7 @@ import time
 
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.tails import tail_of
-from holdfast.model import telling
+from holdfast.model import notice_texts
 from holdfast.model.process import Process
 from holdfast.ops.sessions import Digest
 
@@ -23,7 +23,7 @@ async def handle(room: Room, call: Call, ask: Digest) -> Message:
     shown = await room.show_fresh(owned)
     told = [{**one, "last_line": line} for one, line in zip(shown, _filled(lines, len(shown)), strict=True)]
     pending = len(room.inbox.all_of(session))
-    return {"text": telling.digest(told, time.time(), pending), "processes": told, "pending": pending}
+    return {"text": notice_texts.digest(told, time.time(), pending), "processes": told, "pending": pending}
 
 
 async def _last_line(room: Room, process: Process) -> str:

@@ -7,7 +7,7 @@ import asyncio
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.model.lifetimes import end_with_session, parent_of
+from holdfast.model.process_rules import end_with_session, parent_of
 from holdfast.ops.sessions import EndSession
 
 

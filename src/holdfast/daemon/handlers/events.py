@@ -7,7 +7,7 @@ import time
 from holdfast.daemon import strict
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
-from holdfast.model.happenings import Event, Receipt
+from holdfast.model.events import Event, Receipt
 from holdfast.ops.events import Events, Publish
 from holdfast.ops.kinds import SecondsKind, TextKind
 from holdfast.wire.relay import LONGEST_TOPIC, is_topic, payload_fault

@@ -8,10 +8,8 @@ import time
 from holdfast.daemon import sink_jobs
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, NotFound
-from holdfast.model import sinking
-from holdfast.model.outgoing import Outgoing
-from holdfast.model.secrecy import shown_address
-from holdfast.model.sink import KINDS, Secret, Sink
+from holdfast.model import sinks
+from holdfast.model.sinks import KINDS, Outgoing, Secret, Sink, shown_address
 from holdfast.ops.daemon import SinkDead, SinkRetry, Sinks, SinkTest
 from holdfast.store import outbox
 from holdfast.store.outbox import Tally
@@ -76,7 +74,7 @@ def _sink(sink: Sink, tally: Tally, now: float) -> Message:
         "quiet": str(sink.quiet) if sink.quiet is not None else None,
         "tries": sink.tries,
         **tally._asdict(),
-        "next_at": None if tally.next_at is None else sinking.not_before(sink, max(now, tally.next_at)),
+        "next_at": None if tally.next_at is None else sinks.not_before(sink, max(now, tally.next_at)),
     }
 
 
@@ -90,7 +88,7 @@ def _state(sink: Sink, tally: Tally, now: float) -> str:
         return "off"
     if tally.last_error_at is not None and tally.last_error_at > (tally.last_sent_at or 0.0):
         return "failing"
-    return "quiet" if sinking.not_before(sink, now) > now else "ok"
+    return "quiet" if sinks.not_before(sink, now) > now else "ok"
 
 
 def _to(sink: Sink) -> str:

@@ -15,10 +15,10 @@ from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.start_spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported
-from holdfast.model import duplicates
+from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
-from holdfast.model.limits import check_room
 from holdfast.model.process import Meta, Process
+from holdfast.model.process_rules import check_process_limit
 from holdfast.ops.start import Start
 
 
@@ -39,10 +39,10 @@ async def handle(room: Room, call: Call, ask: Start) -> Message:
         twins = await _twins(room, ask, want)
         if twins and ask.if_running == "reuse":
             kept = wanted_news.not_taken(want.meta, twins[0].meta)
-            return {"process": room.show(twins[0]), "notes": [duplicates.note(twins[:1]), *kept]}
+            return {"process": room.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
         process = await _start(room, want, ask.attached)
         use.is_done = True
-        notes = [duplicates.note(twins)] if twins else []
+        notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += wanted_news.notes(ask)
         if want.removed:
             notes.append(secrecy.left_out(want.removed))
@@ -98,7 +98,7 @@ async def _twins(room: Room, ask: Start, want: StartSpec) -> list[Process]:
             case "allow":
                 return found
             case "error":
-                duplicates.refuse(found)
+                process_rules.refuse_duplicate(found)
         starting = next((twin for twin in found if isinstance(twin.state, Requested)), None)
         if starting is not None:
             async with room.supervisor.turn(starting.id):
@@ -121,7 +121,7 @@ async def _start(room: Room, want: StartSpec, is_attached: bool) -> Process:
     want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
     _check_limits(room, meta)
-    check_room(room.registry.living.keys(), room.settings.max_processes)
+    check_process_limit(room.registry.living.keys(), room.settings.max_processes)
     check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
     room.registry.put(process)

@@ -6,7 +6,7 @@ import asyncio
 
 from holdfast.daemon.ending import end
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.model.lifetimes import end_with_daemon
+from holdfast.model.process_rules import end_with_daemon
 from holdfast.ops.daemon import Stop
 
 

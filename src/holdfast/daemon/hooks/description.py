@@ -8,7 +8,6 @@ import tomllib
 from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue
-from holdfast.events.topics import Tree
 
 #: How long a hook may take for one event, unless it says otherwise.
 _TIMEOUT = 30.0
@@ -31,12 +30,6 @@ class Hook(NamedTuple):
     topics: tuple[str, ...]
     argv: tuple[str, ...]
     timeout: float
-
-    def wants(self) -> Tree[bool]:
-        tree: Tree[bool] = Tree()
-        for topic in self.topics:
-            tree.add(topic, True)
-        return tree
 
 
 def read_all(directory: str) -> tuple[list[Hook], list[BadValue]]:
@@ -80,7 +73,7 @@ def _topics(path: str, table: dict[str, Any]) -> tuple[str, ...]:
     topics = table.get("topics")
     if isinstance(topics, str):
         topics = [topics]
-    if not isinstance(topics, list) or not topics or not all(isinstance(topic, str) and topic for topic in topics):
+    if not isinstance(topics, list) or not topics or not all(isinstance(one, str) and one.strip() for one in topics):
         raise _wrong(path, 'topics must be a list of patterns, as in topics = ["process.ended"]')
     return tuple(topics)
 

@@ -15,7 +15,7 @@ from holdfast.daemon.hooks import description
 from holdfast.daemon.hooks.description import Hook
 from holdfast.daemon.hooks.run import run
 from holdfast.daemon.logbook import note
-from holdfast.daemon.stream import Stream
+from holdfast.daemon.stream import EventStream
 
 #: How often it is looked whether hooks came, went or changed.
 _LOOK_AGAIN = 5.0
@@ -24,7 +24,7 @@ _LOOK_AGAIN = 5.0
 class Hooks:
     """The hooks of an instance, in `directory`; where each of them stands is kept in `places`."""
 
-    def __init__(self, directory: str, places: str, stream: Stream, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, places: str, stream: EventStream, environ: Mapping[str, str]) -> None:
         self._directory = directory
         self._places = places
         self._stream = stream
@@ -59,13 +59,11 @@ class Hooks:
 
     async def _follow(self, hook: Hook) -> None:
         place = f"{self._places}/{hook.name}"
-        wanted = hook.wants()
-        async for batch in self._stream.follow(self._begin(place), "**"):
+        async for batch in self._stream.follow(self._begin(place), " ".join(hook.topics)):
             for envelope in batch.events:
-                if wanted.find(str(envelope.get("type") or "?")):
-                    await run(hook, envelope, self._environ)
-                    if "seq" in envelope:
-                        _keep(place, envelope["seq"])
+                await run(hook, envelope, self._environ)
+                if "seq" in envelope:
+                    _keep(place, envelope["seq"])
             _keep(place, batch.cursor)
 
     def _begin(self, place: str) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
-from holdfast.errors import HoldfastError
 from holdfast.model import readiness
 from holdfast.model.process import Process
 from holdfast.model.readiness import Readiness
@@ -17,18 +15,7 @@ Change = Callable[[Process], Process]
 
 async def settle(room: Room, process: Process, change: Change) -> Process | None:
     """The process after the change, on disk and shown; None when this run of it is over and nothing was changed."""
-    async with room.supervisor.turn(process.id):
-        now = room.registry.get(process.id)
-        if now is None or not is_same_run(now, process):
-            return None
-        now = change(now)
-        try:
-            await room.store.save(now, room.supervisor.happened(now))
-        except HoldfastError as failed:
-            # It can be found out again, so it is told all the same, and the row follows when there is room.
-            note("row-late", process=process.id, why=failed.message)
-        room.registry.put(now)
-        return now
+    return await room.supervisor.change(process.id, lambda now: change(now) if is_same_run(now, process) else None)
 
 
 def is_same_run(now: Process, process: Process) -> bool:

@@ -21,7 +21,7 @@ from holdfast.logs.reader import Log
 from holdfast.machine.readers import reader_of
 from holdfast.model import prompts
 from holdfast.model.process import Process
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
 
 #: Output that has not grown for so long has been written to its end, for now.
@@ -42,7 +42,7 @@ async def watch_prompts(room: Room, process: Process) -> None:
 
 
 class _Look(NamedTuple):
-    need: Need | None
+    need: InputNeed | None
     rests: bool
     """Whether it pays to look again before anything happens."""
 
@@ -81,7 +81,7 @@ class _Watch:
                 break  # whether it still asks is seen at once, however much it writes
         return max(end, 0)
 
-    def _mark(self) -> Need | None:
+    def _mark(self) -> InputNeed | None:
         now = self._room.registry.get(self._process.id)
         return prompts.mark_of(now) if now is not None else None
 
@@ -102,7 +102,7 @@ class _Watch:
             return _Look(None, prompts.rests(found.terminal, reader))
         shown = await asyncio.to_thread(prompts.prompt_of, text, self._room.secrecy.masked_text)
         # Where typing is echoed, the line that is asked on grows with it: the question is known by where that begins.
-        need = Need(self._process.started_at or 0.0, time.time(), end if is_secret else begin, shown, is_secret)
+        need = InputNeed(self._process.started_at or 0.0, time.time(), end if is_secret else begin, shown, is_secret)
         return _Look(need, rests=True)
 
     def _tail(self, end: int) -> tuple[str, int]:
@@ -113,7 +113,7 @@ class _Watch:
         view = TextView()
         return view.feed(data) + view.close(), start + data.rfind(b"\n") + 1
 
-    async def _judge(self, need: Need | None) -> None:
+    async def _judge(self, need: InputNeed | None) -> None:
         """One mark for each question, taken away when it is answered."""
         now, mark = self._room.registry.get(self._process.id), self._mark()
         if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():

@@ -16,7 +16,7 @@ from holdfast.errors import Unreachable
 from holdfast.machine.cpu import cpu_seconds
 from holdfast.model import stalls
 from holdfast.model.process import Process
-from holdfast.model.stalls import Sample, Stall, Watch
+from holdfast.model.stalls import ActivitySample, Stall, StallWatch
 from holdfast_keeper import bundle
 from holdfast_keeper.bundle import Segment
 
@@ -32,12 +32,12 @@ async def watch_stalls(room: Room, process: Process) -> None:
     while (now := room.registry.get(process.id)) is not None and is_same_run(now, process):
         sample = await sampler.sample()
         if sample is not None:
-            watch = Watch.begin(sample) if watch is None else stalls.observe(watch, sample)
+            watch = StallWatch.begin(sample) if watch is None else stalls.observe(watch, sample)
             await _judge(room, now, watch, limit)
         await asyncio.sleep(stalls.pause(limit))
 
 
-async def _judge(room: Room, process: Process, watch: Watch, limit: float) -> None:
+async def _judge(room: Room, process: Process, watch: StallWatch, limit: float) -> None:
     """Raise one mark for each episode, and take it away when the episode is over."""
     is_stalled, was_stalled = stalls.is_stalled(watch, limit), stalls.mark_of(process) is not None
     if is_stalled and not was_stalled:
@@ -50,7 +50,7 @@ async def _judge(room: Room, process: Process, watch: Watch, limit: float) -> No
         publish("stall_over", process)
 
 
-async def _describe(room: Room, process: Process, watch: Watch) -> Stall:
+async def _describe(room: Room, process: Process, watch: StallWatch) -> Stall:
     return Stall(
         run=process.started_at or 0.0,
         since=time.time() - (time.monotonic() - watch.active.at),
@@ -69,7 +69,7 @@ class _Sampler:
         self._process = process
         self._born: dict[str, Any] | None = None
 
-    async def sample(self) -> Sample | None:
+    async def sample(self) -> ActivitySample | None:
         """None when it cannot be had."""
         try:
             group, pids = await self._tree()
@@ -85,10 +85,10 @@ class _Sampler:
         group: str | None = self._born["group"]
         return group, [] if group is not None else (await keeper.request("tree", id=process_id))["pids"]
 
-    def _measure(self, group: str | None, pids: list[int]) -> Sample:
+    def _measure(self, group: str | None, pids: list[int]) -> ActivitySample:
         newest = newest_segments(self._room.paths.place, self._process)
         written = sum(segment.start + segment.size for segment in newest)
-        return Sample(time.monotonic(), written, cpu_seconds(pids, group))
+        return ActivitySample(time.monotonic(), written, cpu_seconds(pids, group))
 
 
 def newest_segments(place: str, process: Process) -> list[Segment]:

@@ -1,11 +1,11 @@
-"""What people are told: one line, and a short tail of the output when something failed. No I/O."""
+"""The text of a notification for people: one line, and a short tail of the output when something failed. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from holdfast.model.sinking import is_failure
+from holdfast.model.sinks import is_failure
 
 Level = Literal["info", "success", "warning", "failure"]
 Data = dict[str, Any]
@@ -38,7 +38,7 @@ _LEVELS: dict[str, Level] = {
 }
 
 
-class Words(NamedTuple):
+class Summary(NamedTuple):
     line: str
     tail: str
     level: Level
@@ -48,7 +48,7 @@ class Words(NamedTuple):
         return f"{self.line}\n{self.tail}" if self.tail else self.line
 
 
-def words_of(notification: dict[str, Any]) -> Words:
+def summary_of(notification: dict[str, Any]) -> Summary:
     """For any notification object. A field that is missing or odd makes the line shorter, never an error."""
     kind, data = str(notification.get("kind")), notification.get("data")
     data = data if isinstance(data, dict) else {}
@@ -57,9 +57,9 @@ def words_of(notification: dict[str, Any]) -> Words:
     told = _LINES[kind](data) if kind in _LINES else one_line(kind)
     line = f"{_who(notification, data)}{told} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
     if kind != "completion":
-        return Words(line, "", _LEVELS.get(kind, "info"))
+        return Summary(line, "", _LEVELS.get(kind, "info"))
     failed = is_failure(data)
-    return Words(line, _tail(data.get("output")) if failed else "", "failure" if failed else "success")
+    return Summary(line, _tail(data.get("output")) if failed else "", "failure" if failed else "success")
 
 
 def one_line(text: object, longest: int = _LONGEST_LINE) -> str:
@@ -83,12 +83,12 @@ def _who(notification: dict[str, Any], data: Data) -> str:
     return f"{who} " if who else ""
 
 
-def _approval(notification: dict[str, Any], data: Data) -> Words:
+def _approval(notification: dict[str, Any], data: Data) -> Summary:
     """The whole command is shown, as far as there is room: nobody should say yes to its beginning."""
     session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"))
     command = one_line(data.get("command"), _TAIL_CHARACTERS)
     line = f"approval wanted: {one_line(data.get('why'))} [{session}]"
-    return Words(line, f"{command}\nholdfast approve {request}, or holdfast deny {request}", "warning")
+    return Summary(line, f"{command}\nholdfast approve {request}, or holdfast deny {request}", "warning")
 
 
 def _completion(data: Data) -> str:

@@ -1,4 +1,4 @@
-"""Where a bridge leads to: the daemon's socket, or a URL with a token."""
+"""The address a bridge connects to: the daemon's socket, or a URL with a token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _CONNECT = 10.0
 
 
-class Place(NamedTuple):
+class BusAddress(NamedTuple):
     base: str
     """The beginning of every URL there."""
     path: str | None
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return sock
 
 
-def find_place(url: str | None, token: str | None, environ: Mapping[str, str] | None = None) -> Place:
+def find_address(url: str | None, token: str | None, environ: Mapping[str, str] | None = None) -> BusAddress:
     """`url` is http(s):// or ws(s)://, or the path of a socket; where nothing is said, the environment tells.
 
     Without HOLDFAST_BUS_URL it is the instance that HOLDFAST_HOME names. Raises ValueError.
@@ -45,7 +45,7 @@ def find_place(url: str | None, token: str | None, environ: Mapping[str, str] | 
     url = url or env.get(URL) or find_paths(env).socket
     token = token or env.get(TOKEN)
     if url.startswith(("/", "unix:")):
-        return Place("ws://localhost", url.removeprefix("unix:").removeprefix("//"), "", 0, token)
+        return BusAddress("ws://localhost", url.removeprefix("unix:").removeprefix("//"), "", 0, token)
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError(f"the URL of a bus is http://HOST:PORT or the path of the daemon's socket, not {url!r}")
@@ -53,7 +53,7 @@ def find_place(url: str | None, token: str | None, environ: Mapping[str, str] | 
     port = parts.port or (443 if scheme == "wss" else 80)
     if token is None and is_loopback(parts.hostname):
         token = _token_of(find_paths(env).token)
-    return Place(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}", None, parts.hostname, port, token)
+    return BusAddress(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}", None, parts.hostname, port, token)
 
 
 def _token_of(path: str) -> str | None:

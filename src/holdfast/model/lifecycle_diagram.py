@@ -1,4 +1,7 @@
-"""Draws docs/lifecycle.md from the table in `lifecycle`: `python -m holdfast.model.drawing > docs/lifecycle.md`."""
+"""Draws docs/lifecycle.md from the table in `lifecycle`:
+
+python -m holdfast.model.lifecycle_diagram > docs/lifecycle.md
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from holdfast.model.lifecycle import NEXT, Ended, EndReason, Fact, Outcome, Requ
 _HEAD = """\
 # The life of a process
 
-Drawn from the table in `src/holdfast/model/lifecycle.py` by `python -m holdfast.model.drawing`; a test holds it
-against the table. A fact that is not in the table for a state cannot happen in it: the step is refused and nothing
+Generated from the table in `src/holdfast/model/lifecycle.py` by `python -m holdfast.model.lifecycle_diagram`; a test
+compares the two. A fact that is not in the table for a state cannot happen in it: the step is refused and nothing
 changes.
 """
 

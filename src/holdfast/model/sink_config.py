@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_name
-from holdfast.model.sink import KINDS, OUTCOMES, USUAL_KINDS, Outcomes, Quiet, Secret, Sink, Way
+from holdfast.model.sinks import KINDS, OUTCOMES, USUAL_KINDS, Outcomes, Quiet, Secret, Sink, Way
 
 MOST_SINKS = 100
 _MOST_PATTERNS = 1000

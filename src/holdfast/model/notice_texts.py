@@ -1,21 +1,65 @@
-"""What a model is told: one block of text for each notification, and one for what still runs. No I/O.
+"""The text of a notification for a model: one block of text for each notification, and one for what still runs. No I/O.
 
-Each begins `[IMPORTANT: ` and ends with a line `]`. Text that others wrote cannot end it, nor pose as another: see
-`fencing`. `Source` says that it is the system that speaks, not the user, and when; `Log` where the bytes of the output
+Each begins `[IMPORTANT: ` and ends with a line `]`. Untrusted text can neither end it nor imitate another: see
+`fencing`. `Source` says that the system speaks, not the user, and when; `Log` where the bytes of the output
 lie. Nothing in a notification makes this fail: what makes no sense is left out. No text is longer than 4,000
 characters, and none shows more than 2,000 of output.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.model import loose
-from holdfast.model.endings import how_it_ended
 from holdfast.model.fencing import beginning, block, line, tail
 from holdfast.model.units import age_text, duration_text
+
+
+def how_it_ended(data: Mapping[str, Any]) -> str:
+    """From the data of a completion: `completed normally (exit code 0)`. What nobody knows is said to be unknown.
+
+    A code other than 0 is a failure unless the data say that it `succeeded`.
+    """
+    reason, by = loose.text(data.get("reason")), line(loose.text(data.get("killed_by")), 60)
+    match reason:
+        case "exited" if data.get("exit_code") == 0:
+            return "completed normally (exit code 0)"
+        case "exited" if data.get("succeeded") is True:
+            return f"completed normally ({_status(data)})"
+        case "exited":
+            return f"failed ({_status(data)})"
+        case "signaled":
+            return f"was ended by a signal ({_status(data)})"
+        case "killed":
+            return f"was killed{f' by {by}' if by else ''} ({_status(data)})"
+        case "deadline":
+            return f"was ended at its deadline ({_status(data)})"
+        case "oom":
+            return f"ran out of memory and was ended ({_status(data)})"
+        case "lost":
+            return "is lost; its exit code is unknown"
+        case "failed_start":
+            return "could not be started"
+        case _:
+            return f"ended ({_status(data)})"
+
+
+def _status(data: Mapping[str, Any]) -> str:
+    code, number = loose.whole(data.get("exit_code"), -1), loose.whole(data.get("signal"))
+    if code >= 0:
+        return f"exit code {code}"
+    return f"signal {_signal_name(number)}" if number else "exit code unknown"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"{number}, {signal.Signals(number).name}"
+    except ValueError:
+        return str(number)
+
 
 _OUTPUT = 2000
 _COMMAND, _NAME, _PATTERN, _LINE = 200, 60, 60, 300
@@ -26,7 +70,7 @@ _LIST = 1800
 _REMINDER = 1400
 
 
-class _Said:
+class _Fields:
     """A notification, with care: any part may be missing or of any type."""
 
     def __init__(self, notification: Mapping[str, Any]) -> None:
@@ -64,7 +108,7 @@ class _Said:
 
 def text(notification: Mapping[str, Any]) -> str:
     """A notification for a model."""
-    said = _Said(notification)
+    said = _Fields(notification)
     return _KINDS.get(said.kind, _other)(said)
 
 
@@ -83,7 +127,7 @@ def digest(processes: Sequence[Mapping[str, Any]], now: float, pending: int = 0)
     )
 
 
-def _completion(said: _Said) -> str:
+def _completion(said: _Fields) -> str:
     left = [str(pid) for pid in loose.items(said.data.get("leftover_pids")) if loose.whole(pid)]
     held, total = said.count("suppressed"), said.count("output_bytes")
     all_of_it = f"; all: holdfast logs {said.process}" if said.data.get("output_cut") is True else ""
@@ -97,7 +141,7 @@ def _completion(said: _Said) -> str:
     )
 
 
-def _match(said: _Said) -> str:
+def _match(said: _Fields) -> str:
     if len(said.rows) > 1:
         return _of_several(said, said.rows)
     if said.data.get("digest") is True:
@@ -111,7 +155,7 @@ def _match(said: _Said) -> str:
     )
 
 
-def _of_one(said: _Said) -> str:
+def _of_one(said: _Fields) -> str:
     count = said.count("count")
     newest = _found("Newest", said.data.get("newest")) if count > 1 else ""
     return said.block(
@@ -121,7 +165,7 @@ def _of_one(said: _Said) -> str:
     )
 
 
-def _of_several(said: _Said, rows: Sequence[Mapping[str, Any]]) -> str:
+def _of_several(said: _Fields, rows: Sequence[Mapping[str, Any]]) -> str:
     head = f"{_many(said.count('count'), 'watch match', 'es')} of {len(rows)} background processes held back until now."
     lines = [
         _found(
@@ -132,7 +176,7 @@ def _of_several(said: _Said, rows: Sequence[Mapping[str, Any]]) -> str:
     return said.block(head, *_listed(lines, _LIST))
 
 
-def _disabled(said: _Said) -> str:
+def _disabled(said: _Fields) -> str:
     reasons = {"budget": "its budget of notifications is used up", "broken": "its patterns cannot be searched for"}
     strikes = f"too many matches in {_many(said.count('strikes'), 'window')} in a row"
     why = reasons.get(said.text("reason"), strikes)
@@ -140,13 +184,14 @@ def _disabled(said: _Said) -> str:
     counts = f" {_many(untold, 'match', 'es')} not shown" + (f", {matches} in all." if matches else ".")
     patterns = [f'"{line(loose.text(one), _PATTERN)}"' for one in loose.items(said.data.get("patterns"))]
     more = f" and {len(patterns) - _MOST_PATTERNS} more" if len(patterns) > _MOST_PATTERNS else ""
+    end = "" if said.text("notify") == "never" else " Its end will be told."
     return said.block(
-        f"is no longer watched: {why}.{counts if untold else ''} Its end will be told.",
+        f"is no longer watched: {why}.{counts if untold else ''}{end}",
         f"Patterns: {', '.join(patterns[:_MOST_PATTERNS])}{more}" if patterns else "",
     )
 
 
-def _tripped(said: _Said) -> str:
+def _tripped(said: _Fields) -> str:
     window, silence = said.seconds("window") or 0.0, said.seconds("silence") or 0.0
     return said.block(
         f"Too many watch matches: over {said.count('limit')} notifications in {window:g} s from all processes. "
@@ -154,12 +199,12 @@ def _tripped(said: _Said) -> str:
     )
 
 
-def _released(said: _Said) -> str:
+def _released(said: _Fields) -> str:
     matches, processes = _many(said.count("suppressed"), "match", "es"), _many(said.count("processes"), "process", "es")
     return said.block(f"Watch matches are told again. Held back: {matches} of {processes}.")
 
 
-def _progress(said: _Said) -> str:
+def _progress(said: _Fields) -> str:
     ran = said.seconds("running_for")
     after = f" after {age_text(ran)}" if ran is not None else ""
     return said.block(
@@ -169,18 +214,18 @@ def _progress(said: _Said) -> str:
     )
 
 
-def _ready(said: _Said) -> str:
+def _ready(said: _Fields) -> str:
     took = said.seconds("took")
     return said.block("is ready" + (f" after {duration_text(took)}." if took is not None else "."))
 
 
-def _stalled(said: _Said) -> str:
+def _stalled(said: _Fields) -> str:
     wait = line(said.text("wait"), _NAME)
     what = f"stalled: no output, no CPU use{_when(said.seconds('since'), ' since ')}."
     return said.block(what, f"Waits in: {wait}" if wait else "")
 
 
-def _input_needed(said: _Said) -> str:
+def _input_needed(said: _Fields) -> str:
     asked = line(said.text("prompt"), _COMMAND)
     what = f': "{asked}"' if asked else ""
     attach = f"holdfast attach {said.process}"
@@ -195,15 +240,15 @@ def _input_needed(said: _Said) -> str:
     )
 
 
-def _deadline(said: _Said) -> str:
+def _deadline(said: _Fields) -> str:
     return said.block(f"reached its deadline{_when(said.seconds('deadline_at'), ', ')}.")
 
 
-def _other(said: _Said) -> str:
+def _other(said: _Fields) -> str:
     return said.block(f"{said.kind or 'unknown news'}.")
 
 
-_KINDS: dict[str, Callable[[_Said], str]] = {
+_KINDS: dict[str, Callable[[_Fields], str]] = {
     "completion": _completion,
     "watch_match": _match,
     "watch_disabled": _disabled,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
-from holdfast.events.place import Place
+from holdfast.events.address import BusAddress
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
@@ -26,8 +26,8 @@ CUT = (OSError, WebSocketException, ValueError)
 _LOG = logging.getLogger("holdfast.events.bridge")
 
 
-class Line:
-    """`path` says where to, each time; `talk` is called with the open WebSocket, and the line is cut when it returns.
+class BridgeLink:
+    """`path` says where to, each time; `talk` is called with the open WebSocket, and the link is cut when it returns.
 
     `refused` hears the status of an answer that opens no WebSocket.
     """
@@ -35,12 +35,12 @@ class Line:
     def __init__(
         self,
         name: str,
-        place: Place,
+        address: BusAddress,
         path: Callable[[], str],
         talk: Callable[[ClientConnection], None],
         refused: Callable[[int], None],
     ) -> None:
-        self._place = place
+        self._address = address
         self._path = path
         self._talk = talk
         self._refused = refused
@@ -85,7 +85,7 @@ class Line:
                 self._say(f"refused with status {refused.response.status_code}")
             except CUT as cut:
                 self._say(str(cut) or type(cut).__name__)
-            except Exception as broken:  # noqa: BLE001 - the top of a thread: a fault of ours ends the link, not the line
+            except Exception as broken:  # noqa: BLE001 - the top of a thread: a fault of ours cuts the link, and does not end the thread
                 self._say(repr(broken), broken)
             is_good = self._is_good or time.monotonic() - begun > _GOOD
             pause = _FIRST_PAUSE if is_good else min(pause * 2, _LONGEST_PAUSE)
@@ -93,12 +93,12 @@ class Line:
 
     @contextmanager
     def _open(self) -> Iterator[ClientConnection]:
-        place = self._place
-        headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
-        opening = unix_connect if place.path is not None else connect
-        sock = place.connect()
+        address = self._address
+        headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
+        opening = unix_connect if address.path is not None else connect
+        sock = address.connect()
         with opening(
-            uri=f"{place.base}{self._path()}",
+            uri=f"{address.base}{self._path()}",
             sock=sock,
             compression=None,
             additional_headers=headers,
@@ -121,7 +121,7 @@ class Line:
         if trouble != self._trouble and not self._stopping.is_set():
             self._trouble = trouble
             level = logging.INFO if fault is None else logging.ERROR
-            _LOG.log(level, "%s: %s", self._place.path or self._place.base, trouble, exc_info=fault)
+            _LOG.log(level, "%s: %s", self._address.path or self._address.base, trouble, exc_info=fault)
 
 
 def hang_up(opened: ClientConnection) -> None:

@@ -1,4 +1,4 @@
-"""What a change of a process means to those who follow events. No I/O."""
+"""Events, and which events a change of a process makes. No I/O."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from holdfast.model import notices
 from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
 from holdfast.model.notices import Notice
 from holdfast.model.process import Process
-from holdfast.model.prompts import Need
+from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness, mark_of
 from holdfast.model.stalls import Stall
 
 
-class Origin(NamedTuple):
+class BridgeOrigin(NamedTuple):
     """The bridge that an event came over, and its number there: with the same ones it is the same event."""
 
     bridge: str
@@ -35,7 +35,7 @@ class Event(NamedTuple):
     topic: str
     at: float
     fields: dict[str, Any]
-    origin: Origin | None = None
+    origin: BridgeOrigin | None = None
     receipt: Receipt | None = None
     notice: Notice | None = None
     """What a session is told with it: written with the event or, where it was told before, neither."""
@@ -44,7 +44,7 @@ class Event(NamedTuple):
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}
 
 
-class Numbered(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event as it is kept. What comes later has a greater number."""
 
     seq: int
@@ -80,6 +80,17 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
         events.append(_ended(after, now))
         events += queued(notices.completion(after, now))
     return events
+
+
+def recovered(process: Process, by: str, now: float) -> Event:
+    """A process that runs was taken over by a new daemon or a new keeper."""
+    return Event("process.recovered", now, {**_who(process), "pid": process.pid, "run": process.run, "by": by})
+
+
+def output_sample(process: Process, streams: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """The fields of `process.output`: for each stream that grew, from where to where; no content."""
+    new_bytes = sum(grown["end"] - grown["offset"] for grown in streams.values())
+    return {**_who(process), "run": process.run, "streams": streams, "new_bytes": new_bytes}
 
 
 def queued(notice: Notice | None) -> list[Event]:
@@ -125,11 +136,11 @@ def _stalled(process: Process, stall: Stall, now: float) -> Event:
     return Event("process.stalled", now, {**_who(process), "run": process.run, **fields})
 
 
-def _is_new(need: Need, before: Need | None) -> bool:
+def _is_new(need: InputNeed, before: InputNeed | None) -> bool:
     return before is None or (need.run, need.at) != (before.run, before.at)
 
 
-def _input_needed(process: Process, need: Need, now: float) -> Event:
+def _input_needed(process: Process, need: InputNeed, now: float) -> Event:
     fields = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
     return Event("process.input_needed", now, {**_who(process), "run": process.run, **fields})
 

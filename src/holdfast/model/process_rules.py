@@ -1,0 +1,151 @@
+"""Small rules about processes: how many may run, duplicates, what ends with what, deadlines, what may be forgotten, and
+which process a text names. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NoReturn, TypeAlias
+
+from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, LimitReached, NotFound
+from holdfast.model.ids import ProcessId, id_prefix, is_id, is_name
+from holdfast.model.lifecycle import Ended, Running
+from holdfast.model.process import Meta, Process
+
+_MOST_LIVING = 20
+
+
+def check_process_limit(living: Collection[ProcessId], at_most: int) -> None:
+    """Raises LimitReached, naming those that fill it, when no further process may be started."""
+    if len(living) < at_most:
+        return
+    named = sorted(living)[:_MOST_LIVING]
+    more = len(living) - len(named)
+    tail = f" and {more} more" if more else ""
+    raise LimitReached(f"{len(living)} processes run, {at_most} may: {', '.join(named)}{tail}")
+
+
+IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
+IF_RUNNING: tuple[IfRunning, ...] = ("allow", "reuse", "replace", "error")
+
+_MOST_DUPLICATES = 5
+
+
+def likeness(meta: Meta) -> tuple[object, ...]:
+    """What makes two starts the same: session, command and directory."""
+    return (meta.session, meta.argv, meta.cwd)
+
+
+def refuse_duplicate(twins: Sequence[Process]) -> NoReturn:
+    """Raises AlreadyRunning, naming them."""
+    raise AlreadyRunning(f"this session already runs this command in this directory: {_ids_of(twins)}")
+
+
+def duplicate_note(twins: Sequence[Process]) -> str:
+    return f"the same command already runs in this directory: {_ids_of(twins)}"
+
+
+def _ids_of(processes: Sequence[Process]) -> str:
+    named = ", ".join(process.id for process in processes[:_MOST_DUPLICATES])
+    more = len(processes) - _MOST_DUPLICATES
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def end_with_session(processes: Iterable[Process], session: str) -> tuple[list[Process], list[Process]]:
+    """Of the session's running processes: those that end with it, and those that are left."""
+    own = [process for process in processes if process.is_running and process.meta.session == session]
+    return _by_lifetime(own, "session")
+
+
+def parent_of(processes: Iterable[Process], session: str) -> str | None:
+    """The session that this one was started by, as its newest process that names one has it."""
+    told = [
+        (process.meta.requested_at, process.meta.parent_session)
+        for process in processes
+        if process.meta.session == session and process.meta.parent_session not in (None, session)
+    ]
+    return max(told, key=lambda one: one[0])[1] if told else None
+
+
+def end_with_daemon(processes: Iterable[Process]) -> tuple[list[Process], list[Process]]:
+    """Of all running processes: those that end when holdfast is stopped on purpose, and those that are left."""
+    return _by_lifetime([process for process in processes if process.is_running], "daemon")
+
+
+def _by_lifetime(processes: list[Process], lifetime: str) -> tuple[list[Process], list[Process]]:
+    ending = [process for process in processes if process.meta.lifetime == lifetime]
+    left = [process for process in processes if process.meta.lifetime != lifetime]
+    return ending, left
+
+
+def deadline_due_at(process: Process) -> float | None:
+    """When its deadline wants something done; None when never, or when it has been done."""
+    if not isinstance(process.state, Running) or process.deadline_told:
+        return None
+    return process.deadline_at
+
+
+def deadlines_due(processes: Iterable[Process], now: float) -> list[Process]:
+    """Those whose deadline has passed and has not been acted upon."""
+    return [process for process in processes if (at := deadline_due_at(process)) is not None and at <= now]
+
+
+def next_deadline(processes: Iterable[Process]) -> float | None:
+    """When there will be something to do; None when there is nothing to wait for."""
+    return min((at for process in processes if (at := deadline_due_at(process)) is not None), default=None)
+
+
+def may_be_forgotten(
+    processes: Iterable[Process], now: float, keep: float, at_most: int, floor: float
+) -> list[ProcessId]:
+    """Ended for longer than `keep`, or beyond the `at_most` newest; never one that ended less than `floor` seconds ago.
+
+    A process whose descendants still write is not finished, however long ago it ended.
+    """
+    ended = sorted(((_ended_at(process), process.id) for process in processes if process.output_closed), reverse=True)
+    return [
+        process_id
+        for place, (at, process_id) in enumerate(ended)
+        if now - at >= floor and (place >= at_most or now - at >= keep)
+    ]
+
+
+def _ended_at(process: Process) -> float:
+    assert isinstance(process.state, Ended)
+    return process.state.known_at
+
+
+_MOST_AMBIGUOUS = 5
+
+
+def identify(text: str, processes: Mapping[ProcessId, Process]) -> Process:
+    """The one process that `text` stands for.
+
+    A name stands for the process that runs under it, else for the one that did so last. Raises BadValue when it can
+    stand for nothing, NotFound when it stands for none, Ambiguous when several ids begin so.
+    """
+    exact = processes.get(ProcessId(text))
+    if exact is not None:
+        return exact
+    prefix = id_prefix(text)
+    if not is_id(text) and prefix is None and not is_name(text):
+        raise BadValue(f"{text[:80]!r} is no id, prefix of an id or name", next="holdfast ps -a")
+    found = _named_so(text, processes.values())
+    if found is None and prefix is not None:
+        found = _begins_with(prefix, text, processes)
+    if found is None:
+        raise NotFound(f"no process {text}")
+    return found
+
+
+def _named_so(name: str, processes: Iterable[Process]) -> Process | None:
+    bearers = [process for process in processes if process.meta.name == name]
+    return max(bearers, key=lambda process: (not process.has_ended, process.meta.requested_at), default=None)
+
+
+def _begins_with(prefix: str, text: str, processes: Mapping[ProcessId, Process]) -> Process | None:
+    fitting = sorted(process_id for process_id in processes if process_id.startswith(prefix))
+    if len(fitting) > 1:
+        some = ", ".join(fitting[:_MOST_AMBIGUOUS])
+        raise Ambiguous(f"{text} may be any of {len(fitting)} processes: {some}")
+    return processes[fitting[0]] if fitting else None

@@ -1,0 +1,230 @@
+"""Sinks: ways to the outside, which notices they get, when, how often delivery is tried, how addresses are hidden.
+
+No I/O; time is an argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta, tzinfo
+from fnmatch import fnmatchcase
+from typing import Any, Literal, NamedTuple, get_args
+from urllib.parse import unquote, urlsplit
+
+from holdfast.model.notices import Kind, Notice
+
+Way = Literal["apprise", "webhook", "desktop"]
+Outcomes = Literal["any", "failure", "success"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+OUTCOMES: tuple[Outcomes, ...] = get_args(Outcomes)
+#: What people are told unless they say otherwise: everything but what comes again and again by the clock.
+USUAL_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
+
+
+class Quiet(NamedTuple):
+    """Hours of the local day in which nothing is sent: minutes since midnight; `end` is the first that is not quiet."""
+
+    start: int
+    end: int
+
+    def holds(self, minute: int) -> bool:
+        if self.start < self.end:
+            return self.start <= minute < self.end
+        return minute >= self.start or minute < self.end
+
+    def __str__(self) -> str:
+        return f"{self.start // 60:02}:{self.start % 60:02}-{self.end // 60:02}:{self.end % 60:02}"
+
+
+class Secret(NamedTuple):
+    """A text that nobody may see: as it stands in the configuration, or where to find it when it is needed."""
+
+    text: str | None = None
+    env: str | None = None
+    file: str | None = None
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    name: str
+    way: Way
+    address: Secret = field(default=Secret(), repr=False)
+    """An Apprise URL or the address of a webhook; nothing for the desktop."""
+    secret: Secret = field(default=Secret(), repr=False)
+    """What a webhook is signed with."""
+    kinds: frozenset[Kind] = USUAL_KINDS
+    sessions: tuple[str, ...] = ("*",)
+    """Patterns as in a shell."""
+    outcomes: Outcomes = "any"
+    """Which completions."""
+    quiet: Quiet | None = None
+    tries: int = 20
+    enabled: bool = True
+
+
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 3600.0
+#: What a receiver may ask for at most.
+LONGEST_RETRY_AFTER = 86400.0
+#: Nothing is put off for longer: what is due beyond this was written before the clock was set back.
+FARTHEST = 2 * 86400.0
+
+
+class SendResult(NamedTuple):
+    """What came of one try to send something."""
+
+    sent: bool
+    error: str = ""
+    permanent: bool = False
+    """Trying again would be refused again."""
+    retry_after: float | None = None
+    """So many seconds were asked for by the receiver."""
+
+
+class DeliveryState(NamedTuple):
+    """What is to be remembered of a row after a try. Without `due_at` and `dead_at` it was sent."""
+
+    attempts: int
+    error: str | None = None
+    due_at: float | None = None
+    dead_at: float | None = None
+
+
+def wanted_by(notice: Notice, sinks: Iterable[Sink]) -> list[Sink]:
+    return [sink for sink in sinks if wants(sink, notice)]
+
+
+def wants(sink: Sink, notice: Notice) -> bool:
+    if not sink.enabled or notice.kind not in sink.kinds:
+        return False
+    if not any(fnmatchcase(notice.session, pattern) for pattern in sink.sessions):
+        return False
+    if notice.kind != "completion" or sink.outcomes == "any":
+        return True
+    return is_failure(notice.data) == (sink.outcomes == "failure")
+
+
+def is_failure(data: dict[str, Any]) -> bool:
+    """Whether a completion is bad news: anything but an exit with a code that counts as success."""
+    if isinstance(success := data.get("succeeded"), bool):
+        return not success
+    return data.get("reason") != "exited" or data.get("exit_code") != 0
+
+
+def not_before(sink: Sink, at: float, zone: tzinfo | None = None) -> float:
+    """The first time from `at` on outside of the sink's quiet hours, by the clock of `zone` (None: of this machine)."""
+    if sink.quiet is None:
+        return at
+    here = datetime.fromtimestamp(at, zone)
+    minute = here.hour * 60 + here.minute
+    if not sink.quiet.holds(minute):
+        return at
+    hour, rest = divmod(sink.quiet.end, 60)
+    is_today = minute < sink.quiet.end
+    day = here.date() if is_today else here.date() + timedelta(days=1)
+    # In the night in which an hour comes twice, the end is in the same one of the two.
+    end = datetime.combine(day, time(hour, rest, fold=here.fold if is_today else 0), zone)
+    return max(at, end.timestamp())
+
+
+def is_due(due_at: float, now: float) -> bool:
+    return due_at <= now or due_at > now + FARTHEST
+
+
+def pause(attempts: int) -> float:
+    """Between a try that failed, the so-manieth, and the next."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 30))
+
+
+def judge(sink: Sink, attempts: int, answer: SendResult, now: float, zone: tzinfo | None = None) -> DeliveryState:
+    """How a row stands after a try; `attempts` counts those before it."""
+    attempts += 1
+    if answer.sent:
+        return DeliveryState(attempts)
+    if answer.permanent or attempts >= sink.tries:
+        return DeliveryState(attempts, answer.error, dead_at=now)
+    asked = min(answer.retry_after or 0.0, LONGEST_RETRY_AFTER)
+    due_at = not_before(sink, now + max(pause(attempts), asked), zone)
+    return DeliveryState(attempts, answer.error, due_at=due_at)
+
+
+class Outgoing(NamedTuple):
+    """A notice for a sink, as it is kept."""
+
+    seq: int
+    sink: str
+    key: str
+    body: dict[str, Any]
+    """The notification object."""
+    at: float
+    due_at: float
+    attempts: int = 0
+    last_error: str | None = None
+    dead_at: float | None = None
+
+
+class Settled(NamedTuple):
+    """What came of a try, to be written in the transaction of the event that tells of it."""
+
+    row: Outgoing
+    standing: DeliveryState
+    at: float
+
+
+def body_of(notice: Notice) -> dict[str, Any]:
+    return {
+        "id": notice.id,
+        "key": notice.key,
+        "kind": notice.kind,
+        "process": notice.process,
+        "session": notice.session,
+        "origin": notice.origin,
+        "at": notice.at,
+        "data": notice.data,
+    }
+
+
+HIDDEN = "…"
+#: Shorter pieces of an address are no secret, and hiding them would hide half of every message.
+_SHORTEST_SECRET = 4
+_SECRET_BOUNDS = re.compile(r"[/:@?&=,;#\s]+")
+
+
+def shown_address(address: str) -> str:
+    """As much of an address as may be shown: of http and https the host, of others the beginning alone."""
+    scheme, mark, _ = address.partition("://")
+    if not mark or not scheme.isalnum():
+        return HIDDEN
+    if scheme not in ("http", "https"):
+        return f"{scheme}://{HIDDEN}"
+    try:
+        parts = urlsplit(address)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return f"{scheme}://{HIDDEN}"
+    rest = "" if parts.path in ("", "/") and not parts.query else f"/{HIDDEN}"
+    return f"{scheme}://{parts.hostname or HIDDEN}{port}{rest}"
+
+
+def without(text: str, secrets: Iterable[str], address: str = "") -> str:
+    """The text with every secret in it hidden, and every piece of the address that is not shown either."""
+    pieces = {secret for secret in secrets if secret} | _pieces(address)
+    for piece in sorted(pieces, key=len, reverse=True):
+        text = text.replace(piece, HIDDEN)
+    return text
+
+
+def _pieces(address: str) -> set[str]:
+    if not address:
+        return set()
+    scheme, _, rest = address.partition("://")
+    shown = shown_address(address)
+    found = {piece for piece in _SECRET_BOUNDS.split(rest) if len(piece) >= _SHORTEST_SECRET}
+    found |= {unquote(piece) for piece in found} | {address}
+    return {piece for piece in found if piece not in shown and piece != scheme}
