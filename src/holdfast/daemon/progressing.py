@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon import output
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.daemon.tails import tail_of
@@ -19,6 +18,7 @@ from holdfast.model.happenings import queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.progress import News
+from holdfast.places.keeper_link import Refused
 
 #: The wall clock may be set while we sleep.
 _LONGEST_SLEEP = 30.0

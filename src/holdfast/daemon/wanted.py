@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import time
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast.daemon import labels, values, wanted_news, wanted_signs
 from holdfast.daemon.values import Ask
-from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
+from holdfast.errors import BadValue
 from holdfast.model import duplicates
 from holdfast.model.duplicates import IfRunning
 from holdfast.model.ids import ProcessId, is_id, is_name
@@ -124,33 +121,6 @@ _SELDOM = frozenset(
         *("labels", "memory", "cpus", "pids", "gate", "sudo", "fingerprint"),
     }
 )
-
-
-def through_shell(text: str, shell: str | None, settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The argv that runs a command text. Raises StartFailed when there is no shell, or not the one that is wanted."""
-    path = env.get("PATH", os.defpath)
-    named = shell or settings.shell
-    if named:
-        _check_shell(named, path)
-    return (named or usual_shell(path), "-c", text)
-
-
-def _check_shell(shell: str, path: str) -> None:
-    """The error of a start would speak of the command, which has nothing to do with it."""
-    if shutil.which(shell, path=path) is not None:
-        return
-    if "/" in shell and os.path.exists(shell):
-        raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
-    raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
-
-
-@lru_cache(maxsize=64)
-def usual_shell(path: str) -> str:
-    """bash where there is one on the path, else sh."""
-    found = shutil.which("bash", path=path) or shutil.which("sh", path="/bin:/usr/bin")
-    if found is None:
-        raise StartFailed("there is no shell on this machine", next="give the command as an argv, or set `shell`")
-    return found
 
 
 def _id(ask: Ask) -> ProcessId:

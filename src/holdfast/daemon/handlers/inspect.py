@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon import values, version
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
-from holdfast.machine.processes import look_at
 from holdfast.model.process import Process
+from holdfast.places.keeper_link import Refused
 
 _BUDGET = 1.0
 #: How old what it uses may be, in seconds.
@@ -32,8 +31,7 @@ async def _tree(room: Room, process: Process) -> list[Message] | None:
         return []
     try:
         async with asyncio.timeout(_BUDGET):
-            answer = await room.keeper.request("tree", id=process.id)
-            seen = await asyncio.to_thread(look_at, answer["pids"])
+            seen = await room.place.members(process.id)
     except (Refused, Unreachable, TimeoutError):
         return None
     shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")

@@ -6,12 +6,12 @@ import asyncio
 import signal
 
 from holdfast.daemon import ending, values
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.places.keeper_link import Refused
 
 _MOST = 10_000
 _LONGEST_GRACE = 86400.0

@@ -11,8 +11,8 @@ from holdfast.daemon.consuming import consume
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import lines
-from holdfast.logs.reader import Extent, Log
 from holdfast.model.process import Process
+from holdfast.places.base import Extent, Log
 
 
 class _Wanted(NamedTuple):
@@ -34,7 +34,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     """
     process = room.registry.identify(values.needed_text(ask, "process", 4096))
     wanted = _read(ask, process)
-    log = await room.read(Log, room.paths.place, process.id, wanted.stream)
+    log = await room.read(room.place.log, process.id, wanted.stream)
     try:
         clamped = None if wanted.wait is None else await _news(room, log, process, wanted, wanted.wait)
         answer = await _stream(room, call, log, process, wanted)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.daemon import values
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, NoTerminal
 from holdfast.model.ids import ProcessId
 from holdfast.model.units import checked_window
+from holdfast.places.keeper_link import Refused
 
 
 async def handle(room: Room, call: Call, ask: Message) -> Message:

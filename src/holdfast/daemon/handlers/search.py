@@ -12,9 +12,9 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import LONGEST_PATTERN, Pattern, compile_pattern
-from holdfast.logs.reader import Extent, Log
 from holdfast.logs.sweep import Sweep, Wanted
 from holdfast.model.process import Process
+from holdfast.places.base import Extent
 
 #: What a page holds unless less is asked for, and the most context lines of a match.
 MOST_MATCHES = 1000
@@ -44,7 +44,7 @@ class _Asked(NamedTuple):
 async def handle(room: Room, call: Call, ask: Message) -> Message:
     """A page of matches, and where the next one begins. It ends early rather than keep matches back."""
     asked = await _read(room, ask)
-    log = await room.read(Log, room.paths.place, asked.process.id, asked.stream)
+    log = await room.read(room.place.log, asked.process.id, asked.stream)
     try:
         start, line, extent = await room.read(sweep.place, log, asked.offset, asked.line, not asked.counts)
         end = None if asked.follow else min(extent.end, extent.end if asked.upto is None else asked.upto)

@@ -1,33 +1,35 @@
-"""The daemon's line to the keeper: questions and answers, facts in order, and a new line when the old one is cut.
+"""The connection to a keeper: requests and answers, facts in order, and a new connection when the old one is cut.
 
-A keeper that dies is replaced within milliseconds and knows everything from disk, so a question that can be asked
-twice is simply asked again; whoever asked it notices nothing.
+A keeper that dies is replaced within milliseconds and knows everything from disk, so a request that may be repeated
+is sent again, and its caller notices nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from holdfast.backends.base import Backend
-from holdfast.daemon.logbook import note
 from holdfast.errors import BadValue, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
-#: Without a keeper for that long, questions are no longer held back but refused.
-_PATIENCE = 15.0
+#: Without a keeper for that long, requests are no longer queued but refused.
+_OUTAGE_LIMIT = 15.0
 _HELLO_BUDGET = 10.0
-#: The rid of every hello; other questions count from 1.
+#: The rid of every hello; other requests count from 1.
 _HELLO = 0
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
+#: Writes one line to the daemon's log: an event, and its fields by name.
+Note = Callable[..., None]
+
 
 class Refused(Exception):
-    """The keeper's answer is no."""
+    """The keeper refused a request."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -35,11 +37,11 @@ class Refused(Exception):
         self.message = message
 
 
-class _Question:
+class _Request:
     __slots__ = ("frame", "can_be_repeated", "answer", "was_sent")
 
     def __init__(self, message: Message, answer: asyncio.Future[Message]) -> None:
-        """Raises BadValue for what is too long to be asked."""
+        """Raises BadValue when the message is too long."""
         self.frame = _frame(message)
         self.can_be_repeated = _can_be_repeated(message)
         self.answer = answer
@@ -47,15 +49,19 @@ class _Question:
 
 
 class KeeperLink:
-    """One keeper, over as many connections as it takes. `hello` is what we tell it of ourselves."""
+    """One keeper, over as many connections as it takes. `hello` is what the keeper is to know of the daemon.
 
-    def __init__(self, backend: Backend, hello: Message) -> None:
-        self._backend = backend
+    `connect` opens a control stream and raises OSError when there is no keeper just now.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[socket.socket]], hello: Message, note: Note) -> None:
+        self._open_stream = connect
         self._hello = hello
+        self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
         self._on_fact: Callable[[Message], None] = _ignore
         self._rids = itertools.count(1)
-        self._open: dict[int, _Question] = {}
+        self._open: dict[int, _Request] = {}
         self._line: _Line | None = None
         self._has_given_up = False
         self._giving_up: asyncio.TimerHandle | None = None
@@ -72,19 +78,19 @@ class KeeperLink:
         return await self.begin(op, **arguments)
 
     def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
-        """As request, for a caller who has something else to do meanwhile: when this returns the question is asked.
+        """As request, for a caller who has something else to do meanwhile: when this returns the request is asked.
 
-        Raises BadValue, at once, for a question that is too long.
+        Raises BadValue, at once, for a request that is too long.
         """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
             answer.set_exception(Unreachable("the keeper does not answer"))
             return answer
         rid = next(self._rids)
-        question = _Question({"rid": rid, "op": op, **arguments}, answer)
-        self._open[rid] = question
+        request = _Request({"rid": rid, "op": op, **arguments}, answer)
+        self._open[rid] = request
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
-        self._send(question)
+        self._send(request)
         return answer
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
@@ -97,9 +103,9 @@ class KeeperLink:
                 line = await self._connect()
                 pause = _FIRST_PAUSE
                 await line.cut
-                note("keeper-lost")
+                self._note("keeper-lost")
             except (OSError, TimeoutError, Refused) as failed:
-                note("keeper-unreachable", why=repr(failed))
+                self._note("keeper-unreachable", why=repr(failed))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             finally:
@@ -107,9 +113,9 @@ class KeeperLink:
 
     async def _connect(self) -> _Line:
         """A line on which the keeper has said hello, and on which everything open was asked again."""
-        sock = await self._backend.connect()
+        sock = await self._open_stream()
         loop = asyncio.get_running_loop()
-        transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message), sock=sock)
+        transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message, self._note), sock=sock)
         try:
             async with asyncio.timeout(_HELLO_BUDGET):
                 line.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
@@ -125,8 +131,8 @@ class KeeperLink:
             self._on_fact(message)
         elif rid == _HELLO:
             self._greeted(line, message)
-        elif (question := self._open.get(rid)) is not None and not question.answer.done():
-            _settle(question.answer, message)
+        elif (request := self._open.get(rid)) is not None and not request.answer.done():
+            _settle(request.answer, message)
 
     def _greeted(self, line: _Line, message: Message) -> None:
         """The hello comes first: what it tells is known before any fact or answer that follows it."""
@@ -140,35 +146,36 @@ class KeeperLink:
             self._giving_up.cancel()
         line.greeted.set_result(None)
         self._on_hello(message["ok"])
-        for question in list(self._open.values()):
-            self._send(question)
+        for request in list(self._open.values()):
+            self._send(request)
 
-    def _send(self, question: _Question) -> None:
+    def _send(self, request: _Request) -> None:
         if self._line is not None:
-            question.was_sent = True
-            self._line.send(question.frame)
+            request.was_sent = True
+            self._line.send(request.frame)
 
     def _lost(self) -> None:
         """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
         self._line = None
-        for question in list(self._open.values()):
-            if question.was_sent and not question.can_be_repeated and not question.answer.done():
-                question.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
+        for request in list(self._open.values()):
+            if request.was_sent and not request.can_be_repeated and not request.answer.done():
+                request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
-            self._giving_up = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up)
+            self._giving_up = asyncio.get_running_loop().call_later(_OUTAGE_LIMIT, self._give_up)
 
     def _give_up(self) -> None:
         self._has_given_up = True
-        for question in list(self._open.values()):
-            if not question.answer.done():
-                question.answer.set_exception(Unreachable("the keeper does not answer"))
+        for request in list(self._open.values()):
+            if not request.answer.done():
+                request.answer.set_exception(Unreachable("the keeper does not answer"))
 
 
 class _Line(asyncio.Protocol):
     """One connection. `greeted` when the keeper has said hello, `cut` when it is over."""
 
-    def __init__(self, on_message: Callable[[_Line, Message], None]) -> None:
+    def __init__(self, on_message: Callable[[_Line, Message], None], note: Note) -> None:
         loop = asyncio.get_running_loop()
+        self._note = note
         self._on_message = on_message
         self._decoder = protocol.Decoder()
         self._transport: asyncio.Transport | None = None
@@ -186,7 +193,7 @@ class _Line(asyncio.Protocol):
         try:
             messages = self._decoder.feed(data)
         except protocol.ProtocolError as broken:
-            note("keeper-unintelligible", why=str(broken))
+            self._note("keeper-unintelligible", why=str(broken))
             assert self._transport is not None
             self._transport.abort()
             return
