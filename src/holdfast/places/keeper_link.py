@@ -94,7 +94,7 @@ class KeeperLink:
         return answer
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
-        """Keep a line to the keeper, for ever. Cancel it to hang up. The callbacks must not wait."""
+        """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait."""
         self._on_hello, self._on_fact = on_hello, on_fact
         pause = _FIRST_PAUSE
         self._lost()
@@ -102,7 +102,10 @@ class KeeperLink:
             try:
                 line = await self._connect()
                 pause = _FIRST_PAUSE
-                await line.cut
+                try:
+                    await line.cut
+                finally:
+                    line.close()
                 self._note("keeper-lost")
             except (OSError, TimeoutError, Refused) as failed:
                 self._note("keeper-unreachable", why=repr(failed))
@@ -189,13 +192,16 @@ class _Line(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(frame)
 
+    def close(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
         try:
             messages = self._decoder.feed(data)
         except protocol.ProtocolError as broken:
             self._note("keeper-unintelligible", why=str(broken))
-            assert self._transport is not None
-            self._transport.abort()
+            self.close()
             return
         for message in messages:
             self._on_message(self, message)

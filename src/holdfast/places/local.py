@@ -128,6 +128,11 @@ class LocalPlace(ExecutionPlace):
             os.close(log)
         self._families.append(family)
 
+    def close(self) -> None:
+        super().close()
+        for family in self._families:
+            family.poll()  # one that has ended is reaped
+
     # Measuring.
 
     async def members(self, process_id: ProcessId) -> list[ProcessInfo]:
