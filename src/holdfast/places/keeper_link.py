@@ -24,7 +24,7 @@ _HELLO = 0
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
-#: Writes one line to the daemon's log: an event, and its fields by name.
+#: Writes one connection to the daemon's log: an event, and its fields by name.
 Note = Callable[..., None]
 
 
@@ -62,7 +62,7 @@ class KeeperLink:
         self._on_fact: Callable[[Message], None] = _ignore
         self._rids = itertools.count(1)
         self._open: dict[int, _Request] = {}
-        self._line: _Line | None = None
+        self._connection: _KeeperConnection | None = None
         self._has_given_up = False
         self._giving_up: asyncio.TimerHandle | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version.
@@ -74,11 +74,11 @@ class KeeperLink:
         return not self._has_given_up
 
     async def request(self, op: str, **arguments: Any) -> Message:
-        """The keeper's answer. Raises Refused when it says no, Unreachable when there is no keeper to be had."""
+        """The keeper's answer. Raises Refused when it refuses, Unreachable when there is no keeper."""
         return await self.begin(op, **arguments)
 
     def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
-        """As request, for a caller who has something else to do meanwhile: when this returns the request is asked.
+        """As request, for a caller that goes on meanwhile: when this returns, the request is sent.
 
         Raises BadValue, at once, for a request that is too long.
         """
@@ -100,12 +100,12 @@ class KeeperLink:
         self._lost()
         while True:
             try:
-                line = await self._connect()
+                connection = await self._connect()
                 pause = _FIRST_PAUSE
                 try:
-                    await line.cut
+                    await connection.cut
                 finally:
-                    line.close()
+                    connection.close()
                 self._note("keeper-lost")
             except (OSError, TimeoutError, Refused) as failed:
                 self._note("keeper-unreachable", why=repr(failed))
@@ -114,52 +114,54 @@ class KeeperLink:
             finally:
                 self._lost()
 
-    async def _connect(self) -> _Line:
-        """A line on which the keeper has said hello, and on which everything open was asked again."""
+    async def _connect(self) -> _KeeperConnection:
+        """A connection on which the keeper has answered the hello, and all open requests were sent again."""
         sock = await self._open_stream()
         loop = asyncio.get_running_loop()
-        transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message, self._note), sock=sock)
+        transport, connection = await loop.create_unix_connection(
+            lambda: _KeeperConnection(self._on_message, self._note), sock=sock
+        )
         try:
             async with asyncio.timeout(_HELLO_BUDGET):
-                line.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
-                await line.greeted
+                connection.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
+                await connection.greeted
         except BaseException:
             transport.abort()
             raise
-        return line
+        return connection
 
-    def _on_message(self, line: _Line, message: Message) -> None:
+    def _on_message(self, connection: _KeeperConnection, message: Message) -> None:
         rid = message.get("rid")
         if rid is None:
             self._on_fact(message)
         elif rid == _HELLO:
-            self._greeted(line, message)
+            self._greeted(connection, message)
         elif (request := self._open.get(rid)) is not None and not request.answer.done():
             _settle(request.answer, message)
 
-    def _greeted(self, line: _Line, message: Message) -> None:
-        """The hello comes first: what it tells is known before any fact or answer that follows it."""
+    def _greeted(self, connection: _KeeperConnection, message: Message) -> None:
+        """The hello comes first: its content is applied before any fact or answer that follows it."""
         if "error" in message:
-            line.greeted.set_exception(_refusal(message))
+            connection.greeted.set_exception(_refusal(message))
             return
         self.about = {key: value for key, value in message["ok"].items() if key != "live"}
-        self._line = line
+        self._connection = connection
         self._has_given_up = False
         if self._giving_up is not None:
             self._giving_up.cancel()
-        line.greeted.set_result(None)
+        connection.greeted.set_result(None)
         self._on_hello(message["ok"])
         for request in list(self._open.values()):
             self._send(request)
 
     def _send(self, request: _Request) -> None:
-        if self._line is not None:
+        if self._connection is not None:
             request.was_sent = True
-            self._line.send(request.frame)
+            self._connection.send(request.frame)
 
     def _lost(self) -> None:
-        """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
-        self._line = None
+        """No connection: what was sent and may not be repeated has failed, the rest waits for a while."""
+        self._connection = None
         for request in list(self._open.values()):
             if request.was_sent and not request.can_be_repeated and not request.answer.done():
                 request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
@@ -173,10 +175,10 @@ class KeeperLink:
                 request.answer.set_exception(Unreachable("the keeper does not answer"))
 
 
-class _Line(asyncio.Protocol):
-    """One connection. `greeted` when the keeper has said hello, `cut` when it is over."""
+class _KeeperConnection(asyncio.Protocol):
+    """`greeted` when the keeper has answered the hello, `cut` when the connection is over."""
 
-    def __init__(self, on_message: Callable[[_Line, Message], None], note: Note) -> None:
+    def __init__(self, on_message: Callable[[_KeeperConnection, Message], None], note: Note) -> None:
         loop = asyncio.get_running_loop()
         self._note = note
         self._on_message = on_message
@@ -226,7 +228,7 @@ def _frame(message: Message) -> bytes:
 
 
 def _can_be_repeated(message: Message) -> bool:
-    """Whether asking it twice does no more than asking it once."""
+    """Whether sending it twice does no more than sending it once."""
     op = message["op"]
     return bool(op != "signal" and not (op == "write" and message["at"] is None))
 
