@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import inspect
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running
@@ -49,19 +48,16 @@ class StagedPlace:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
 
-    def until(self, condition: Callable[[], T | Awaitable[T | None] | None]) -> T:
+    def until(self, condition: Callable[[], T | None]) -> T:
         """The condition's first true value. AssertionError when there is none in time."""
-        return self.run(self._until(condition))
 
-    async def _until(self, condition: Callable[[], T | Awaitable[T | None] | None]) -> T:
-        end = time.monotonic() + _TIMEOUT
-        while True:
-            found = condition()
-            value = cast("T | None", await found if inspect.isawaitable(found) else found)
-            if value:
-                return value
-            assert time.monotonic() < end, f"still {value!r} after {_TIMEOUT} s"
-            await asyncio.sleep(0.01)
+        async def check() -> T | None:
+            return condition()
+
+        return self.until_async(check)
+
+    def until_async(self, condition: Callable[[], Awaitable[T | None]]) -> T:
+        return self.run(_first_true(condition))
 
     def request(self, op: str, **arguments: Any) -> Message:
         return self.run(self.place.keeper.request(op, **arguments))
@@ -100,7 +96,7 @@ class StagedPlace:
             closed = all(stream["closed"] for stream in report["streams"].values())
             return report if report["exit"] is not None and closed else None
 
-        return self.until(ended)
+        return self.until_async(ended)
 
     def output(self, process: Process, stream: str = "out", offset: int = 0) -> bytes:
         with self.place.log(process.id, stream) as log:
@@ -116,6 +112,14 @@ class StagedPlace:
 
     async def _gather(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _first_true(condition: Callable[[], Awaitable[T | None]]) -> T:
+    end = time.monotonic() + _TIMEOUT
+    while not (value := await condition()):
+        assert time.monotonic() < end, f"still {value!r} after {_TIMEOUT} s"
+        await asyncio.sleep(0.01)
+    return value
 
 
 def local(staged: StagedPlace) -> ExecutionPlace:

@@ -133,13 +133,13 @@ def test_sizes_follow_the_output(staged: StagedPlace) -> None:
     assert staged.place.last_output_at(process) is None
     staged.write(process, b"12345")
     wrote(staged, process, b"12345")
-    staged.until(lambda: _has_size(staged, process, 5))
+    staged.until_async(lambda: _has_size(staged, process, 5))
     assert staged.place.output_bytes(process) == 5
     assert staged.place.last_output_at(process) is not None
     staged.stop(process)
-    staged.until(lambda: _has_size(staged, process, 5))
+    staged.until_async(lambda: _has_size(staged, process, 5))
     staged.place.forget(process.id)
-    staged.until(lambda: _has_size(staged, process, 5))
+    staged.until_async(lambda: _has_size(staged, process, 5))
 
 
 async def _has_size(staged: StagedPlace, process: Process, size: int) -> bool:
@@ -157,7 +157,7 @@ def test_what_a_process_uses_is_measured(staged: StagedPlace) -> None:
         track = staged.place.usage.known(process.id)
         return track is not None and (track.rss_bytes or 0) > 30 << 20 and (track.cpu_seconds or 0.0) > 0.0
 
-    staged.until(used)
+    staged.until_async(used)
     activity = staged.run(staged.place.activity(process))
     assert activity.output_bytes == len("there\n")
     assert activity.cpu_seconds is not None
@@ -167,23 +167,23 @@ def test_what_a_process_uses_is_measured(staged: StagedPlace) -> None:
 
 def test_the_members_of_a_tree_are_listed(staged: StagedPlace) -> None:
     process = staged.start("sh", "-c", "sleep 1000 & wait")
-    members = staged.until(lambda: _members(staged, process, 2))
-    assert members[process.pid] == "sh"
+    members = staged.until_async(lambda: _members(staged, process, 2))
+    assert members[process.pid or 0] == "sh"
     assert sorted(members.values()) == ["sh", "sleep"]
     assert sorted(staged.run(staged.place.tree(process.id))) == sorted(members)
     assert ["sleep", "1000"] in staged.run(staged.place.command_lines(process.id))
     staged.stop(process)
 
 
-async def _members(staged: StagedPlace, process: Process, count: int) -> dict[int | None, str]:
+async def _members(staged: StagedPlace, process: Process, count: int) -> dict[int, str]:
     found = {info.pid: info.name for info in await staged.place.members(process.id)}
-    return dict(found) if len(found) == count and "sleep" in found.values() else {}
+    return found if len(found) == count and "sleep" in found.values() else {}
 
 
 def test_what_a_process_waits_for_is_shown(staged: StagedPlace) -> None:
     process = staged.start("sleep", "1000")
     assert process.pid is not None
-    staged.until(lambda: _sleeps(staged, process.pid or 0))
+    staged.until_async(lambda: _sleeps(staged, process.pid or 0))
     assert staged.run(staged.place.wait_state(NO_PID)) is None
     staged.stop(process)
 
@@ -201,7 +201,7 @@ def test_a_port_of_the_tree_is_told_from_one_of_another_process(staged: StagedPl
     async def is_own() -> bool:
         return (await own.look()) == (True, False, None)
 
-    staged.until(is_own)
+    staged.until_async(is_own)
     state = staged.run(foreign.look())
     assert (state.is_own, state.is_foreign, state.foreign_pid) == (False, True, process.pid)
     staged.stop(process)
@@ -209,13 +209,13 @@ def test_a_port_of_the_tree_is_told_from_one_of_another_process(staged: StagedPl
     async def is_free() -> bool:
         return (await foreign.look()) == (False, False, None)
 
-    staged.until(is_free)
+    staged.until_async(is_free)
     staged.stop(other)
 
 
 def test_the_whole_tree_is_killed(staged: StagedPlace) -> None:
     process = staged.start("sh", "-c", "setsid sleep 1000 & sleep 1000 & wait")
-    pids = staged.until(lambda: _tree(staged, process, 3))
+    pids = staged.until_async(lambda: _tree(staged, process, 3))
     assert staged.stop(process)["survivors"] == []
     assert not any(staged.place.is_alive(pid) for pid in pids)
     assert staged.report_at_end(process)["exit"]["signal"] == signal.SIGTERM
@@ -231,11 +231,11 @@ async def _tree(staged: StagedPlace, process: Process, count: int) -> list[int]:
 
 def test_the_settings_of_a_terminal_are_read(staged: StagedPlace) -> None:
     process = staged.start("sh", "-c", "read line; stty -echo; read line", pty=True)
-    staged.until(lambda: _terminal(staged, process, Terminal(echo=True, canonical=True)))
+    staged.until_async(lambda: _terminal(staged, process, Terminal(echo=True, canonical=True)))
     staged.write(process, b"x\n")
-    staged.until(lambda: _terminal(staged, process, Terminal(echo=False, canonical=True)))
+    staged.until_async(lambda: _terminal(staged, process, Terminal(echo=False, canonical=True)))
     staged.stop(process)
-    staged.until(lambda: _terminal(staged, process, None))
+    staged.until_async(lambda: _terminal(staged, process, None))
 
 
 async def _terminal(staged: StagedPlace, process: Process, expected: Terminal | None) -> bool:
@@ -246,8 +246,8 @@ async def _terminal(staged: StagedPlace, process: Process, expected: Terminal | 
 def test_a_process_that_reads_its_input_differs_from_one_that_is_busy(staged: StagedPlace, pty: bool) -> None:
     reading = staged.start("cat", stdin=not pty, pty=pty)
     busy = staged.start("sleep", "1000", stdin=not pty, pty=pty)
-    staged.until(lambda: _reads(staged, reading))
-    state = staged.until(lambda: staged.place.input_state(busy))
+    staged.until_async(lambda: _reads(staged, reading))
+    state = staged.until_async(lambda: staged.place.input_state(busy))
     assert state.reader == "busy"
     assert (state.terminal is not None) == pty
     for process in (reading, busy):

@@ -55,9 +55,11 @@ def test_a_name_with_spaces_and_parentheses_is_read_whole(tmp_path: Path) -> Non
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([str(program), "1000"]) as process:
         try:
-            info = eventually(lambda: (seen := proc.look(process.pid)) and seen.name == program.name and seen)
+            eventually(lambda: proc.arguments(process.pid) == [str(program), "1000"])
+            info = proc.look(process.pid)
+            assert info is not None
+            assert info.name == program.name
             assert (info.ppid, info.session) == (os.getpid(), os.getsid(0))
-            assert proc.arguments(process.pid) == [str(program), "1000"]
         finally:
             process.kill()
 
@@ -96,8 +98,8 @@ def test_a_tree_has_descendants_and_the_members_of_the_session() -> None:
     call = [sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '1000'], start_new_session=True)"]
     with subprocess.Popen(call, start_new_session=True) as process:
         try:
-            tree = eventually(lambda: (found := proc.trees([process.pid])[process.pid]) and len(found) > 1 and found)
-            assert tree[0] == process.pid
+            eventually(lambda: len(proc.trees([process.pid])[process.pid]) > 1)
+            assert proc.trees([process.pid])[process.pid][0] == process.pid
         finally:
             for pid in reversed(proc.trees([process.pid])[process.pid]):
                 os.kill(pid, 9)
