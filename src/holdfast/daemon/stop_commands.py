@@ -81,12 +81,7 @@ class StopCommands:
         )
         with self._ancestry.helping(child.pid, process):
             code, text = await _outcome(child)
-        return code, text if code == 0 else await asyncio.to_thread(_masked, text, env)
-
-
-def _masked(text: str, env: dict[str, str]) -> str:
-    """For the daemon's log, where no secret belongs."""
-    return redact(text, known_forms(env))
+        return code, text if code == 0 else await asyncio.to_thread(lambda: redact(text, known_forms(env)))
 
 
 async def _outcome(child: asyncio.subprocess.Process) -> tuple[int, str]:

@@ -11,35 +11,23 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from holdfast.logs.reader import CHUNK, Chunk, Extent, Log
-from holdfast.machine.proc import MOST_GENERATIONS, ProcessInfo, Sudo
+from holdfast.logs.reader import CHUNK as CHUNK
+from holdfast.logs.reader import Chunk as Chunk
+from holdfast.logs.reader import Extent as Extent
+from holdfast.logs.reader import Log as Log
+from holdfast.machine.proc import ProcessInfo as ProcessInfo
+from holdfast.machine.proc import Sudo as Sudo
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Leftover, Process
 from holdfast.model.prompts import Reader, Terminal
-from holdfast.places.bundles import Bundles, Measures
+from holdfast.places.bundles import Bundles
+from holdfast.places.bundles import Measures as Measures
 from holdfast.places.fd_store import FdStore
-from holdfast.places.keeper_link import KeeperLink, Note, Refused
+from holdfast.places.keeper_link import KeeperLink, Note
+from holdfast.places.keeper_link import Refused as Refused
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.sampler import UsageSampler
 from holdfast_keeper.protocol import Message
-
-__all__ = [
-    "CHUNK",
-    "MOST_GENERATIONS",
-    "Activity",
-    "Chunk",
-    "ExecutionPlace",
-    "Extent",
-    "InputState",
-    "KeeperLink",
-    "Log",
-    "Measures",
-    "PortState",
-    "PortWatch",
-    "ProcessInfo",
-    "Refused",
-    "Sudo",
-]
 
 
 class Activity(NamedTuple):
@@ -157,14 +145,11 @@ class ExecutionPlace(Bundles):
         return [leftover.pid for leftover in leftovers if self.is_alive(leftover.pid, leftover.start)]
 
     @abstractmethod
-    def ancestors(self, caller: int) -> Iterator[ProcessInfo]:
-        """A caller, its parent, and so on, as far as they are in this place: at most MOST_GENERATIONS.
-
-        Nothing for a caller that is dead or elsewhere.
-        """
+    def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
+        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead."""
 
     @abstractmethod
-    async def sudo_above(self, caller: int) -> Sudo | None:
+    async def sudo_above(self, pid: int) -> Sudo | None:
         """The sudo whose password helper this caller is; None where it is not one."""
 
     # Commands.

@@ -96,8 +96,9 @@ class FdStore:
 
     async def _listen(self, sock: socket.socket) -> None:
         """Take what is deposited, until the connection is cut."""
+        loop = asyncio.get_running_loop()
         while True:
-            await _readable(sock)
+            await _is_ready(sock, loop.add_reader, loop.remove_reader)
             await asyncio.sleep(_FETCH_PAUSE)
             with contextlib.suppress(BlockingIOError):
                 while self._fetch(sock):  # noqa: ASYNC110 - nothing is awaited here, others get their turn
@@ -126,35 +127,19 @@ class FdStore:
 
 
 async def _send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
-    data = json.dumps(header).encode()
+    data, loop = json.dumps(header).encode(), asyncio.get_running_loop()
     while True:
         try:
             socket.send_fds(sock, [data], fds)
             return
         except BlockingIOError:
-            await _writable(sock)
+            await _is_ready(sock, loop.add_writer, loop.remove_writer)
 
 
-async def _readable(sock: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(sock, _set, ready)
+async def _is_ready(sock: socket.socket, add: Callable[..., object], remove: Callable[..., object]) -> None:
+    ready = asyncio.Event()
+    add(sock, ready.set)
     try:
-        await ready
+        await ready.wait()
     finally:
-        loop.remove_reader(sock)
-
-
-async def _writable(sock: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(sock, _set, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_writer(sock)
-
-
-def _set(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
+        remove(sock)

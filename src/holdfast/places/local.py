@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 import holdfast_keeper
@@ -186,14 +186,11 @@ class LocalPlace(ExecutionPlace):
     def boot_id(self) -> str:
         return proc.boot_id()
 
-    def is_alive(self, pid: int, start: int | None = None) -> bool:
-        return proc.is_alive(pid, start)
+    is_alive = staticmethod(proc.is_alive)
+    ancestors = staticmethod(proc.ancestors)
 
-    def ancestors(self, caller: int) -> Iterator[ProcessInfo]:
-        return proc.ancestors(caller)
-
-    async def sudo_above(self, caller: int) -> Sudo | None:
-        return await asyncio.to_thread(proc.sudo_above, caller)
+    async def sudo_above(self, pid: int) -> Sudo | None:
+        return await asyncio.to_thread(proc.sudo_above, pid)
 
     # Commands.
 

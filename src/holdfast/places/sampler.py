@@ -72,19 +72,14 @@ class UsageSampler:
                 continue  # that request has measured
             await self._round(is_looking=False)
 
-    def look(self) -> None:
-        """A client asks: measure often for a while."""
-        self._looked_at = time.monotonic()
-        self._looked.set()
-
     def known(self, process_id: ProcessId) -> Track | None:
         """What was last measured of it."""
         return self._tracks.get(process_id)
 
     async def fresh(self, wanted: Collection[Process], max_age: float = 1.0) -> None:
-        """Measure those of these processes whose figures are older than that, as far as the budget allows."""
-        self.look()
-        now = time.monotonic()
+        """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
+        now = self._looked_at = time.monotonic()
+        self._looked.set()
         stale = [process for process in wanted if process.is_running and not self._is_fresh(process.id, now, max_age)]
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
