@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.daemon.environment import merge, merge_path, minimal
-from holdfast.daemon.login_env import parse
+from holdfast.places.login_env import parse
 
 OWN = {"HOLDFAST_ID": "proc_1"}
 

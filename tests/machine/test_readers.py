@@ -1,4 +1,4 @@
-"""Who reads a terminal or a pipe: by the system call, by where a thread sleeps, and when neither can be seen."""
+"""Which process reads a terminal or a pipe: by the system call, by where a thread sleeps, and when neither is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.machine import readers
+from holdfast.machine import proc, readers
 from holdfast.machine.readers import IsInput, reader_of
 from tests.support import eventually
 
@@ -33,9 +33,9 @@ def on_terminal(*argv: str) -> Iterator[tuple[int, IsInput]]:
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """As where the kernel does not show these files."""
-    read = readers._read
+    read = proc.read
     hidden = re.compile(f"/({'|'.join(names)})$")
-    monkeypatch.setattr(readers, "_read", lambda path: "" if hidden.search(path) else read(path))
+    monkeypatch.setattr(proc, "read", lambda pid, name: b"" if hidden.search(name) else read(pid, name))
 
 
 @pytest.mark.parametrize("hidden", [(), ("syscall",)])
@@ -49,7 +49,7 @@ def test_a_reader_is_seen(monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, ..
 
 
 @pytest.mark.parametrize("hidden", [(), ("syscall",)])
-def test_who_only_waits_is_told_from_who_reads(monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, ...]) -> None:
+def test_polling_differs_from_reading(monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, ...]) -> None:
     without(monkeypatch, *hidden) if hidden else None
     poll = "import select; select.select([0], [], [])"
     with on_terminal(sys.executable, "-c", poll) as (pid, is_input):
@@ -59,11 +59,11 @@ def test_who_only_waits_is_told_from_who_reads(monkeypatch: pytest.MonkeyPatch, 
         assert reader_of([pid], is_input) == "busy"
 
 
-def test_who_cannot_be_looked_into_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_may_not_be_read_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "syscall", "wchan")
     with on_terminal("cat") as (pid, is_input):
         eventually(lambda: readers._sleeps(pid))
-        assert reader_of([pid], is_input) == "busy"  # one of ours, of which nothing is told
+        assert reader_of([pid], is_input) == "busy"  # it may be read, and shows nothing
         monkeypatch.setattr(readers, "_may_look", lambda pid: False)
         assert reader_of([pid], is_input) == "hidden"
 
@@ -78,5 +78,5 @@ def test_the_reader_of_a_pipe_is_seen(monkeypatch: pytest.MonkeyPatch, hidden: t
         os.close(theirs)
 
 
-def test_nobody_is_no_reader() -> None:
+def test_a_dead_process_reads_nothing() -> None:
     assert reader_of([1 << 22, 0, -1], readers.is_terminal(0)) == "busy"

@@ -20,10 +20,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
+from holdfast.daemon.ancestry import CallerAncestry
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.inbox import _EARLIER, Inbox
-from holdfast.daemon.kin import Kin
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Room
 from holdfast.daemon.sessions import Names, Sessions
@@ -111,10 +111,10 @@ class Daemon:
             sessions=self.sessions,
             supervisor=self.supervisor,
             chores=self.chores,
-            kin=Kin(self.registry, set),
+            ancestry=CallerAncestry(self.registry, cast(Any, None)),
             approvals=SimpleNamespace(askers={}, is_leaving=False),
             settings=SimpleNamespace(wait_limit=0.0),
-            paths=SimpleNamespace(place="nowhere"),
+            place=None,
             read=read,
             secrecy=SimpleNamespace(mask=mask),
             show=show,

@@ -10,6 +10,7 @@ import time
 
 from holdfast.errors import Denied, DiskFull, HoldfastError, Unreachable, from_wire
 from holdfast.paths import make_directories
+from holdfast.peers import peer_credentials
 from holdfast.wire import light_json
 
 TYPE_CHECKING = False
@@ -80,15 +81,9 @@ def _connect(sock: _socket.socket, paths: Paths) -> None:
 
 
 def _check_owner(sock: _socket.socket, paths: Paths) -> None:
-    _pid, uid, _gid = peer(sock)
+    _pid, uid, _gid = peer_credentials(sock)
     if uid != os.geteuid():
         raise Denied(f"the daemon of {paths.home} runs as another user (uid {uid})")
-
-
-def peer(sock: _socket.socket) -> tuple[int, int, int]:
-    """Pid, uid and gid of the process at the other end."""
-    pid, uid, gid = struct.unpack("3i", sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
-    return pid, uid, gid
 
 
 def _find_or_start(paths: Paths) -> _socket.socket:

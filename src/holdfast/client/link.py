@@ -9,6 +9,7 @@ import time
 from holdfast.client import launch
 from holdfast.client.conversation import Conversation, Done, Failed, Output
 from holdfast.errors import Unreachable, Unsupported
+from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import messages
 from holdfast.wire.frames import FrameError
@@ -107,7 +108,7 @@ class Link:
     def _unanswered(self, op: str) -> Unreachable:
         self.is_usable = False
         return Unreachable(
-            f"the daemon (pid {launch.peer(self._sock)[0]}) does not answer {op!r}",
+            f"the daemon (pid {peer_credentials(self._sock)[0]}) does not answer {op!r}",
             next="it may be stopped or overloaded: holdfast daemon status",
         )
 

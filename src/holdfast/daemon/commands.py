@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
 from collections.abc import AsyncIterator
@@ -11,7 +10,6 @@ from contextlib import asynccontextmanager
 
 from holdfast.daemon import gating
 from holdfast.daemon.gate import ALLOWED, Judged, worst
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Room
 from holdfast.daemon.start_spec import StartSpec
 from holdfast.errors import HoldfastError, Unreachable
@@ -20,7 +18,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.process import Meta, Process
 from holdfast.model.steering import steering_variable
 from holdfast.ops.start import ApprovalOptions, Start
-from holdfast_keeper import bundle
+from holdfast.places.keeper_link import Refused
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
@@ -127,15 +125,14 @@ async def _judge_again(room: Room, meta: Meta) -> Judged:
     """By all that it was judged by when it was started."""
     text = None if meta.command == shlex.join(meta.argv) else meta.command
     try:
-        given = await asyncio.to_thread(_given, room.paths.place, meta) if meta.given else {}
+        given = await asyncio.to_thread(_given, room, meta) if meta.given else {}
     except (OSError, ValueError, KeyError, TypeError):
         return Judged("ask", None, "the variables that were given for it cannot be read")
     return await _judge(room, meta, text, meta.argv[0] if meta.argv else "", given)
 
 
-def _given(place: str, meta: Meta) -> dict[str, str]:
-    with open(f"{bundle.find(place, meta.id)}/{bundle.SPEC}", "rb") as file:
-        env = json.load(file)["env"]
+def _given(room: Room, meta: Meta) -> dict[str, str]:
+    env = room.place.spec(meta.id)["env"]
     return {name: env[name] for name in meta.given}
 
 

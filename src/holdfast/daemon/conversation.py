@@ -13,10 +13,10 @@ from holdfast.daemon import askers, values
 from holdfast.daemon.consuming import was_told
 from holdfast.daemon.dispatch import answer
 from holdfast.daemon.logbook import note
-from holdfast.daemon.peers import peer_pid
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.ops.catalog import OPERATIONS
+from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, messages
 from holdfast_keeper import points
@@ -224,11 +224,12 @@ class Conversation(asyncio.Protocol):
 
     def _bind(self) -> None:
         """A command that was judged speaks for its own session, whatever it says."""
-        self._pid = peer_pid(self._transport) if self._transport is not None else None
-        kinship = self._room.kin.of(self._pid)
-        if kinship is not None:
+        if self._transport is not None:
+            self._pid = peer_credentials(self._transport.get_extra_info("socket"))[0]
+        origin = self._room.ancestry.of(self._pid)
+        if origin is not None:
             self._is_gated = True
-            self._session = kinship.session or self._session
+            self._session = origin.session or self._session
 
     # Answers.
 

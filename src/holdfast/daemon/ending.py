@@ -6,12 +6,12 @@ import asyncio
 import signal
 
 from holdfast.daemon import reports
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Message, Room
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
 from holdfast.model.process import Process
+from holdfast.places.keeper_link import Refused
 
 
 async def end(room: Room, process: Process, by: str | None, why: StopReason, grace: float) -> Message:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.daemon import sink_jobs
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.notifications import keep_output
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Room
 from holdfast.model.ids import ProcessId
+from holdfast.places.keeper_link import Refused
 
 
 async def forget(room: Room, process_id: ProcessId) -> None:
@@ -21,7 +21,7 @@ async def forget(room: Room, process_id: ProcessId) -> None:
             raise to_error(refused) from refused
         await room.store.remove([process_id])
         room.registry.drop(process_id)
-        room.sizes.forget(process_id)
+        room.place.forget(process_id)
         room.inputs.forget(process_id)
         room.stop_commands.forget(process_id)
         room.readers_of_input.forget(process_id)

@@ -1,4 +1,4 @@
-"""Who has which notice in hand, and who waits for which end. In memory only."""
+"""Which requests and connections hold which notices, and which sessions wait for which ends. In memory only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _Outer = TypeVar("_Outer")
 _Inner = TypeVar("_Inner")
 _Value = TypeVar("_Value")
 
-#: Who holds a notice: a request that is about to tell its news, or a connection that took it.
+#: What holds a notice: a request that is about to deliver it, or a connection that took it.
 Holder = object
 
 
 class Hands:
-    """Which notices are in whose hands. One may be in several."""
+    """Which notices are held by what. One may have several holders."""
 
     def __init__(self) -> None:
         self._holders: dict[str, dict[Holder, None]] = {}
@@ -39,7 +39,7 @@ class Hands:
         drop(self._held, holder, id_)
 
     def forget(self, id_: str) -> None:
-        """Out of all hands."""
+        """Released by all holders."""
         for holder in list(self.of(id_)):
             self.let_go(id_, holder)
 
@@ -84,7 +84,7 @@ class Waits:
 
 
 class Bells:
-    """For those who wait for something to happen to a session."""
+    """Signals to tasks that wait for a change in a session."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[asyncio.Event, None]] = {}
@@ -103,7 +103,7 @@ class Bells:
 
 
 def drop(index: dict[_Outer, dict[_Inner, _Value]], outer: _Outer, inner: _Inner) -> None:
-    """Take it out, if it is there, and leave nothing empty behind."""
+    """Remove it, if it is there, and its outer entry where that becomes empty."""
     inside = index.get(outer)
     if inside is not None:
         inside.pop(inner, None)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
-from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.model.ids import ProcessId
+from holdfast.places.keeper_link import KeeperLink
 
 
 class Inputs:

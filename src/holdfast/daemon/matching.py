@@ -11,7 +11,6 @@ from holdfast.daemon.room import Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.logs.reader import Log
 from holdfast.logs.watching import Found, Watching
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
@@ -101,7 +100,7 @@ async def _first(room: Room, process_id: ProcessId, wanted: Wanted) -> Message |
 
 
 async def _in_stream(room: Room, process: Process, stream: str, pattern: Pattern, after: int) -> Message | None:
-    log = await room.read(Log, room.paths.place, process.id, stream)
+    log = await room.read(room.place.log, process.id, stream)
     try:
         at = await room.read(sweep.line_start, log, after)
         watching = Watching(pattern, after)

@@ -8,12 +8,12 @@ from contextlib import aclosing
 from typing import Any
 
 from holdfast.daemon import cursors, reports
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Room
-from holdfast.logs.reader import CHUNK, Chunk, Log
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.restarts import may_run_again
+from holdfast.places.base import CHUNK, Chunk, Log
+from holdfast.places.keeper_link import Refused
 
 
 async def more_than(room: Room, process_id: ProcessId, after: int | None) -> None:

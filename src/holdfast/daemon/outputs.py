@@ -6,9 +6,9 @@ import asyncio
 from typing import NamedTuple
 
 from holdfast.daemon.chores import Chores
-from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
+from holdfast.places.keeper_link import KeeperLink, Refused
 
 
 class Reach(NamedTuple):

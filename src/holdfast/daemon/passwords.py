@@ -27,17 +27,17 @@ class Passwords:
         #: What persons typed, until whoever asked has it; by what was asked.
         self._typed: dict[str, bytearray] = {}
         #: Each sudo that was given one: when it asks again, that was wrong.
-        self._answered: dict[tuple[int, str], None] = {}
+        self._answered: dict[tuple[int, int], None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def was_wrong(self, sudo: tuple[int, str], session: str) -> bool:
+    def was_wrong(self, sudo: tuple[int, int], session: str) -> bool:
         """Whether this sudo has had an answer before. What is remembered is forgotten then."""
         if sudo in self._answered:
             self._vault.wipe(session)
             return True
         return False
 
-    def answered(self, sudo: tuple[int, str]) -> None:
+    def answered(self, sudo: tuple[int, int]) -> None:
         self._answered[sudo] = None
         while len(self._answered) > _MOST_ANSWERED:
             del self._answered[next(iter(self._answered))]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon import output
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Room
 from holdfast.daemon.tails import tail_of
 from holdfast.errors import HoldfastError
@@ -18,6 +17,7 @@ from holdfast.model.events import output_sample, queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.model.progress import NewOutput
+from holdfast.places.keeper_link import Refused
 
 #: The wall clock may be set while we sleep.
 _LONGEST_SLEEP = 30.0
@@ -69,7 +69,7 @@ async def publish_output(room: Room) -> None:
 
 
 async def _ends(room: Room) -> dict[ProcessId, dict[str, int]]:
-    measured = await room.sizes.measure([process for process in room.registry.running() if process.is_up])
+    measured = await room.place.sizes([process for process in room.registry.running() if process.is_up])
     return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
 
 

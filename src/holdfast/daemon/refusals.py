@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.keeper_link import Refused
 from holdfast.errors import (
     BadValue,
     CommandNotFound,
@@ -17,6 +16,7 @@ from holdfast.errors import (
     StdinFull,
     Unsupported,
 )
+from holdfast.places.keeper_link import Refused
 
 _KINDS: dict[str, type[HoldfastError]] = {
     "failed_start": StartFailed,

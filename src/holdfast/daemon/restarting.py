@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 from holdfast.daemon.ending import end
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
@@ -19,6 +18,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
 from holdfast.model.process import Process
 from holdfast.model.process_rules import check_process_limit
+from holdfast.places.keeper_link import Refused
 
 _PAUSE = 0.5
 

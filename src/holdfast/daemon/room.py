@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from holdfast.daemon.ancestry import CallerAncestry
 from holdfast.daemon.approvals import Approvals
 from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
-from holdfast.daemon.depot import Depot
 from holdfast.daemon.gate import Gate
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.keeper_link import KeeperLink
-from holdfast.daemon.kin import Kin
-from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
-from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.sessions import Sessions
 from holdfast.daemon.sinks import Sinks
-from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
@@ -39,6 +33,8 @@ from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
 from holdfast.paths import Paths
+from holdfast.places.base import ExecutionPlace, Measures
+from holdfast.places.keeper_link import KeeperLink
 from holdfast.settings import Settings
 from holdfast.store.store import Store
 
@@ -62,30 +58,28 @@ class Room:
     approvals: Approvals
     audit: Audit
     readers_of_input: Readers
-    kin: Kin
+    ancestry: CallerAncestry
     passwords: Passwords
     sudo: SudoHelper
     sinks: Sinks
     relays: Relays
-    keeper: KeeperLink
-    depot: Depot
+    place: ExecutionPlace
     supervisor: Supervisor
     outputs: Outputs
     inputs: Inputs
     stop_commands: StopCommands
-    sizes: Sizes
     screens: Screens
-    sampler: Sampler
-    login: LoginEnvironment
     secrecy: Secrecy
     tcp: TcpDoor
     mcp: McpLink
     chores: Chores
-    readers: ThreadPoolExecutor
-    """Threads for log files, apart from those of anything else that may have to wait."""
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def keeper(self) -> KeeperLink:
+        return self.place.keeper
 
     def current_name(self, session: str | None) -> str | None:
         """The name that a session has now; None where none is named."""
@@ -101,9 +95,9 @@ class Room:
         `used`: also what they use, as of so many seconds ago at most.
         """
         if used is not None:
-            await self.sampler.fresh(processes, used)
+            await self.place.usage.fresh(processes, used)
         changing = [process for process in processes if not process.output_closed]
-        measured = await self.sizes.measure(changing)
+        measured = await self.place.sizes(changing)
         shown = []
         for process in processes:
             shown.append(self._object(process, measured.get(process.id)))
@@ -111,18 +105,15 @@ class Room:
                 await asyncio.sleep(0)  # a long list must not keep the others waiting
         return shown
 
-    async def read(self, work: Callable[..., T], *arguments: object) -> T:
+    def read(self, work: Callable[..., T], *arguments: object) -> Coroutine[Any, Any, T]:
         """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""
-        job = asyncio.get_running_loop().run_in_executor(self.readers, work, *arguments)
-        try:
-            return await asyncio.shield(job)
-        except asyncio.CancelledError:
-            await asyncio.wait({job})
-            raise
+        return self.place.read(work, *arguments)
 
     def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
         now = time.time()
-        used = self.sampler.known(process.id) if process.is_running else None
+        if measures is None:
+            measures = Measures(process.streams, self.place.living(process.leftovers))
+        used = self.place.usage.known(process.id) if process.is_running else None
         return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
 
 

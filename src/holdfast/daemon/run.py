@@ -11,26 +11,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from holdfast.backends.local import LocalBackend
 from holdfast.daemon import commands, environment, notify, timers
+from holdfast.daemon.ancestry import CallerAncestry
 from holdfast.daemon.announcements import Announcements
 from holdfast.daemon.approvals import Approvals
 from holdfast.daemon.audit import Audit
 from holdfast.daemon.chores import Chores
-from holdfast.daemon.depot import Depot
 from holdfast.daemon.gate import Gate
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.keeper_link import KeeperLink, Refused
-from holdfast.daemon.kin import Kin
 from holdfast.daemon.logbook import note
-from holdfast.daemon.login_env import LoginEnvironment
 from holdfast.daemon.match_news import NAME as BREAKER
 from holdfast.daemon.match_news import MatchNews
 from holdfast.daemon.mcp_link import McpLink
@@ -43,7 +38,6 @@ from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.room import Message, Room
-from holdfast.daemon.sampler import Sampler
 from holdfast.daemon.screen_link import ScreenLink
 from holdfast.daemon.screens import Screens
 from holdfast.daemon.secrecy import Secrecy
@@ -51,7 +45,6 @@ from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
 from holdfast.daemon.sink_jobs import job_maker
 from holdfast.daemon.sinks import Sinks
-from holdfast.daemon.sizes import Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
@@ -62,13 +55,14 @@ from holdfast.daemon.watches import Watches
 from holdfast.daemon.whereabouts import watch_home
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
+from holdfast.places.keeper_link import Refused
+from holdfast.places.local import LocalPlace
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
 
-_READERS = 4
 #: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
 _KEEPER_BUDGET = 15.0
 _LEAVE_BUDGET = 2.0
@@ -85,15 +79,15 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     _stop_on_signals(room)
 
     def on_hello(hello: Message) -> None:
-        room.depot.hurry()
+        room.place.fd_store.hurry()
         recovery.on_hello(hello)
 
     try:
-        room.chores.start(room.login.refresh(), "login environment")
-        room.chores.start(room.secrecy.relearn(paths.place), "secrets")
+        room.chores.start(room.place.login.refresh(), "login environment")
+        room.chores.start(room.secrecy.relearn(room.place), "secrets")
         vital = [
             room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
-            room.chores.start(room.depot.run(), "depot"),
+            room.chores.start(room.place.fd_store.run(), "fd store"),
         ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
@@ -109,7 +103,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         watches.begin()
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(publish_output(room), "output events")
-        room.chores.start(room.sampler.run(), "sampler")
+        room.chores.start(room.place.usage.run(), "sampler")
         room.sinks.start(job_maker(room))
         await server.open()
         room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
@@ -144,23 +138,28 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     registry, chores = Registry(), Chores()
     for process in opened.found:
         registry.put(process)
-    backend = LocalBackend(paths.place, environ, file_limit)
-    keeper = KeeperLink(backend, _hello(settings))
-    outputs, inputs = Outputs(keeper, chores), Inputs(keeper)
-    readers = ThreadPoolExecutor(_READERS, "logs")
+    place = LocalPlace(
+        paths.place,
+        environ,
+        hello=_hello(settings),
+        note=note,
+        running=registry.running,
+        login_file=paths.login_env,
+        file_limit=file_limit,
+    )
+    outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
     link = ScreenLink(paths.place, paths.screens, environ)
-    sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
     tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, chores, sampler.forget, inbox.claimed, names.begins)
+    supervisor = Supervisor(registry, opened.store, chores, place.usage.forget, inbox.claimed, names.begins)
     sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = Approvals(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
-    kin = Kin(registry, lambda: {pid for name in ("pid", "anchor_pid") if (pid := keeper.about.get(name))})
+    ancestry = CallerAncestry(registry, place)
     room = Room(
         paths=paths,
         settings=settings,
@@ -171,32 +170,27 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         gate=Gate(paths.home),
         approvals=approvals,
         audit=Audit(opened.store),
-        kin=kin,
+        ancestry=ancestry,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
         readers_of_input=Readers(await opened.store.read(approval_rows.load_typed), registry),
         sessions=sessions,
         sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
         relays=Relays(opened.store),
-        keeper=keeper,
-        depot=Depot(backend),
+        place=place,
         supervisor=supervisor,
-        stop_commands=StopCommands(paths.place, settings, chores, kin),
+        stop_commands=StopCommands(place, settings, chores, ancestry),
         outputs=outputs,
         inputs=inputs,
-        sizes=Sizes(paths.place),
-        screens=Screens(paths.screens, link, keeper, outputs, inputs, chores, readers),
-        sampler=sampler,
-        login=LoginEnvironment(paths.login_env, environ),
+        screens=Screens(paths.screens, link, place.keeper, outputs, inputs, chores, place.readers),
         secrecy=Secrecy(settings, lambda: (tcp.token,)),
         tcp=tcp,
         mcp=McpLink(environ),
         chores=chores,
-        readers=readers,
     )
     news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = Watches(room, WatchLink(paths.place, environ), news)
-    recovery = Recovery(paths.place, registry, keeper, supervisor, chores)
+    recovery = Recovery(place, registry, supervisor, chores)
     return room, recovery, watches, Announcements(opened.store, opened.kept.memory)
 
 
@@ -255,10 +249,8 @@ async def _stop(room: Room, server: Server) -> None:
     await room.chores.close()
     # The store last: all of the others write to it.
     await room.store.close()
-    room.sizes.close()
     room.screens.close()
-    room.sampler.close()
-    room.readers.shutdown(wait=False, cancel_futures=True)
+    room.place.close()
 
 
 async def _leave(room: Room) -> None:

@@ -18,13 +18,13 @@ from typing import Any
 
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.keeper_link import KeeperLink, Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.screen_link import ScreenLink, Undrawable
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
+from holdfast.places.keeper_link import KeeperLink, Refused
 from holdfast.screen import marks as marking
 from holdfast.screen.marks import Marks
 

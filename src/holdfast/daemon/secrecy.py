@@ -7,8 +7,6 @@ it. After a restart of the daemon the environments of commands that are still re
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +14,10 @@ from typing import Any
 
 from holdfast.daemon.environment import NEEDED
 from holdfast.model.matches import MOST_LINES, Match
+from holdfast.places.base import ExecutionPlace
 from holdfast.safety.redact import Forms, for_model
 from holdfast.safety.secrets import known_forms, masked_forms, secret_names
 from holdfast.settings import Settings
-from holdfast_keeper import bundle
 
 #: So many values are remembered, the newest of all. Each costs time in every text that is shown.
 _MOST = 2000
@@ -97,7 +95,7 @@ class Secrecy:
         for oldest in list(self._forms)[: max(0, len(self._forms) - _MOST)]:
             del self._forms[oldest]
 
-    async def relearn(self, place: str) -> None:
+    async def relearn(self, place: ExecutionPlace) -> None:
         """Look through the environments of all commands that are on disk; what cannot be read is done without."""
         self._has_relearned.clear()
         try:
@@ -105,10 +103,10 @@ class Secrecy:
         finally:
             self._has_relearned.set()
 
-    def _relearn(self, place: str) -> None:
+    def _relearn(self, place: ExecutionPlace) -> None:
         judged: set[tuple[str, str]] = set()  # most environments are alike
-        for directory in _bundles(place):
-            news = _environment(directory).items() - judged
+        for spec in place.specs():
+            news = _environment(spec).items() - judged
             judged |= news
             with self._turn:
                 self._remember(known_forms(dict(news)))
@@ -131,21 +129,6 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _bundles(place: str) -> list[str]:
-    """The directories of all commands, those that have ended first."""
-    found = []
-    for room in (bundle.DONE, bundle.LIVE):
-        try:
-            found += [f"{place}/{room}/{name}" for name in sorted(os.listdir(f"{place}/{room}"))]
-        except FileNotFoundError:
-            continue
-    return found
-
-
-def _environment(directory: str) -> dict[str, str]:
-    try:
-        with open(f"{directory}/{bundle.SPEC}", "rb") as file:
-            env = json.load(file).get("env")
-    except (OSError, ValueError, AttributeError):
-        return {}
+def _environment(spec: dict[str, Any]) -> dict[str, str]:
+    env = spec.get("env")
     return {name: value for name, value in env.items() if isinstance(value, str)} if isinstance(env, dict) else {}

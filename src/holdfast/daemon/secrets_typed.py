@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon.room import Call, Room
-from holdfast.daemon.terminals import input_of
 from holdfast.errors import Denied, NotNow
 from holdfast.model import prompts
 from holdfast.model.process import Process
@@ -34,14 +33,14 @@ async def note(room: Room, call: Call, process: Process) -> None:
 
 async def _until_hidden(room: Room, process: Process) -> None:
     until = asyncio.get_running_loop().time() + _PATIENCE
-    while not _hides(room, process):
+    while not await _hides(room, process):
         if asyncio.get_running_loop().time() > until:
             what = f"{process.id} shows what is typed into it now"
             raise NotNow(what, next="wait until it asks for a secret, or --even-if-echoed")
         await asyncio.sleep(_PAUSE)
 
 
-def _hides(room: Room, process: Process) -> bool:
-    """Of a terminal that nobody can tell of now, it is not said."""
-    found = input_of(room, process)
-    return prompts.hides(found.terminal) if found is not None else not process.meta.pty
+async def _hides(room: Room, process: Process) -> bool:
+    """A terminal whose settings are unknown now does not."""
+    terminal = await room.place.terminal(process)
+    return not process.meta.pty or (terminal is not None and prompts.hides(terminal))

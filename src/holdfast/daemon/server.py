@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.conversation import Conversation
 from holdfast.daemon.logbook import note
-from holdfast.daemon.peers import peer_pid, peer_uid
 from holdfast.daemon.room import Room
 from holdfast.paths import Paths, make_directories
+from holdfast.peers import peer_credentials
 
 if TYPE_CHECKING:
     from holdfast.http.door import HttpDoor
@@ -95,7 +95,7 @@ class Server:
 
     def _welcome(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         if self._http is not None:
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else peer_pid(transport)), first)
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
         else:
             transport.pause_reading()
             self._room.chores.start(self._fetch_http(transport, first, tcp), "http")
@@ -112,7 +112,7 @@ class Server:
         if self._http is None:
             self._http = door(self._room)
         if not transport.is_closing():
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else peer_pid(transport)), first)
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
             transport.resume_reading()
 
     def _ended(self, conversation: Conversation) -> None:
@@ -125,6 +125,10 @@ def _import_door() -> type[HttpDoor]:
     from holdfast.http.door import HttpDoor
 
     return HttpDoor
+
+
+def _peer(transport: asyncio.Transport) -> tuple[int, int, int]:
+    return peer_credentials(transport.get_extra_info("socket"))
 
 
 def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: bytes) -> None:
@@ -142,7 +146,7 @@ class Doorman(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        uid = peer_uid(self._transport)
+        _, uid, _ = _peer(self._transport)
         if uid not in (os.geteuid(), 0):
             note("client-refused", uid=uid)
             self._transport.abort()

@@ -49,7 +49,7 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
 async def _job(room: Room, sink: Sink, told: Message, words: Summary) -> Job | SendResult:
     payload = json.dumps({**told, "summary": words.text}, ensure_ascii=False)
     job = Job(sink.way, told["id"], payload, words.line, words.tail, words.level)
-    variables = {**await room.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
+    variables = {**await room.place.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
     for name, secret in (("address", sink.address), ("secret", sink.secret)):
         if secret.env is not None and not variables.get(secret.env):
             return SendResult(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")

@@ -1,7 +1,7 @@
-"""A daemon under a service manager that finds another one at work: it stands by, and takes over when that one dies.
+"""Standby of a daemon under a service manager: another one serves, and this one takes over when that one dies.
 
-So the service is up whenever the instance is served, whoever was first: a caller, the keeper after a crash, or the
-manager. Stopping the service stops the daemon that serves.
+So the service is up whenever the instance is served, whether a caller, the keeper after a crash, or the manager
+started the daemon. Stopping the service stops the daemon that serves.
 """
 
 from __future__ import annotations
@@ -9,24 +9,23 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
-import struct
 
 from holdfast.daemon import instance, notify
 from holdfast.daemon.logbook import note
 from holdfast.paths import Paths
+from holdfast.peers import peer_credentials
 
 _STOP_LIMIT = 75.0
 
 
-class _StopAsked(Exception):
+class _StopRequested(Exception):
     pass
 
 
 def take_over(paths: Paths) -> int | None:
-    """The lock of the instance, once whoever has it died; None when that one, or we, were stopped on purpose."""
+    """The lock of the instance, once its holder died; None when the holder, or this daemon, was stopped on purpose."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _ask_to_stop)
+        signal.signal(number, _request_stop)
     try:
         while True:
             serving = _serving(paths)
@@ -35,24 +34,24 @@ def take_over(paths: Paths) -> int | None:
             lock = instance.take(paths, revived=True)
             if lock is not None or serving is None:
                 return lock
-    except _StopAsked:
+    except _StopRequested:
         return None
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
 
 
-def _ask_to_stop(_number: int, _frame: object) -> None:
-    raise _StopAsked
+def _request_stop(_number: int, _frame: object) -> None:
+    raise _StopRequested
 
 
 def _serving(paths: Paths) -> tuple[int, int] | None:
-    """The pid of the daemon that serves, and a descriptor of its process; None when nobody does."""
+    """The pid of the daemon that serves, and a pidfd of it; None when there is none."""
     sock = instance.connect(paths)
     if sock is None:
         return None
     with sock:
-        pid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        pid, _, _ = peer_credentials(sock)
         try:
             return pid, os.pidfd_open(pid)
         except ProcessLookupError:
@@ -66,7 +65,7 @@ def _wait_for(pid: int, pidfd: int) -> None:
     poll.register(pidfd, select.POLLIN)
     try:
         poll.poll()
-    except _StopAsked:
+    except _StopRequested:
         notify.tell("STOPPING=1")
         signal.pidfd_send_signal(pidfd, signal.SIGTERM)
         poll.poll(_STOP_LIMIT * 1000)

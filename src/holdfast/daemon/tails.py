@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.room import Room
-from holdfast.logs.reader import Log
 from holdfast.model.process import Process
 from holdfast.model.text import TextView
+from holdfast.places.base import ExecutionPlace
 
 #: Characters that are shown, and bytes that are looked at for them: a line may have been drawn again and again.
 SHOWN = 2000
@@ -36,14 +36,14 @@ async def tail_of(
     Secrets are masked, unless it is to be raw.
     """
     mask = _as_it_is if is_raw else room.secrecy.masked_text
-    return await room.read(_tail, room.paths.place, process, since or {}, upto or {}, mask)
+    return await room.read(_tail, room.place, process, since or {}, upto or {}, mask)
 
 
 def _as_it_is(text: str) -> str:
     return text
 
 
-def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
+def _tail(place: ExecutionPlace, process: Process, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
     tails = [
         (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask))
         for stream in process.meta.streams
@@ -56,8 +56,10 @@ def _tail(place: str, process: Process, since: dict[str, int], upto: dict[str, i
     return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
 
 
-def _tail_of_stream(place: str, process: Process, stream: str, since: int, upto: int | None, mask: Mask) -> Tail:
-    with Log(place, process.id, stream) as log:
+def _tail_of_stream(
+    place: ExecutionPlace, process: Process, stream: str, since: int, upto: int | None, mask: Mask
+) -> Tail:
+    with place.log(process.id, stream) as log:
         extent = log.extent()
         end = extent.end if upto is None else min(extent.end, upto)
         start = max(extent.first, since, end - _LOOKED_AT)

@@ -15,12 +15,12 @@ from typing import Any
 
 from holdfast.daemon import commands, gating
 from holdfast.daemon.gate import Judged
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import Approval
 from holdfast.model.process import Process
 from holdfast.ops.start import ApprovalOptions
+from holdfast.places.keeper_link import Refused
 from holdfast.store import approvals as rows
 from holdfast.wire import light_json
 
@@ -114,19 +114,9 @@ async def _running(room: Room, process: Process) -> list[list[str]]:
     """The arguments of everyone in it; nothing when the keeper does not answer at once."""
     try:
         async with asyncio.timeout(_BUDGET):
-            answer = await room.keeper.request("tree", id=process.id)
+            return await room.place.command_lines(process.id)
     except (Refused, Unreachable, TimeoutError):
         return []
-    return await asyncio.to_thread(lambda: [argv for pid in answer["pids"] if (argv := _arguments(pid))])
-
-
-def _arguments(pid: int) -> list[str]:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(1 << 16).split(b"\0")[:-1]
-    except OSError:
-        return []
-    return [os.fsdecode(word) for word in words]
 
 
 def _snapshot(reader: Any) -> Message:

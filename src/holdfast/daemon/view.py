@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.daemon.sizes import Measures, living
 from holdfast.model import prompts, readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
 from holdfast.model.watching import WatchState
+from holdfast.places.base import Measures
 
 ProcessObject = dict[str, Any]
 
@@ -54,7 +54,7 @@ def process_object(
         "pty": meta.pty,
         "stdin_open": process.stdin_open and not process.has_ended,
         "deadline_at": process.deadline_at,
-        "leftover_pids": measures.leftover_pids if measures is not None else living(process.leftovers),
+        "leftover_pids": measures.leftover_pids if measures is not None else [],
         "restarts": process.run,
         "ports": used.ports if used is not None else [] if process.has_ended else None,
         "cpu_seconds": used.cpu_seconds if used is not None else process.cpu_seconds,

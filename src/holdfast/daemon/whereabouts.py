@@ -51,13 +51,4 @@ async def _mend(room: Room, server: Server) -> None:
 
 def _is_needed(room: Room) -> bool:
     """Without its files the keeper cannot tell us of an end, so we look for ourselves."""
-    return any(process.pid is None or _is_alive(process.pid) for process in room.registry.living.values())
-
-
-def _is_alive(pid: int) -> bool:
-    """A zombie is not."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    return any(process.pid is None or room.place.is_alive(process.pid) for process in room.registry.living.values())

@@ -143,7 +143,7 @@ class Request:
 
     def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
         """Who asks. Raises BadValue."""
-        kinship = self.room.kin.of(self.scope["state"]["pid"])
+        kinship = self.room.ancestry.of(self.scope["state"]["pid"])
         session = (kinship.session if kinship is not None else None) or self._session()
         resolved = self.room.sessions.resolve(session) if session is not None else None
         is_gated = kinship is not None

@@ -1,1 +1,1 @@
-"""What the machine tells of running processes: read from /proc and the cgroup tree, never guessed."""
+"""What the kernel reports of running processes: read from /proc, netlink and the cgroup tree. Only `places` uses it."""

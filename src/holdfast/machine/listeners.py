@@ -1,7 +1,7 @@
-"""Who listens on which TCP port.
+"""Which process listens on which TCP port.
 
-Everything here reads /proc and is meant for a thread. What may not be looked at, as the descriptors of another user's
-process, counts as not there.
+Everything here reads /proc and is meant for a thread. What may not be read, as the descriptors of another user's
+process, counts as absent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
-from holdfast.machine import sock_diag
+from holdfast.machine import proc, sock_diag
 
 _LISTENING = b"0A"
 _SOCKET = "socket:["
@@ -36,16 +36,11 @@ def listening(pids: Collection[int]) -> dict[int, int]:
     return found
 
 
-def owner_of(port: int) -> int | None:
-    """A process that listens on the port in our own network namespace; None when nobody does, or who is hidden."""
-    return owner_of_sockets(listening_sockets("self").get(port, set()))
-
-
-def owner_of_sockets(inodes: set[int]) -> int | None:
-    """A process that has one of these sockets open; None when nobody does, or who is hidden. Looks at everybody."""
+def owner_of(inodes: set[int]) -> int | None:
+    """A process that has one of these sockets open; None when there is none, or it is hidden. Reads all processes."""
     if not inodes:
         return None
-    return next((pid for pid in _everyone() if not inodes.isdisjoint(_sockets(pid))), None)
+    return next((pid for pid in proc.everyone() if not inodes.isdisjoint(_sockets(pid))), None)
 
 
 def sockets_of(pids: Collection[int]) -> set[int]:
@@ -74,7 +69,7 @@ def _our_namespace() -> str | None:
 
 
 def _listeners(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """Port and inode of each listening socket in the lines of a table. A line that makes no sense is passed over."""
+    """Port and inode of each listening socket in the lines of a table. A malformed line is skipped."""
     for line in lines:
         fields = line.split(None, 10)
         if len(fields) < 10 or fields[3] != _LISTENING:
@@ -98,22 +93,11 @@ def _sockets(pid: int) -> set[int]:
     directory = f"/proc/{pid}/fd"
     try:
         names = os.listdir(directory)
-    except OSError:  # it ended, or is not ours to look at
+    except OSError:  # it ended, or may not be read
         return set()
-    targets = (_target(f"{directory}/{name}") for name in names)
+    targets = (proc.link(f"{directory}/{name}") for name in names)
     return {int(target[len(_SOCKET) : -1]) for target in targets if target.startswith(_SOCKET)}
 
 
 def _namespace(pid: int | str) -> str | None:
-    return _target(f"/proc/{pid}/ns/net") or None
-
-
-def _target(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
-
-
-def _everyone() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return proc.link(f"/proc/{pid}/ns/net") or None

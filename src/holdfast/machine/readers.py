@@ -1,4 +1,4 @@
-"""Who reads the input of a process, as the kernel tells. Reads /proc and is meant for a thread."""
+"""Which processes of a tree read its input. Reads /proc and is meant for a thread."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 
+from holdfast.machine import proc
 from holdfast.model.prompts import Reader
 
-#: What one look may take: a process may have thousands of threads, and a tree thousands of processes.
+#: Bounds of one reading: a process may have thousands of threads, and a tree thousands of processes.
 _MOST_PIDS, _MOST_THREADS, _MOST_FILES = 200, 64, 64
 
 #: System calls by number; on other machines the name of the kernel's function has to do.
@@ -25,13 +26,13 @@ IsInput = Callable[[str], bool]
 
 
 def reader_of(pids: list[int], is_input: IsInput, group: int | None = None) -> Reader:
-    """What those of a tree do about its input; on a terminal, those of the process group in its foreground.
+    """What the processes of a tree do about its input; on a terminal, those of its foreground process group.
 
-    `is_input` tells by its path in /proc whether an open file is that input.
+    `is_input` says by its path in /proc whether an open file is that input.
     """
     found: Reader = "busy"
     for pid in pids[:_MOST_PIDS]:
-        if group is None or _group(pid) == group:
+        if group is None or ((info := proc.look(pid)) is not None and info.group == group):
             found = min(found, _doing(pid, is_input), key=_WORTH.index)
     return found
 
@@ -39,7 +40,7 @@ def reader_of(pids: list[int], is_input: IsInput, group: int | None = None) -> R
 def is_terminal(number: int) -> IsInput:
     """Whether a file is the terminal with this number, or whatever terminal its process has."""
     paths = (f"/dev/pts/{number}", "/dev/tty")
-    return lambda file: _link(file) in paths
+    return lambda file: proc.link(file) in paths
 
 
 def is_pipe(fd: int) -> IsInput:
@@ -66,19 +67,19 @@ def _doing(pid: int, is_input: IsInput) -> Reader:
 
 
 def _thread_doing(pid: int, thread: str, is_input: IsInput) -> Reader:
-    """By the system call that it is in, where that may be seen; else by where it sleeps."""
-    call = _read(f"/proc/{pid}/task/{thread}/syscall")
+    """By its current system call, where that may be read; else by the kernel function that it sleeps in."""
+    call = proc.read(pid, f"task/{thread}/syscall").decode()
     if call and _READS:
         number, _, more = call.partition(" ")
         if number.isdigit() and int(number) in _READS:
             return "reading" if is_input(f"/proc/{pid}/fd/{int(more.split()[0], 16)}") else "busy"
         return "polling" if number.isdigit() and int(number) in _POLLS else "busy"
-    place = _read(f"/proc/{pid}/task/{thread}/wchan")
-    if place.startswith(_READING):
+    function = proc.read(pid, f"task/{thread}/wchan").decode()
+    if function.startswith(_READING):
         return "reading" if any(map(is_input, _files(pid))) else "busy"
-    if place.startswith(_POLLING):
+    if function.startswith(_POLLING):
         return "polling"
-    return "hidden" if place in ("", "0") and _sleeps(pid) and not _may_look(pid) else "busy"
+    return "hidden" if function in ("", "0") and _sleeps(pid) and not _may_look(pid) else "busy"
 
 
 def _threads(pid: int) -> list[str]:
@@ -100,29 +101,5 @@ def _may_look(pid: int) -> bool:
     return os.access(f"/proc/{pid}/fd", os.R_OK)
 
 
-def _link(file: str) -> str:
-    try:
-        return os.readlink(file)
-    except OSError:
-        return ""
-
-
-def _group(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[2]) if fields else None
-
-
 def _sleeps(pid: int) -> bool:
-    return _stat(pid)[:1] == ["S"]
-
-
-def _stat(pid: int) -> list[str]:
-    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(4096)
-    except OSError:
-        return ""
+    return proc.read(pid, "stat").rpartition(b")")[2].split()[:1] == [b"S"]

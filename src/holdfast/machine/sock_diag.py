@@ -1,7 +1,7 @@
-"""Listening TCP sockets, asked of the kernel over netlink (sock_diag).
+"""Listening TCP sockets, requested from the kernel over netlink (sock_diag).
 
-/proc/net/tcp tells the same, but walks through the table of all connections that there could be, which takes
-milliseconds; this takes some microseconds. It tells of our own network namespace only.
+/proc/net/tcp shows the same, but walks through the table of all possible connections, which takes milliseconds; this
+takes some microseconds. It covers our own network namespace only.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ _ANY_COOKIE = b"\xff" * 8
 
 _HEADER = struct.Struct("=IHHII")
 #: family, protocol, extensions, padding; states; then the socket: ports in network order, addresses, interface, cookie.
-_WANTED = struct.Struct("=BBBxI")
+_REQUEST = struct.Struct("=BBBxI")
 _SOCKET = struct.Struct("!HH32x4x")
 #: Of an answer: the port it listens on, and its inode.
 _PORT = struct.Struct("!H")
 _PORT_AT, _INODE_AT, _ANSWER_SIZE = 4, 68, 72
 _INODE = struct.Struct("=I")
 
-_PATIENCE = 1.0
+_ANSWER_TIMEOUT = 1.0
 
 
 def listening_sockets(port: int | None = None) -> list[tuple[int, int]] | None:
-    """Port and inode of every socket that listens (on this port); None when the kernel does not tell."""
+    """Port and inode of every socket that listens (on this port); None when the kernel has no answer."""
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, _SOCK_DIAG) as line:
-            line.settimeout(_PATIENCE)
-            return [found for family in (socket.AF_INET, socket.AF_INET6) for found in _ask(line, family, port or 0)]
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, _SOCK_DIAG) as sock:
+            sock.settimeout(_ANSWER_TIMEOUT)
+            return [found for family in (socket.AF_INET, socket.AF_INET6) for found in _dump(sock, family, port or 0)]
     except (OSError, struct.error):  # not in this kernel or sandbox
         return None
 
 
-def _ask(line: socket.socket, family: int, port: int) -> Iterator[tuple[int, int]]:
-    question = _WANTED.pack(family, socket.IPPROTO_TCP, 0, _LISTEN) + _SOCKET.pack(port, 0) + _ANY_COOKIE
-    line.send(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + question)
+def _dump(sock: socket.socket, family: int, port: int) -> Iterator[tuple[int, int]]:
+    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, _LISTEN) + _SOCKET.pack(port, 0) + _ANY_COOKIE
+    sock.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
     while True:
-        for kind, body in _messages(line.recv(1 << 16)):
+        for kind, body in _messages(sock.recv(1 << 16)):
             if kind == _DONE:
                 return
             if kind == _ERROR:

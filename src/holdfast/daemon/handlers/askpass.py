@@ -1,8 +1,7 @@
-"""askpass: sudo, within a command that is ours, needs a password."""
+"""askpass: a sudo within a held command needs a password."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 from base64 import b64encode
 from contextlib import suppress
@@ -11,20 +10,20 @@ from holdfast.daemon import gating
 from holdfast.daemon.gate import Judged
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
-from holdfast.machine.sudo import Sudo, sudo_above
 from holdfast.model.process import Process
 from holdfast.model.vault import blank
 from holdfast.ops.approvals import Askpass
 from holdfast.ops.start import ApprovalOptions
+from holdfast.places.base import Sudo
 
-#: So long a person has to type it.
-_PATIENCE = 45.0
+#: How long the user has to type it.
+_TYPING_LIMIT = 45.0
 _NEEDS = Judged("ask", "sudo", "sudo asks for a password")
 
 
 async def handle(room: Room, call: Call, ask: Askpass) -> Message:
-    """For a helper that sudo itself started, in a process that was started so. Raises Denied, NoPassword."""
-    sudo = await asyncio.to_thread(sudo_above, call.pid) if call.pid is not None else None
+    """For a helper that sudo itself started, in a process that was started with `sudo`. Raises Denied, NoPassword."""
+    sudo = await room.place.sudo_above(call.pid) if call.pid is not None else None
     process = _process(room, sudo)
     if sudo is None or process is None:
         raise Denied("only a sudo in a process of holdfast may ask for a password", next="call sudo")
@@ -48,17 +47,17 @@ async def _password(room: Room, call: Call, process: Process, sudo: Sudo) -> tup
         if was_wrong:
             what = "sudo does not take the password of sudo_password_command"
             raise NoPassword(what, next="mend it in config.toml", data={"reason": "wrong_password"})
-        return await passwords.configured(await room.login.get()), "configured"
+        return await passwords.configured(await room.place.login.get()), "configured"
     if (remembered := passwords.remembered(session)) is not None:
         return remembered, "remembered"
     return await _asked(room, call, process, sudo), "person"
 
 
 async def _asked(room: Room, call: Call, process: Process, sudo: Sudo) -> bytearray:
-    """What a person types. Each time is a request of its own: no answer stands for another."""
+    """What the user types. Each time is a request of its own: no answer counts for another."""
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
-    how = ApprovalOptions(approval_wait=_PATIENCE)
+    how = ApprovalOptions(approval_wait=_TYPING_LIMIT)
     want = gating.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
         approval = await gating.pass_gate(room, call, want, _NEEDS)
@@ -81,19 +80,19 @@ async def _refused(room: Room, refused: NotApproved) -> NoPassword:
     request = data.get("approval")
     if isinstance(request, dict):
         with suppress(KeyError):
-            await room.approvals.withdraw(request["id"])  # nobody waits for it any more
+            await room.approvals.withdraw(request["id"])  # nothing waits for it any more
     if isinstance(refused, NoApprover):
         what = "nobody is there who could type the password"
         next = "holdfast approvals --follow, in a terminal; or set sudo_password_command in config.toml"
         return NoPassword(what, next=next, data={"reason": reason})
-    said = {"denied": "a person refused to type the password", "timeout": f"nobody typed it within {_PATIENCE:g} s"}
+    said = {"denied": "a person refused to type the password", "timeout": f"nobody typed it within {_TYPING_LIMIT:g} s"}
     what = said.get(reason, "it was given up")
     next_step = "do without sudo, or ask them why" if reason == "denied" else None
     return NoPassword(what, next=next_step, data={"reason": reason})
 
 
 def _process(room: Room, sudo: Sudo | None) -> Process | None:
-    """The one that it runs in, if that was started to be asked for."""
+    """The process that it runs in, if that was started with `sudo`."""
     if sudo is None:
         return None
     running = {process.pid: process for process in room.registry.running() if process.meta.sudo}

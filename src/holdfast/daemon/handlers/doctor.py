@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.daemon.screen_link import find_library
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Doctor
+from holdfast.places.keeper_link import Refused
 
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
@@ -107,10 +107,9 @@ def _disk(room: Room) -> _Finding:
 
 
 def _login(room: Room) -> _Finding:
-    detail = (
-        "told by the login shell" if room.login.is_fresh else "not told by the login shell since the daemon started"
-    )
-    return _Finding(room.login.is_fresh, detail, "PATH and other variables of the profile may be missing or old")
+    is_fresh = room.place.login.is_fresh
+    detail = "told by the login shell" if is_fresh else "not told by the login shell since the daemon started"
+    return _Finding(is_fresh, detail, "PATH and other variables of the profile may be missing or old")
 
 
 def _event_loop(room: Room) -> _Finding:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon import version
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
-from holdfast.machine.processes import look_at
 from holdfast.model.process import Process
 from holdfast.ops.processes import Inspect
+from holdfast.places.keeper_link import Refused
 
 _BUDGET = 1.0
 #: How old what it uses may be, in seconds.
@@ -33,8 +32,7 @@ async def _tree(room: Room, process: Process) -> list[Message] | None:
         return []
     try:
         async with asyncio.timeout(_BUDGET):
-            answer = await room.keeper.request("tree", id=process.id)
-            seen = await asyncio.to_thread(look_at, answer["pids"])
+            seen = await room.place.members(process.id)
     except (Refused, Unreachable, TimeoutError):
         return None
     shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon import ending
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 from holdfast.ops.processes import Kill
+from holdfast.places.keeper_link import Refused
 
 _LONGEST_GRACE = 86400.0
 

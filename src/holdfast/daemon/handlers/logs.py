@@ -10,9 +10,9 @@ from holdfast.daemon.consuming import consume
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import lines
-from holdfast.logs.reader import Extent, Log
 from holdfast.model.process import Process
 from holdfast.ops.output import Logs
+from holdfast.places.base import Extent, Log
 
 
 async def handle(room: Room, call: Call, ask: Logs) -> Message:
@@ -22,7 +22,7 @@ async def handle(room: Room, call: Call, ask: Logs) -> Message:
     """
     process = room.registry.identify(ask.process)
     _check(ask, process)
-    log = await room.read(Log, room.paths.place, process.id, ask.stream)
+    log = await room.read(room.place.log, process.id, ask.stream)
     try:
         clamped = None if ask.wait is None else await _news(room, log, process, ask, ask.wait)
         answer = await _stream(room, call, log, process, ask)

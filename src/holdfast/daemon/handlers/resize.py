@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import NoTerminal
 from holdfast.model.ids import ProcessId
 from holdfast.ops.processes import Resize
+from holdfast.places.keeper_link import Refused
 
 
 async def handle(room: Room, call: Call, ask: Resize) -> Message:

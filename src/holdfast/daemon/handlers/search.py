@@ -11,10 +11,10 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.logs.reader import Extent, Log
 from holdfast.logs.sweep import Sweep, Wanted
 from holdfast.model.ids import ProcessId
 from holdfast.ops.output import Search
+from holdfast.places.base import Extent
 
 #: What a page holds unless less is asked for.
 MOST_MATCHES = 1000
@@ -29,7 +29,7 @@ async def handle(room: Room, call: Call, ask: Search) -> Message:
     process = room.registry.identify(ask.process)
     logs.check_stream(ask.stream, process)
     pattern = await _pattern(room, ask)
-    log = await room.read(Log, room.paths.place, process.id, ask.stream)
+    log = await room.read(room.place.log, process.id, ask.stream)
     try:
         start, line, extent = await room.read(sweep.place, log, ask.from_, ask.line, not ask.count)
         end = None if ask.follow else min(extent.end, extent.end if ask.upto is None else ask.upto)

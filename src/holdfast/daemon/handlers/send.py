@@ -7,12 +7,12 @@ from base64 import b64decode
 from dataclasses import replace
 
 from holdfast.daemon import secrets_typed, typed
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, StdinFull
 from holdfast.model.process import Process
 from holdfast.ops.processes import Send
+from holdfast.places.keeper_link import Refused
 
 
 async def handle(room: Room, call: Call, ask: Send) -> Message:

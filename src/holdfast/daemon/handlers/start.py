@@ -8,7 +8,6 @@ from typing import Any
 
 from holdfast.daemon import commands, environment, secrecy, start_spec, wanted_news
 from holdfast.daemon.ending import end
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.logbook import note
 from holdfast.daemon.naming import check_name
 from holdfast.daemon.refusals import to_error
@@ -20,6 +19,7 @@ from holdfast.model.lifecycle import Requested
 from holdfast.model.process import Meta, Process
 from holdfast.model.process_rules import check_process_limit
 from holdfast.ops.start import Start
+from holdfast.places.keeper_link import Refused
 
 
 async def handle(room: Room, call: Call, ask: Start) -> Message:
@@ -76,7 +76,7 @@ async def _complete(room: Room, ask: Start, want: StartSpec) -> StartSpec:
     """With the environment that the command gets, and the shell found in it."""
     meta = want.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": room.paths.home}
-    login, caller = await room.login.get(with_secrets=not ask.clean), want.env
+    login, caller = await room.place.login.get(with_secrets=not ask.clean), want.env
     removed: tuple[str, ...] = ()
     room.secrecy.note({**login, **caller, **want.grant})
     if ask.clean:
@@ -87,7 +87,7 @@ async def _complete(room: Room, ask: Start, want: StartSpec) -> StartSpec:
         helped = await asyncio.to_thread(room.sudo.with_helper, env)
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if want.text is not None:
-        meta = replace(meta, argv=start_spec.through_shell(want.text, want.shell, room.settings, env))
+        meta = replace(meta, argv=room.place.shell_argv(want.text, want.shell or room.settings.shell, env))
     return want._replace(meta=meta, env=env, removed=removed)
 
 

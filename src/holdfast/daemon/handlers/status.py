@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Status
+from holdfast.places.keeper_link import Refused
 from holdfast.version import VERSION
 
 _KEEPER_BUDGET = 1.0
@@ -27,7 +27,7 @@ async def handle(room: Room, call: Call, ask: Status) -> Message:
         "socket": room.paths.socket,
         "started_at": room.started_at,
         "processes": running,
-        "held": len(ids & set(room.depot.held)),
+        "held": len(ids & set(room.place.fd_store.held)),
         "ended": len(room.registry.shown()) - running,
         "log_bytes": usage.get("log_bytes"),
         "log_total": usage.get("log_total"),

@@ -27,8 +27,8 @@ async def handle(room: Room, call: Call, ask: Top) -> Message:
         for process in room.registry.running()
         if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
     ]
-    await room.sampler.rate(chosen)
-    rows = [(process, room.sampler.known(process.id) or Track()) for process in chosen]
+    await room.place.usage.rate(chosen)
+    rows = [(process, room.place.usage.known(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (key(*row), row[0].meta.requested_at))
     now = time.monotonic()
     status = "running" if room.keeper.is_reachable else "unreachable"

@@ -1,6 +1,4 @@
-"""Looking at running processes that asked for it: whether they are ready, and whether they have stalled.
+"""Probes of running processes: whether they are ready, whether they have stalled, whether they wait for input.
 
-And at those that take input: whether they wait for an answer.
-
-One module for each way to be ready, each with a coroutine that returns when it is so.
+Each way to be ready has a module with a coroutine that returns when the process is ready.
 """

@@ -1,4 +1,4 @@
-"""Who is looked at: every run of a process that asked for it, once. Whoever did not ask costs nothing."""
+"""Starts the probes: once for every run of a process that needs one. Other processes cost nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Run = tuple[str, ProcessId, float | None]
 
 
 def begin(room: Room) -> None:
-    """Look at all that run now, as after a crash of ours, and at every run that begins later."""
+    """Probe all that run now, as after a crash of the daemon, and every run that begins later."""
     probes = _Probes(room)
     for process in room.registry.running():
         probes.look(process)

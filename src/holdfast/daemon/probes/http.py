@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.daemon.probes.port import Looker, Say
+from holdfast.daemon.probes.port import Listener, Say
 from holdfast.daemon.room import Room
 from holdfast.errors import BadValue
 from holdfast.model import readiness
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ssl
 
 #: For one answer: some servers build everything when they are asked first.
-_PATIENCE = 10.0
+_ANSWER_TIMEOUT = 10.0
 #: After that long without an answer it is said what is missing.
 _SAY_AFTER = 1.0
 _LONGEST_LINE = 8 << 10
@@ -56,7 +56,7 @@ def _request(host: str, path: str) -> bytes:
 
 async def until_answered(room: Room, process: Process, url: str, say: Say) -> None:
     target = parse_url(url, "ready_http")
-    here = _Here(target, Looker(room, process, target.port))
+    here = _Here(target, Listener(room, process, target.port))
     attempt = 0
     while True:
         slow = asyncio.get_running_loop().call_later(_SAY_AFTER, say, f"no answer yet from port {target.port}")
@@ -74,36 +74,35 @@ async def until_answered(room: Room, process: Process, url: str, say: Say) -> No
 async def _attempt(here: _Here, target: Target) -> str | None:
     """None when it is ready, else why it is not."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_ANSWER_TIMEOUT):
             return await here.trouble() or await _ask(target)
     except TimeoutError:
-        return f"no answer within {_PATIENCE:g} s"
+        return f"no answer within {_ANSWER_TIMEOUT:g} s"
 
 
 class _Here:
-    """Whether this machine is asked, and then whether whoever would answer belongs to the tree."""
+    """Whether the URL is on this machine, and then whether the process that would answer belongs to the tree."""
 
-    def __init__(self, target: Target, looker: Looker) -> None:
+    def __init__(self, target: Target, listener: Listener) -> None:
         self._target = target
-        self._looker = looker
+        self._listener = listener
         self._is_here: bool | None = None
 
     async def trouble(self) -> str | None:
-        """Why it makes no sense to ask; None when it does."""
+        """Why a request is useless now; None when it is not."""
         if self._is_here is None:
             self._is_here = await _is_here(self._target)
         if not self._is_here:
             return None
-        finding = await self._looker.look()
-        return finding.trouble or (None if finding.is_own else readiness.nobody_listens(self._target.port))
+        return await self._listener.trouble(must_be_alone=True)
 
 
 async def _is_here(target: Target) -> bool | None:
-    """Whether the host is this machine: an address that can be bound to is one of ours. None when nobody knows it."""
+    """Whether the host is this machine: an address that can be bound to is one of ours. None when it is unknown."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return None  # the question itself will tell why
+        return None  # the request itself will report why
     return any(_is_ours(family, address) for family, _, _, _, address in found)
 
 

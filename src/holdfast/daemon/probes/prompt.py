@@ -1,7 +1,8 @@
-"""One run of one process that takes input, watched for questions for as long as it lives.
+"""One run of one process that takes input, watched for prompts for as long as it lives.
 
-A process that rests costs nothing. Of one that writes only the length of its log is read, every 0.4 s; the process is
-looked at when that has been still for a moment, again when something was typed into it, and else less and less often.
+A process that rests costs nothing. Of one that writes only the length of its log is read, every 0.4 s; the process
+itself is read when the log has not grown for a moment, again when something was typed into it, and else less and less
+often.
 """
 
 from __future__ import annotations
@@ -11,27 +12,24 @@ import time
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
 from holdfast.daemon.room import Room
-from holdfast.daemon.terminals import input_of
 from holdfast.errors import HoldfastError
-from holdfast.logs.reader import Log
-from holdfast.machine.readers import reader_of
 from holdfast.model import prompts
 from holdfast.model.process import Process
 from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
+from holdfast.places.base import Refused
 
-#: Output that has not grown for so long has been written to its end, for now.
-_STILL = 0.4
+#: Output that has not grown for so long is complete for now.
+_QUIET = 0.4
 _TAIL = 8 << 10
 _TROUBLE_PAUSE = 1.0
 
 
 def may_ask(process: Process) -> bool:
-    """Whether somebody could answer it."""
+    """Whether it takes input."""
     return process.is_up and (process.meta.pty or process.stdin_open)
 
 
@@ -44,7 +42,7 @@ async def watch_prompts(room: Room, process: Process) -> None:
 class _Look(NamedTuple):
     need: InputNeed | None
     rests: bool
-    """Whether it pays to look again before anything happens."""
+    """Whether nothing can change before there is output or input."""
 
 
 class _Watch:
@@ -58,27 +56,27 @@ class _Watch:
         looks = 0
         while self._goes_on():
             try:
-                end = await self._still()
+                end = await self._quiet()
                 look = await self._look(end)
                 await self._judge(look.need)
                 pause = None if look.rests and look.need is None else prompts.pause(looks)
-                looks = 0 if await self._news(end, pause) else looks + 1
+                looks = 0 if await self._change(end, pause) else looks + 1
             except (Refused, HoldfastError):
-                await asyncio.sleep(_TROUBLE_PAUSE)  # the keeper is away; it comes back
+                await asyncio.sleep(_TROUBLE_PAUSE)  # the keeper is away, and comes back
         await self._judge(None)  # where its input was closed
 
     def _goes_on(self) -> bool:
         now = self._room.registry.get(self._process.id)
         return now is not None and is_same_run(now, self._process) and may_ask(now)
 
-    async def _still(self) -> int:
-        """How far the output reaches once it stands still."""
+    async def _quiet(self) -> int:
+        """How far the output reaches once it has stopped growing."""
         end = -1
         while self._goes_on() and (now := await self._room.read(self._end)) != end:
             end = now
-            await asyncio.sleep(_STILL)
+            await asyncio.sleep(_QUIET)
             if self._mark() is not None:
-                break  # whether it still asks is seen at once, however much it writes
+                break  # whether it still asks is read at once, however much it writes
         return max(end, 0)
 
     def _mark(self) -> InputNeed | None:
@@ -86,43 +84,41 @@ class _Watch:
         return prompts.mark_of(now) if now is not None else None
 
     def _end(self) -> int:
-        with Log(self._room.paths.place, self._process.id, "out") as log:
+        with self._room.place.log(self._process.id, "out") as log:
             return log.extent().end
 
     async def _look(self, end: int) -> _Look:
         self._typed.clear()
-        found = input_of(self._room, self._process)
+        found = await self._room.place.input_state(self._process)
         if found is None:
             return _Look(None, rests=False)
-        pids = (await self._room.keeper.request("tree", id=self._process.id))["pids"]
-        reader = await asyncio.to_thread(reader_of, pids, found.is_input, found.group)
         text, begin = await self._room.read(self._tail, end)
         is_secret = found.terminal is not None and not found.terminal.echo
-        if not prompts.asks(found.terminal, reader, text.rpartition("\n")[2]):
-            return _Look(None, prompts.rests(found.terminal, reader))
+        if not prompts.asks(found.terminal, found.reader, text.rpartition("\n")[2]):
+            return _Look(None, prompts.rests(*found))
         shown = await asyncio.to_thread(prompts.prompt_of, text, self._room.secrecy.masked_text)
-        # Where typing is echoed, the line that is asked on grows with it: the question is known by where that begins.
+        # Where typing is echoed, the line of the prompt grows: the prompt is identified by where that line begins.
         need = InputNeed(self._process.started_at or 0.0, time.time(), end if is_secret else begin, shown, is_secret)
         return _Look(need, rests=True)
 
     def _tail(self, end: int) -> tuple[str, int]:
         """The last lines as text, and where the last of them begins."""
-        with Log(self._room.paths.place, self._process.id, "out") as log:
+        with self._room.place.log(self._process.id, "out") as log:
             start = max(log.extent().first, end - _TAIL)
             data = log.read(start, end - start).data if end > start else b""
         view = TextView()
         return view.feed(data) + view.close(), start + data.rfind(b"\n") + 1
 
     async def _judge(self, need: InputNeed | None) -> None:
-        """One mark for each question, taken away when it is answered."""
+        """One mark for each prompt, removed when it is answered."""
         now, mark = self._room.registry.get(self._process.id), self._mark()
         if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():
             return
         if await settle(self._room, now, lambda process: replace(process, need=need)) and need is not None:
             publish("input_needed", now, secret=need.secret)
 
-    async def _news(self, end: int, pause: float | None) -> bool:
-        """Until it wrote, was typed into, or is over; False when nothing happened in time."""
+    async def _change(self, end: int, pause: float | None) -> bool:
+        """Until there is output or input, or the run is over; False when nothing happened in time."""
         output = asyncio.ensure_future(self._room.outputs.beyond(self._process.id, "out", end))
         typed = asyncio.ensure_future(self._typed.wait())
         over = asyncio.ensure_future(self._over())

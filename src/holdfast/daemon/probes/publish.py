@@ -1,4 +1,4 @@
-"""What the operator hears of. (Those who follow events hear of the change itself.)"""
+"""The findings of probes in the daemon's log. (The change itself is an event.)"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Event = Literal["ready", "not_ready", "stalled", "stall_over", "input_needed"]
 
 
 def publish(event: Event, process: Process, **data: object) -> None:
-    """One turn of events of one process, after it is on disk and shown. Each comes once."""
+    """One finding about one process, after it is on disk and shown. Each comes once."""
     note(
         event.replace("_", "-"), process=process.id, **{key: value for key, value in data.items() if value is not None}
     )

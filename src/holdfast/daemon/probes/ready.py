@@ -14,15 +14,16 @@ from holdfast.daemon.probes.log import until_matched
 from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
 from holdfast.daemon.probes.port import until_listening
 from holdfast.daemon.probes.publish import publish
-from holdfast.daemon.probes.uptime import until_grown, until_time
 from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
 from holdfast.model import readiness
 from holdfast.model.process import Process
 from holdfast.model.readiness import Readiness
 
-#: After something that had nothing to do with the process, as when there is no keeper.
+#: After a failure that has nothing to do with the process, as when there is no keeper.
 _PAUSE_AFTER_FAILURE = 0.5
+#: The wall clock may be set during a sleep: none is longer than this.
+_LONGEST_SLEEP = 30.0
 
 
 async def watch_readiness(room: Room, process: Process) -> None:
@@ -54,7 +55,7 @@ async def _ready(room: Room, process: Process) -> None:
 
 
 async def _too_late(room: Room, process: Process) -> None:
-    """It is left running, and said not to be ready any more."""
+    """It goes on running, and is marked as not ready."""
 
     def give_up(now: Process) -> Process:
         mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
@@ -84,7 +85,7 @@ async def _probe(room: Room, process: Process) -> None:
     elif meta.ready_http is not None:
         await until_answered(room, process, meta.ready_http, say)
     else:
-        await until_grown(process)
+        await _until_time(readiness.grown_at(process) or 0.0)
 
 
 async def _until_over(room: Room, process: Process) -> None:
@@ -99,4 +100,10 @@ async def _until_late(process: Process) -> None:
     if due is None:
         await asyncio.get_running_loop().create_future()
         return
-    await until_time(due)
+    await _until_time(due)
+
+
+async def _until_time(due: float) -> None:
+    """Until the wall clock shows this time or a later one."""
+    while (left := due - time.time()) > 0:  # noqa: ASYNC110 - only the clock knows the time
+        await asyncio.sleep(min(left, _LONGEST_SLEEP))

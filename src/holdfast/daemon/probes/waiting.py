@@ -9,7 +9,7 @@ from holdfast.model.ids import ProcessId
 
 
 async def until_settled(room: Room, ids: list[ProcessId], need: int) -> list[ProcessId]:
-    """As many as are needed of which it is known. Raises NotNow for one that lives and never could be ready."""
+    """Those that are settled, once these are as many as needed. Raises NotNow for one that has no way to be ready."""
     for process_id in ids:
         process = room.registry.get(process_id)
         if process is not None and not process.has_ended and readiness.kind_of(process.meta) is None:
@@ -22,7 +22,7 @@ async def until_settled(room: Room, ids: list[ProcessId], need: int) -> list[Pro
 
 
 def settled(room: Room, ids: list[ProcessId]) -> list[ProcessId]:
-    """Those that are ready, then those that will not be any more, as what has ended or is forgotten."""
+    """Those that are ready, then those that cannot become ready any more, as what has ended or is forgotten."""
     known = {process_id: _is_ready(room, process_id) for process_id in ids}
     return sorted((process_id for process_id in ids if known[process_id] is not None), key=lambda one: not known[one])
 

@@ -48,7 +48,7 @@ async def metrics(request: Request) -> Answer:
 
 async def _lines(room: Room, lag: float) -> list[str]:
     processes = room.registry.shown()
-    measured = await room.sizes.measure([process for process in processes if not process.output_closed])
+    measured = await room.place.sizes([process for process in processes if not process.output_closed])
     output = 0
     statuses: Counter[str] = Counter(running=0, ended=0)
     for process in processes:

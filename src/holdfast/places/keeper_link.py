@@ -1,33 +1,35 @@
-"""The daemon's line to the keeper: questions and answers, facts in order, and a new line when the old one is cut.
+"""The connection to a keeper: requests and answers, facts in order, and a new connection when the old one is cut.
 
-A keeper that dies is replaced within milliseconds and knows everything from disk, so a question that can be asked
-twice is simply asked again; whoever asked it notices nothing.
+A keeper that dies is replaced within milliseconds and knows everything from disk, so a request that may be repeated
+is sent again, and its caller notices nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from holdfast.backends.base import Backend
-from holdfast.daemon.logbook import note
 from holdfast.errors import BadValue, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
-#: Without a keeper for that long, questions are no longer held back but refused.
-_PATIENCE = 15.0
+#: Without a keeper for that long, requests are no longer queued but refused.
+_OUTAGE_LIMIT = 15.0
 _HELLO_BUDGET = 10.0
-#: The rid of every hello; other questions count from 1.
+#: The rid of every hello; other requests count from 1.
 _HELLO = 0
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
+#: Writes one connection to the daemon's log: an event, and its fields by name.
+Note = Callable[..., None]
+
 
 class Refused(Exception):
-    """The keeper's answer is no."""
+    """The keeper refused a request."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -35,11 +37,11 @@ class Refused(Exception):
         self.message = message
 
 
-class _Question:
+class _Request:
     __slots__ = ("frame", "can_be_repeated", "answer", "was_sent")
 
     def __init__(self, message: Message, answer: asyncio.Future[Message]) -> None:
-        """Raises BadValue for what is too long to be asked."""
+        """Raises BadValue when the message is too long."""
         self.frame = _frame(message)
         self.can_be_repeated = _can_be_repeated(message)
         self.answer = answer
@@ -47,16 +49,20 @@ class _Question:
 
 
 class KeeperLink:
-    """One keeper, over as many connections as it takes. `hello` is what we tell it of ourselves."""
+    """One keeper, over as many connections as it takes. `hello` is what the keeper is to know of the daemon.
 
-    def __init__(self, backend: Backend, hello: Message) -> None:
-        self._backend = backend
+    `connect` opens a control stream and raises OSError when there is no keeper just now.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[socket.socket]], hello: Message, note: Note) -> None:
+        self._open_stream = connect
         self._hello = hello
+        self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
         self._on_fact: Callable[[Message], None] = _ignore
         self._rids = itertools.count(1)
-        self._open: dict[int, _Question] = {}
-        self._line: _Line | None = None
+        self._open: dict[int, _Request] = {}
+        self._connection: _KeeperConnection | None = None
         self._has_given_up = False
         self._giving_up: asyncio.TimerHandle | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version.
@@ -68,107 +74,113 @@ class KeeperLink:
         return not self._has_given_up
 
     async def request(self, op: str, **arguments: Any) -> Message:
-        """The keeper's answer. Raises Refused when it says no, Unreachable when there is no keeper to be had."""
+        """The keeper's answer. Raises Refused when it refuses, Unreachable when there is no keeper."""
         return await self.begin(op, **arguments)
 
     def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
-        """As request, for a caller who has something else to do meanwhile: when this returns the question is asked.
+        """As request, for a caller that goes on meanwhile: when this returns, the request is sent.
 
-        Raises BadValue, at once, for a question that is too long.
+        Raises BadValue, at once, for a request that is too long.
         """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
             answer.set_exception(Unreachable("the keeper does not answer"))
             return answer
         rid = next(self._rids)
-        question = _Question({"rid": rid, "op": op, **arguments}, answer)
-        self._open[rid] = question
+        request = _Request({"rid": rid, "op": op, **arguments}, answer)
+        self._open[rid] = request
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
-        self._send(question)
+        self._send(request)
         return answer
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
-        """Keep a line to the keeper, for ever. Cancel it to hang up. The callbacks must not wait."""
+        """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait."""
         self._on_hello, self._on_fact = on_hello, on_fact
         pause = _FIRST_PAUSE
         self._lost()
         while True:
             try:
-                line = await self._connect()
+                connection = await self._connect()
                 pause = _FIRST_PAUSE
-                await line.cut
-                note("keeper-lost")
+                try:
+                    await connection.cut
+                finally:
+                    connection.close()
+                self._note("keeper-lost")
             except (OSError, TimeoutError, Refused) as failed:
-                note("keeper-unreachable", why=repr(failed))
+                self._note("keeper-unreachable", why=repr(failed))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             finally:
                 self._lost()
 
-    async def _connect(self) -> _Line:
-        """A line on which the keeper has said hello, and on which everything open was asked again."""
-        sock = await self._backend.connect()
+    async def _connect(self) -> _KeeperConnection:
+        """A connection on which the keeper has answered the hello, and all open requests were sent again."""
+        sock = await self._open_stream()
         loop = asyncio.get_running_loop()
-        transport, line = await loop.create_unix_connection(lambda: _Line(self._on_message), sock=sock)
+        transport, connection = await loop.create_unix_connection(
+            lambda: _KeeperConnection(self._on_message, self._note), sock=sock
+        )
         try:
             async with asyncio.timeout(_HELLO_BUDGET):
-                line.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
-                await line.greeted
+                connection.send(_frame({"rid": _HELLO, "op": "hello", **self._hello}))
+                await connection.greeted
         except BaseException:
             transport.abort()
             raise
-        return line
+        return connection
 
-    def _on_message(self, line: _Line, message: Message) -> None:
+    def _on_message(self, connection: _KeeperConnection, message: Message) -> None:
         rid = message.get("rid")
         if rid is None:
             self._on_fact(message)
         elif rid == _HELLO:
-            self._greeted(line, message)
-        elif (question := self._open.get(rid)) is not None and not question.answer.done():
-            _settle(question.answer, message)
+            self._greeted(connection, message)
+        elif (request := self._open.get(rid)) is not None and not request.answer.done():
+            _settle(request.answer, message)
 
-    def _greeted(self, line: _Line, message: Message) -> None:
-        """The hello comes first: what it tells is known before any fact or answer that follows it."""
+    def _greeted(self, connection: _KeeperConnection, message: Message) -> None:
+        """The hello comes first: its content is applied before any fact or answer that follows it."""
         if "error" in message:
-            line.greeted.set_exception(_refusal(message))
+            connection.greeted.set_exception(_refusal(message))
             return
         self.about = {key: value for key, value in message["ok"].items() if key != "live"}
-        self._line = line
+        self._connection = connection
         self._has_given_up = False
         if self._giving_up is not None:
             self._giving_up.cancel()
-        line.greeted.set_result(None)
+        connection.greeted.set_result(None)
         self._on_hello(message["ok"])
-        for question in list(self._open.values()):
-            self._send(question)
+        for request in list(self._open.values()):
+            self._send(request)
 
-    def _send(self, question: _Question) -> None:
-        if self._line is not None:
-            question.was_sent = True
-            self._line.send(question.frame)
+    def _send(self, request: _Request) -> None:
+        if self._connection is not None:
+            request.was_sent = True
+            self._connection.send(request.frame)
 
     def _lost(self) -> None:
-        """No line: what was asked and cannot be asked twice has failed, the rest waits for a while."""
-        self._line = None
-        for question in list(self._open.values()):
-            if question.was_sent and not question.can_be_repeated and not question.answer.done():
-                question.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
+        """No connection: what was sent and may not be repeated has failed, the rest waits for a while."""
+        self._connection = None
+        for request in list(self._open.values()):
+            if request.was_sent and not request.can_be_repeated and not request.answer.done():
+                request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
-            self._giving_up = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up)
+            self._giving_up = asyncio.get_running_loop().call_later(_OUTAGE_LIMIT, self._give_up)
 
     def _give_up(self) -> None:
         self._has_given_up = True
-        for question in list(self._open.values()):
-            if not question.answer.done():
-                question.answer.set_exception(Unreachable("the keeper does not answer"))
+        for request in list(self._open.values()):
+            if not request.answer.done():
+                request.answer.set_exception(Unreachable("the keeper does not answer"))
 
 
-class _Line(asyncio.Protocol):
-    """One connection. `greeted` when the keeper has said hello, `cut` when it is over."""
+class _KeeperConnection(asyncio.Protocol):
+    """`greeted` when the keeper has answered the hello, `cut` when the connection is over."""
 
-    def __init__(self, on_message: Callable[[_Line, Message], None]) -> None:
+    def __init__(self, on_message: Callable[[_KeeperConnection, Message], None], note: Note) -> None:
         loop = asyncio.get_running_loop()
+        self._note = note
         self._on_message = on_message
         self._decoder = protocol.Decoder()
         self._transport: asyncio.Transport | None = None
@@ -182,13 +194,16 @@ class _Line(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(frame)
 
+    def close(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
         try:
             messages = self._decoder.feed(data)
         except protocol.ProtocolError as broken:
-            note("keeper-unintelligible", why=str(broken))
-            assert self._transport is not None
-            self._transport.abort()
+            self._note("keeper-unintelligible", why=str(broken))
+            self.close()
             return
         for message in messages:
             self._on_message(self, message)
@@ -213,7 +228,7 @@ def _frame(message: Message) -> bytes:
 
 
 def _can_be_repeated(message: Message) -> bool:
-    """Whether asking it twice does no more than asking it once."""
+    """Whether sending it twice does no more than sending it once."""
     op = message["op"]
     return bool(op != "signal" and not (op == "write" and message["at"] is None))
 

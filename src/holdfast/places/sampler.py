@@ -1,7 +1,7 @@
-"""What processes use, measured in a thread: fast while somebody looks, hardly at all otherwise.
+"""What processes use, measured in a thread: often while clients ask for it, seldom otherwise.
 
-A process that used no processor time since the last look cannot have changed its memory or its ports, so an idle one
-costs one small file a round; and when the place as a whole was idle, nobody is looked at.
+A process that used no processor time since the last reading cannot have changed its memory or its ports, so an idle
+one costs one small file a round; and when the place as a whole was idle, none is read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
-from holdfast.machine import processes, usage
-from holdfast.machine.cpu import cpu_seconds
-from holdfast.machine.gauges import Gauges
+from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
@@ -23,19 +21,19 @@ from holdfast.model.usage import Track
 
 T = TypeVar("T")
 
-#: Between two rounds while somebody looks, and for how long a look counts.
+#: Between two rounds while clients ask, and for how long one request counts.
 FAST, LOOK_LASTS = 2.0, 10.0
-#: Between two rounds while nobody does.
+#: Between two rounds while none asks.
 SLOW = 60.0
 _BUDGET = 1.0
-#: Between two looks that tell what is used at present.
+#: Between two readings that give the present rate.
 _RATE_TIME = 0.25
-#: Reading the table of all connections takes milliseconds; sooner where somebody asked.
+#: Reading the table of all connections takes milliseconds; sooner where a client asked.
 _PORTS_PAUSE, _PORTS_ASKED_PAUSE = 4.0, 0.5
 
 
 class _Target(NamedTuple):
-    """A running process, as the thread needs to know it."""
+    """A running process, as the thread needs it."""
 
     id: ProcessId
     pid: int
@@ -43,8 +41,8 @@ class _Target(NamedTuple):
     memory_group: str | None
 
 
-class Sampler:
-    """`running` tells what there is to measure, `place_group` the cgroup that all of it is in."""
+class UsageSampler:
+    """`running` gives the processes to measure, `place_group` the cgroup that all of them are in."""
 
     def __init__(self, running: Callable[[], Iterable[Process]], place_group: Callable[[], str | None]) -> None:
         self._running = running
@@ -53,7 +51,7 @@ class Sampler:
         self._tracks: dict[ProcessId, Track] = {}
         self._looked_at = -LOOK_LASTS
         self._looked = asyncio.Event()
-        self._gauges = Gauges()
+        self._gauges = cgroups.CpuGauges()
         self._place_cpu: float | None = None
         self._ports_due: dict[ProcessId, list[int]] = {}
         self._ports_at = -_PORTS_PAUSE
@@ -68,31 +66,26 @@ class Sampler:
                 await asyncio.sleep(FAST)
                 await self._round(is_looking=True)
                 continue
-            if self._gauges.are_open:  # files are kept open only while somebody looks
+            if self._gauges.are_open:  # files are kept open only while clients ask
                 await self._in_thread(self._gauges.keep, ())
             if await self._is_looked_at_within(SLOW):
-                continue  # whoever looks has measured
+                continue  # that request has measured
             await self._round(is_looking=False)
-
-    def look(self) -> None:
-        """Somebody looks: measure fast for a while."""
-        self._looked_at = time.monotonic()
-        self._looked.set()
 
     def known(self, process_id: ProcessId) -> Track | None:
         """What was last measured of it."""
         return self._tracks.get(process_id)
 
     async def fresh(self, wanted: Collection[Process], max_age: float = 1.0) -> None:
-        """See to it that what is known of these is no older than that, as far as it can be had in time."""
-        self.look()
-        now = time.monotonic()
+        """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
+        now = self._looked_at = time.monotonic()
+        self._looked.set()
         stale = [process for process in wanted if process.is_running and not self._is_fresh(process.id, now, max_age)]
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 
     async def rate(self, wanted: Collection[Process]) -> None:
-        """As fresh, and what share of a processor they use at present is known, too."""
+        """As fresh, and also measure what share of a processor they use at present."""
         now = time.monotonic()
         is_old = not all(self._is_rated(process, now) for process in wanted)
         await self.fresh(wanted, max_age=FAST)
@@ -101,7 +94,7 @@ class Sampler:
             await self.fresh(wanted, max_age=0.0)
 
     def forget(self, process_id: ProcessId) -> Track | None:
-        """It has ended; what was last known of it."""
+        """It has ended; returns its last figures."""
         return self._tracks.pop(process_id, None)
 
     def close(self) -> None:
@@ -122,7 +115,7 @@ class Sampler:
         return self._looked.is_set()
 
     async def _within_budget(self, targets: list[_Target], ports_pause: float) -> None:
-        """Whoever asks does not wait for a machine that hangs; the thread goes on, and nothing piles up behind it."""
+        """Callers do not wait for a machine that hangs; the thread goes on, and nothing queues up behind it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_BUDGET):
                 while self._under_way is not None and not self._under_way.done():
@@ -167,22 +160,22 @@ class Sampler:
         members = _members_without_group(target for target, _ in work)
         for target, track in work:
             pids = members.get(target.pid, [])
-            used = cpu_seconds(pids, None) if target.group is None else self._gauges.cpu_seconds(target.group)
+            used = proc.cpu_seconds(pids) if target.group is None else self._gauges.cpu_seconds(target.group)
             did_something = track.take_cpu(used, time.monotonic())
-            if did_something or target.group is None:  # without a group, little that is done does not show
-                pids = usage.pids_in(target.group) if target.group is not None else pids
+            if did_something or target.group is None:  # without a group, small amounts do not show
+                pids = cgroups.pids_in(target.group) if target.group is not None else pids
                 self._take_memory(track, target, pids)
                 self._ports_due[target.id] = pids
         if time.monotonic() - self._ports_at >= ports_pause:
             self._take_ports()
 
     def _take_memory(self, track: Track, target: _Target, pids: list[int]) -> None:
-        memory = usage.charged_to(target.memory_group) if target.memory_group is not None else usage.memory_of(pids)
+        memory = cgroups.memory_of(target.memory_group) if target.memory_group is not None else proc.memory_of(pids)
         if memory is not None:
             track.take_memory(memory.now, memory.peak)
 
     def _take_ports(self) -> None:
-        """Of all that did something since the last time, at once: the table of connections is read only once."""
+        """Of all that were active since the last time together: the table of connections is read only once."""
         if not self._ports_due:
             return
         due, self._ports_due = self._ports_due, {}
@@ -206,4 +199,4 @@ def _targets(running: Iterable[Process]) -> list[_Target]:
 
 def _members_without_group(targets: Iterable[_Target]) -> dict[int, list[int]]:
     leaders = [target.pid for target in targets if target.group is None]
-    return processes.trees(leaders) if leaders else {}
+    return proc.trees(leaders) if leaders else {}

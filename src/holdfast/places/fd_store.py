@@ -1,6 +1,6 @@
-"""The third pair of hands: duplicates of the keeper's descriptors, held so that no two deaths take them away.
+"""Duplicates of the keeper's descriptors, held by the daemon so that no two crashes lose them.
 
-Nothing is ever done with them but to give them back to a keeper that has lost them.
+They are given back to a keeper that lost them. A terminal's settings are read from them; nothing else is done.
 """
 
 from __future__ import annotations
@@ -10,53 +10,56 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.backends.base import Backend
-from holdfast.daemon.logbook import note
+from holdfast.places.keeper_link import Note
 
 _HEADER_SIZE = 4096
 _MOST_AT_ONCE = 16
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 1.0
-#: What is deposited is safe with the kernel; to fetch it at once would only take time from the start it is for.
+#: A deposit is safe with the kernel; fetching it at once would take time from the start that it belongs to.
 _FETCH_PAUSE = 0.03
 
 Descriptors = dict[str, int]
 
 
-class Depot:
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+class FdStore:
+    """`connect` opens a descriptor channel to the keeper that is there. It raises OSError when there is none."""
+
+    def __init__(self, connect: Callable[[], Awaitable[socket.socket]], note: Note) -> None:
+        self._connect = connect
+        self._note = note
         self._hurry = asyncio.Event()
         self.held: dict[str, Descriptors] = {}
-        #: Whose they are: another pid of the same process is another run.
+        #: The pid that they belong to: another pid of the same process is another run.
         self._pids: dict[str, int | None] = {}
 
     def hurry(self) -> None:
-        """There is a keeper: no need to wait any longer before trying to reach it."""
+        """A keeper has connected: try to reach it now."""
         self._hurry.set()
 
     async def run(self) -> None:
-        """Hold what the keeper deposits, for ever; over a new line whenever the last one was cut."""
+        """Hold what the keeper deposits, for ever; on a new connection whenever the last one was cut."""
         pause = _FIRST_PAUSE
         while True:
             self._hurry.clear()
-            if await self._hold_over_one_line():
+            if await self._serve_connection():
                 pause = _FIRST_PAUSE
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._hurry.wait()
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _hold_over_one_line(self) -> bool:
-        """Until the line is cut; whether there was one."""
+    async def _serve_connection(self) -> bool:
+        """Until the connection is cut; whether there was one."""
         try:
-            sock = await self._backend.connect_depot()
+            sock = await self._connect()
         except OSError:
             return False
         with sock:
-            return await self._converse(sock)
+            return await self._exchange(sock)
 
     def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
         if process_id in self.held and self._pids.get(process_id) != pid:
@@ -69,7 +72,7 @@ class Depot:
             mine[name] = fd
 
     def drop(self, process_id: str, names: list[str] | None) -> None:
-        """Let go of some of its descriptors, of all of them with None."""
+        """Close some of its descriptors; all of them with None."""
         mine = self.held.get(process_id, {})
         for name in list(mine) if names is None else names:
             fd = mine.pop(name, None)
@@ -79,8 +82,8 @@ class Depot:
             self.held.pop(process_id, None)
             self._pids.pop(process_id, None)
 
-    async def _converse(self, sock: socket.socket) -> bool:
-        """Offer what is held, then listen until the line is cut; whether the offer was heard."""
+    async def _exchange(self, sock: socket.socket) -> bool:
+        """Offer what is held, then take deposits until the connection is cut; whether the offer was sent."""
         try:
             for process_id, fds in list(self.held.items()):
                 header = {"op": "offer", "id": process_id, "names": list(fds), "pid": self._pids.get(process_id)}
@@ -92,9 +95,10 @@ class Depot:
         return True
 
     async def _listen(self, sock: socket.socket) -> None:
-        """Take what is deposited, until the line is cut."""
+        """Take what is deposited, until the connection is cut."""
+        loop = asyncio.get_running_loop()
         while True:
-            await _readable(sock)
+            await _is_ready(sock, loop.add_reader, loop.remove_reader)
             await asyncio.sleep(_FETCH_PAUSE)
             with contextlib.suppress(BlockingIOError):
                 while self._fetch(sock):  # noqa: ASYNC110 - nothing is awaited here, others get their turn
@@ -102,15 +106,15 @@ class Depot:
                 return
 
     def _fetch(self, sock: socket.socket) -> bool:
-        """Take the next deposit; whether the line is still there. Raises BlockingIOError when there is none."""
+        """Take the next deposit; whether the connection still stands. Raises BlockingIOError when there is none."""
         try:
             data, fds, flags, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
         except ConnectionError:
             return False
         for fd in fds:
-            os.set_inheritable(fd, False)  # recv_fds does not see to it
+            os.set_inheritable(fd, False)  # recv_fds does not do it
         if flags & socket.MSG_CTRUNC:
-            note("descriptors-refused", why="no room for more open files")
+            self._note("descriptors-refused", why="no room for more open files")
         if data:
             self._take(json.loads(data), list(fds))
         return bool(data)
@@ -123,35 +127,19 @@ class Depot:
 
 
 async def _send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
-    data = json.dumps(header).encode()
+    data, loop = json.dumps(header).encode(), asyncio.get_running_loop()
     while True:
         try:
             socket.send_fds(sock, [data], fds)
             return
         except BlockingIOError:
-            await _writable(sock)
+            await _is_ready(sock, loop.add_writer, loop.remove_writer)
 
 
-async def _readable(sock: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(sock, _set, ready)
+async def _is_ready(sock: socket.socket, add: Callable[..., object], remove: Callable[..., object]) -> None:
+    ready = asyncio.Event()
+    add(sock, ready.set)
     try:
-        await ready
+        await ready.wait()
     finally:
-        loop.remove_reader(sock)
-
-
-async def _writable(sock: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(sock, _set, ready)
-    try:
-        await ready
-    finally:
-        loop.remove_writer(sock)
-
-
-def _set(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
+        remove(sock)

@@ -1,0 +1,166 @@
+"""The contract of a place. tests/contracts/ is the suite that every implementation must pass.
+
+Pids that a place returns or takes are its own, as its keeper reports them. Only `ancestors` and `sudo_above` take the
+pid of a caller of the daemon, as the daemon's kernel reports it.
+"""
+
+from __future__ import annotations
+
+import socket
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from holdfast.logs.reader import CHUNK as CHUNK
+from holdfast.logs.reader import Chunk as Chunk
+from holdfast.logs.reader import Extent as Extent
+from holdfast.logs.reader import Log as Log
+from holdfast.machine.proc import ProcessInfo as ProcessInfo
+from holdfast.machine.proc import Sudo as Sudo
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Leftover, Process
+from holdfast.model.prompts import Reader, Terminal
+from holdfast.places.bundles import Bundles
+from holdfast.places.bundles import Measures as Measures
+from holdfast.places.fd_store import FdStore
+from holdfast.places.keeper_link import KeeperLink, Note
+from holdfast.places.keeper_link import Refused as Refused
+from holdfast.places.login_env import LoginEnvironment
+from holdfast.places.sampler import UsageSampler
+from holdfast_keeper.protocol import Message
+
+
+class Activity(NamedTuple):
+    """What a process has done in its life. It only grows while the same processes live."""
+
+    output_bytes: int
+    cpu_seconds: float | None
+
+
+class InputState(NamedTuple):
+    """The input of a process: how its terminal is set, and what the processes in it do about it."""
+
+    terminal: Terminal | None
+    """None for a pipe."""
+    reader: Reader
+
+
+class PortState(NamedTuple):
+    is_own: bool
+    """A process of the tree listens on the port."""
+    is_foreign: bool
+    """Another process listens on it."""
+    foreign_pid: int | None
+    """That process, where it may be seen."""
+
+
+class PortWatch(Protocol):
+    async def look(self) -> PortState:
+        """Cheap as long as nothing has changed since the last call."""
+
+
+class ExecutionPlace(Bundles):
+    """Where commands run, with one keeper in it. Everything that differs between places is a method of this object."""
+
+    name: str
+    """The `backend` of process objects."""
+    usage: UsageSampler
+    """What processes use: processor time, memory, ports."""
+    login: LoginEnvironment
+    """What the profile files of the user export there."""
+    default_directory: str
+    """Where a command runs that names no directory."""
+
+    def __init__(self, directory: str, hello: Message, note: Note) -> None:
+        super().__init__(directory)
+        self.keeper = KeeperLink(self.connect, hello, note)
+        self.fd_store = FdStore(self.connect_fd_store, note)
+
+    # The keeper.
+
+    @abstractmethod
+    async def connect(self) -> socket.socket:
+        """A new control stream to the keeper, which is started first where there is none.
+
+        Called again whenever the last one was cut. Raises OSError when the keeper cannot be reached now.
+        """
+
+    @abstractmethod
+    async def connect_fd_store(self) -> socket.socket:
+        """A new descriptor channel to a keeper that runs. Raises OSError when there is none."""
+
+    @property
+    def keeper_pids(self) -> set[int]:
+        """The keeper and its anchor: they adopt what a command leaves behind."""
+        return {pid for name in ("pid", "anchor_pid") if (pid := self.keeper.about.get(name))}
+
+    async def tree(self, process_id: ProcessId) -> list[int]:
+        """The pids of everyone in a process. Raises Refused where there is no such process, Unreachable."""
+        return list((await self.keeper.request("tree", id=process_id))["pids"])
+
+    # Measuring.
+
+    @abstractmethod
+    async def members(self, process_id: ProcessId) -> list[ProcessInfo]:
+        """Everyone in a process. Raises Refused, Unreachable."""
+
+    @abstractmethod
+    async def command_lines(self, process_id: ProcessId) -> list[list[str]]:
+        """The arguments of everyone in a process. Raises Refused, Unreachable."""
+
+    @abstractmethod
+    async def activity(self, process: Process) -> Activity:
+        """Raises Refused, Unreachable."""
+
+    @abstractmethod
+    async def wait_state(self, pid: int) -> str | None:
+        """The kernel's name for what the main thread of a process does or waits for; None when unknown."""
+
+    @abstractmethod
+    def port_watch(self, process: Process, port: int) -> PortWatch:
+        """Which process listens on a TCP port where this process runs."""
+
+    # Input.
+
+    @abstractmethod
+    async def terminal(self, process: Process) -> Terminal | None:
+        """How its terminal is set now; None when it has none, or when that is unknown."""
+
+    @abstractmethod
+    async def input_state(self, process: Process) -> InputState | None:
+        """None when it has no input, or when that is unknown. Raises Refused, Unreachable."""
+
+    # Identity.
+
+    @property
+    @abstractmethod
+    def boot_id(self) -> str:
+        """Identifies the boot of the machine there: no process outlives it."""
+
+    @abstractmethod
+    def is_alive(self, pid: int, start: int | None = None) -> bool:
+        """Whether it lives; with `start`, whether it is still the process that started then. A zombie is dead."""
+
+    def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
+        return [leftover.pid for leftover in leftovers if self.is_alive(leftover.pid, leftover.start)]
+
+    @abstractmethod
+    def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
+        """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead."""
+
+    @abstractmethod
+    async def sudo_above(self, pid: int) -> Sudo | None:
+        """The sudo whose password helper this caller is; None where it is not one."""
+
+    # Commands.
+
+    @abstractmethod
+    def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The argv that runs a command text: by this shell, else by bash where the PATH has it, else by sh.
+
+        Raises StartFailed when there is no such shell.
+        """
+
+    def close(self) -> None:
+        super().close()
+        self.usage.close()

@@ -1,0 +1,258 @@
+"""This machine: the keeper family is started here, reached over Unix sockets, and its processes are read from /proc."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import resource
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+import holdfast_keeper
+from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
+from holdfast.machine import cgroups, proc, readers
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.model.prompts import Terminal
+from holdfast.places.base import Activity, ExecutionPlace, InputState, ProcessInfo, Sudo
+from holdfast.places.keeper_link import Note
+from holdfast.places.login_env import LoginEnvironment
+from holdfast.places.ports import LocalPortWatch
+from holdfast.places.sampler import UsageSampler
+from holdfast_keeper.protocol import Message
+
+#: How long a family that was just started may take until it listens.
+_START_BUDGET = 10.0
+_FIRST_LOOK = 0.005
+_SLOWEST_LOOK = 0.1
+
+_CONTROL = "keeper.sock"
+_FD_STORE = "depot.sock"
+_LOCK = "keeper.lock"
+_LOG = "keeper.log"
+_LARGEST_LOG = 1 << 20
+
+#: Without site packages: a keeper starts in half the time and needs none of them. The limit on open files is the one
+#: that the daemon was started with, because commands inherit it.
+_BOOT = """\
+import resource, sys
+sys.path.insert(0, sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from holdfast_keeper.__main__ import main
+main()
+"""
+
+_LOCAL_FLAGS = 3
+#: The number of the terminal that a master belongs to (TIOCGPTN); `termios` has no name for it.
+_GET_TERMINAL_NUMBER = 0x80045430
+
+
+class LocalPlace(ExecutionPlace):
+    """The keeper family of one directory. `environ` is all of the environment that the family sees.
+
+    `running` gives the processes to measure. The login environment is kept in `login_file`.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        directory: str,
+        environ: Mapping[str, str],
+        *,
+        hello: Message,
+        note: Note,
+        running: Callable[[], Iterable[Process]],
+        login_file: str,
+        file_limit: int | None = None,
+    ) -> None:
+        super().__init__(directory, hello, note)
+        self._environ = dict(environ)
+        self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._families: list[subprocess.Popen[bytes]] = []
+        home = self._environ.get("HOME", "")
+        self.default_directory = home if os.path.isdir(home) else "/"
+        self.usage = UsageSampler(running, lambda: self.keeper.about.get("cgroup"))
+        self.login = LoginEnvironment(login_file, self._environ, self.default_directory, note)
+
+    async def connect(self) -> socket.socket:
+        """Starts a family when none listens, and again when that one ended without a keeper."""
+        try:
+            return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+        except OSError:
+            await asyncio.to_thread(self._start_family)
+        return await self._await_family()
+
+    async def connect_fd_store(self) -> socket.socket:
+        return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
+
+    async def _await_family(self) -> socket.socket:
+        pause = _FIRST_LOOK
+        until = asyncio.get_running_loop().time() + _START_BUDGET
+        while True:
+            try:
+                return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            except OSError:
+                if asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _SLOWEST_LOOK)
+            if pause == _SLOWEST_LOOK and not _is_held(self.directory):
+                await asyncio.to_thread(self._start_family)
+
+    def _start_family(self) -> None:
+        """A new anchor, in a session of its own. It ends by itself where another one has the directory."""
+        self._families = [family for family in self._families if family.poll() is None]
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+        boot = [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), self.directory]
+        log = _open_log(f"{self.directory}/{_LOG}")
+        try:
+            family = subprocess.Popen(
+                boot,
+                cwd="/",
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        self._families.append(family)
+
+    def close(self) -> None:
+        super().close()
+        for family in self._families:
+            family.poll()  # one that has ended is reaped
+
+    # Measuring.
+
+    async def members(self, process_id: ProcessId) -> list[ProcessInfo]:
+        return await asyncio.to_thread(proc.look_at, await self.tree(process_id))
+
+    async def command_lines(self, process_id: ProcessId) -> list[list[str]]:
+        pids = await self.tree(process_id)
+        return await asyncio.to_thread(lambda: [words for pid in pids if (words := proc.arguments(pid))])
+
+    async def activity(self, process: Process) -> Activity:
+        pids = await self.tree(process.id) if process.group is None else []
+        return await self.read(self._activity, process, pids)
+
+    def _activity(self, process: Process, pids: list[int]) -> Activity:
+        used = cgroups.cpu_seconds(process.group) if process.group is not None else proc.cpu_seconds(pids)
+        return Activity(self.output_bytes(process), used)
+
+    async def wait_state(self, pid: int) -> str | None:
+        return await asyncio.to_thread(proc.wait_state, pid)
+
+    def port_watch(self, process: Process, port: int) -> LocalPortWatch:
+        return LocalPortWatch(self.tree, process, port)
+
+    # Input, by the descriptors that the fd store holds for the keeper: nothing is read from them, nothing written.
+
+    async def terminal(self, process: Process) -> Terminal | None:
+        try:
+            return _terminal(self.fd_store.held[process.id]["pty"])
+        except (KeyError, OSError, termios.error):
+            return None
+
+    async def input_state(self, process: Process) -> InputState | None:
+        held = self.fd_store.held.get(process.id, {})
+        terminal, group = None, None
+        try:
+            if process.meta.pty:
+                master = held["pty"]
+                terminal, group = _terminal(master), os.tcgetpgrp(master)
+                (number,) = struct.unpack("I", fcntl.ioctl(master, _GET_TERMINAL_NUMBER, bytes(4)))
+                is_input = readers.is_terminal(number)
+            else:
+                is_input = readers.is_pipe(held["stdin"])
+        except (KeyError, OSError, termios.error):
+            return None
+        pids = await self.tree(process.id)
+        return InputState(terminal, await asyncio.to_thread(readers.reader_of, pids, is_input, group))
+
+    # Identity.
+
+    @property
+    def boot_id(self) -> str:
+        return proc.boot_id()
+
+    is_alive = staticmethod(proc.is_alive)
+    ancestors = staticmethod(proc.ancestors)
+
+    async def sudo_above(self, pid: int) -> Sudo | None:
+        return await asyncio.to_thread(proc.sudo_above, pid)
+
+    # Commands.
+
+    def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
+        path = env.get("PATH", os.defpath)
+        if not shell:
+            return (_usual_shell(path), "-c", text)
+        if shutil.which(shell, path=path) is not None:
+            return (shell, "-c", text)
+        # The error of the start would name the command, which is not at fault.
+        if "/" in shell and os.path.exists(shell):
+            raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
+        raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
+
+
+@lru_cache(maxsize=64)
+def _usual_shell(path: str) -> str:
+    found = shutil.which("bash", path=path) or shutil.which("sh", path="/bin:/usr/bin")
+    if found is None:
+        raise StartFailed("there is no shell on this machine", next="give the command as an argv, or set `shell`")
+    return found
+
+
+def _terminal(master: int) -> Terminal:
+    flags = termios.tcgetattr(master)[_LOCAL_FLAGS]
+    return Terminal(bool(flags & termios.ECHO), bool(flags & termios.ICANON))
+
+
+def _connect(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, kind)
+    sock.setblocking(False)
+    # Through a descriptor: the path of a socket has at most 107 bytes.
+    try:
+        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{fd}/{name}")
+        finally:
+            os.close(fd)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _is_held(directory: str) -> bool:
+    """Whether a family has the directory, or is just taking it."""
+    try:
+        fd = os.open(f"{directory}/{_LOCK}", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _open_log(path: str) -> int:
+    """The log of the family, truncated when it has become long."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    if os.fstat(fd).st_size > _LARGEST_LOG:
+        os.ftruncate(fd, 0)
+    return fd

@@ -1,0 +1,1 @@
+"""The suites that every implementation of a contract must pass."""

@@ -1,0 +1,138 @@
+"""A place with a running keeper, driven step by step by a test."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Running
+from holdfast.model.process import Meta, Process
+from holdfast.places.base import ExecutionPlace
+from holdfast.places.local import LocalPlace
+from holdfast_keeper import protocol
+from tests.support import end_instance
+
+T = TypeVar("T")
+Message = dict[str, Any]
+
+_TIMEOUT = 20.0
+
+
+class StagedPlace:
+    """`make` builds the place of an implementation in a directory."""
+
+    def __init__(self, make: Callable[[StagedPlace], ExecutionPlace], directory: Path) -> None:
+        self.home = directory
+        self.processes: list[Process] = []
+        self.notes: list[str] = []
+        self.facts: list[Message] = []
+        self.hellos: list[Message] = []
+        self._runner = asyncio.Runner()
+        self.place = self.run(self._begin(make))
+        self.until(lambda: self.hellos)
+
+    async def _begin(self, make: Callable[[StagedPlace], ExecutionPlace]) -> ExecutionPlace:
+        place = make(self)
+        self._tasks = [
+            asyncio.ensure_future(place.keeper.run(self.hellos.append, self.facts.append)),
+            asyncio.ensure_future(place.fd_store.run()),
+        ]
+        return place
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def until(self, condition: Callable[[], T | None]) -> T:
+        """The condition's first true value. AssertionError when there is none in time."""
+
+        async def check() -> T | None:
+            return condition()
+
+        return self.until_async(check)
+
+    def until_async(self, condition: Callable[[], Awaitable[T | None]]) -> T:
+        return self.run(_first_true(condition))
+
+    def request(self, op: str, **arguments: Any) -> Message:
+        return self.run(self.place.keeper.request(op, **arguments))
+
+    def start(self, *argv: str, **meta: Any) -> Process:
+        """A running process, as the daemon would know it."""
+        process_id = ProcessId(f"proc_{os.urandom(6).hex()}")
+        known = Meta(process_id, " ".join(argv), argv, "/", "s", time.time(), **meta)
+        spec = {
+            "argv": list(argv),
+            "cwd": "/",
+            "env": {**os.environ, "HOLDFAST_ID": process_id, "HOLDFAST_HOME": str(self.home)},
+            "umask": 0o022,
+            **{name: getattr(known, name) for name in ("pty", "stdin", "split")},
+            "cols": 80,
+            "rows": 24,
+            "log_cap": 1 << 20,
+            "meta": known.to_json(),
+        }
+        born = self.request("start", id=process_id, spec=spec)["born"]
+        process = Process(known, Running(born["pid"], born["at"]), group=born.get("group"))
+        self.processes.append(process)
+        return process
+
+    def write(self, process: Process, data: bytes) -> None:
+        self.request("write", id=process.id, data=base64.b64encode(data).decode(), at=None)
+
+    def stop(self, process: Process) -> Message:
+        return self.request("stop", id=process.id, by="test", reason="killed", signal=15, grace=5.0)
+
+    def report_at_end(self, process: Process) -> Message:
+        """The keeper's report once the output is complete and the exit is recorded."""
+
+        async def ended() -> Message | None:
+            report = await self.place.keeper.request("report", id=process.id)
+            closed = all(stream["closed"] for stream in report["streams"].values())
+            return report if report["exit"] is not None and closed else None
+
+        return self.until_async(ended)
+
+    def output(self, process: Process, stream: str = "out", offset: int = 0) -> bytes:
+        with self.place.log(process.id, stream) as log:
+            return log.read(offset).data
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self.run(self._gather())
+        end_instance(str(self.home))
+        self.place.close()
+        self._runner.close()
+
+    async def _gather(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _first_true(condition: Callable[[], Awaitable[T | None]]) -> T:
+    end = time.monotonic() + _TIMEOUT
+    while not (value := await condition()):
+        assert time.monotonic() < end, f"still {value!r} after {_TIMEOUT} s"
+        await asyncio.sleep(0.01)
+    return value
+
+
+def local(staged: StagedPlace) -> ExecutionPlace:
+    environ = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return LocalPlace(
+        str(staged.home / "place"),
+        {**environ, "HOLDFAST_HOME": str(staged.home)},
+        hello={"version": protocol.VERSION, "log_total": None, "revive": None},
+        note=lambda event, **_: staged.notes.append(event),
+        running=lambda: staged.processes,
+        login_file=str(staged.home / "login-env.json"),
+    )
+
+
+#: Every implementation. One that cannot be had on a machine is skipped by its maker.
+IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {"local": local}
