@@ -66,12 +66,12 @@ def scanned(
     for cut, is_crash in (*sorted(cuts), (len(log), False)):
         if cut < scanner.at:
             continue
-        told += [scanner.told(found, "out") for found in scanner.feed(scanner.at, log[scanner.at : cut])]
-        told += [scanner.told(found, "out") for found in scanner.peek()]
+        told += [scanner.match(found, "out") for found in scanner.feed(scanner.at, log[scanner.at : cut])]
+        told += [scanner.match(found, "out") for found in scanner.peek()]
         if is_crash:
             scanner = taken_up(patterns, log, cut, first)
     if is_final:
-        told += [scanner.told(found, "out") for found in scanner.finish()]
+        told += [scanner.match(found, "out") for found in scanner.finish()]
     return told
 
 

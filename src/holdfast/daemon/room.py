@@ -20,17 +20,14 @@ from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.keeper_link import KeeperLink
 from holdfast.daemon.kin import Kin
 from holdfast.daemon.login_env import LoginEnvironment
-from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.sampler import Sampler
-from holdfast.daemon.screens import Screens
 from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.sessions import Sessions
-from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.sizes import Measures, Sizes
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
@@ -38,6 +35,9 @@ from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
+from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.screens import ProcessScreens
+from holdfast.daemon.workers.sinks import Sinks
 from holdfast.model.process import Process
 from holdfast.paths import Paths
 from holdfast.settings import Settings
@@ -75,12 +75,12 @@ class Room:
     inputs: Inputs
     stop_commands: StopCommands
     sizes: Sizes
-    screens: Screens
+    screens: ProcessScreens
     sampler: Sampler
     login: LoginEnvironment
     secrecy: Secrecy
     tcp: TcpDoor
-    mcp: McpLink
+    mcp: McpWorker
     chores: Chores
     readers: ThreadPoolExecutor
     """Threads for log files, apart from those of anything else that may have to wait."""

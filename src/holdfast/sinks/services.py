@@ -6,30 +6,30 @@ import logging
 from typing import Any
 
 from holdfast.model.sink_words import harmless
-from holdfast.sinks.job import Job, Unsendable
+from holdfast.sinks.message import SinkMessage, Unsendable
 
 TIMEOUT = 30.0
 _MISSING = "Apprise is not installed: pip install 'holdfast[notify]'"
 
 
-def send(job: Job) -> None:
+def send(message: SinkMessage) -> None:
     """Sent when it returns. Raises Unsendable."""
     try:
         import apprise
     except ImportError:
         raise Unsendable(_MISSING) from None
-    line = harmless(job.line)
+    line = harmless(message.line)
     # A service that needs a subject, as mail does, takes it from here.
     asset = apprise.AppriseAsset(app_id="holdfast", app_desc=line, app_url="", async_mode=False)
     service = apprise.Apprise(asset=asset)
     with _Heard() as heard:
-        if not service.add(job.address):
+        if not service.add(message.address):
             raise Unsendable("Apprise does not know this kind of URL, or it is not complete", permanent=True)
-        text = f"{line}\n{harmless(job.tail)}" if job.tail else line
+        text = f"{line}\n{harmless(message.tail)}" if message.tail else line
         told = service.notify(
             body=text,
-            title=line if _needs_title(job.address) else "",
-            notify_type=job.level,
+            title=line if _needs_title(message.address) else "",
+            notify_type=message.level,
             body_format=apprise.NotifyFormat.TEXT,
         )
     if not told:

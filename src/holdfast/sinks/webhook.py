@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from holdfast.model.sink_tables import trouble_of
-from holdfast.sinks.job import Job, Unsendable
+from holdfast.sinks.message import SinkMessage, Unsendable
 from holdfast.sinks.signing import signature
 from holdfast.version import VERSION
 
@@ -20,11 +20,11 @@ _PASSING = frozenset({408, 425, 429})
 _TOLD = 200
 
 
-def send(job: Job) -> None:
+def send(message: SinkMessage) -> None:
     """Sent when it returns. Raises Unsendable."""
-    parts = _parts(job.address)
-    body = job.payload.encode()
-    headers = _headers(job, parts, body)
+    parts = _parts(message.address)
+    body = message.payload.encode()
+    headers = _headers(message, parts, body)
     connection = _connection(parts)
     try:
         connection.request("POST", _target(parts), body, headers)
@@ -61,18 +61,18 @@ def _target(parts: SplitResult) -> str:
     return f"{path}?{parts.query}" if parts.query else path
 
 
-def _headers(job: Job, parts: SplitResult, body: bytes) -> dict[str, str]:
+def _headers(message: SinkMessage, parts: SplitResult, body: bytes) -> dict[str, str]:
     now = int(time.time())
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"holdfast/{VERSION}",
-        "Idempotency-Key": job.id,
-        "webhook-id": job.id,
+        "Idempotency-Key": message.id,
+        "webhook-id": message.id,
         "webhook-timestamp": str(now),
     }
-    if job.secret:
+    if message.secret:
         try:
-            headers["webhook-signature"] = signature(job.secret, job.id, now, body)
+            headers["webhook-signature"] = signature(message.secret, message.id, now, body)
         except ValueError as failed:
             raise Unsendable(str(failed), permanent=True) from None
     if parts.username is not None:

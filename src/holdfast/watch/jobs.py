@@ -1,4 +1,4 @@
-"""One question: which lines of a stream match behind a byte. Looked into a moment at a time, so that others get theirs.
+"""One scan: which lines of a stream match behind a byte. It works for a moment at a time, so that others get a turn.
 
 Everything here blocks on files alone.
 """
@@ -16,17 +16,17 @@ from holdfast.watch import states
 from holdfast.watch.patterns import Patterns
 from holdfast.watch.scanner import Found, Scanner
 
-#: How long one turn takes, more or less, and how long a question is looked into before it is told how far that got.
+#: How long one turn takes, more or less, and how long a scan runs before it is answered with how far it got.
 TURN = 0.01
 _LONG = 0.25
-#: As many matches, and characters of them, are told; what lies between them and the newest is counted.
+#: As many matches, and characters of them, are listed. Those between them and the newest are counted.
 MOST_MATCHES = 1000
 _MOST_TEXT = 256 << 10
 #: What is read at a time; less where the patterns are slow.
 _LEAST = 4 << 10
 
 
-class Question(NamedTuple):
+class ScanRequest(NamedTuple):
     process_id: str
     stream: str
     after: int
@@ -34,18 +34,18 @@ class Question(NamedTuple):
     is_final: bool
 
 
-class Job:
+class ScanJob:
     """`scanner`: one that has come as far as `after` already, if there is one."""
 
-    def __init__(self, question: Question, patterns: Patterns, log: Log, scanner: Scanner | None) -> None:
-        self.question = question
+    def __init__(self, request: ScanRequest, patterns: Patterns, log: Log, scanner: Scanner | None) -> None:
+        self.request = request
         self._log = log
-        self.scanner = scanner or _taken_up(log, patterns, question.after)
-        self.matches: list[Match] = []
-        #: Matches that are counted alone.
+        self.scanner = scanner or _resumed(log, patterns, request.after)
+        self._matches: list[Match] = []
+        #: Matches that are only counted.
         self.more = 0
         self._newest: Found | None = None
-        self._room = _MOST_TEXT
+        self._text_left = _MOST_TEXT
         self._spent = 0.0
         self._size = CHUNK
         self.is_complete = False
@@ -55,24 +55,24 @@ class Job:
         return self.scanner.at
 
     def turn(self) -> bool:
-        """Look on for a moment. Whether there is something to tell: a match, the end, or that it takes long."""
+        """Scan for a moment. Whether there is something to report: a match, the end, or that it takes long."""
         begun = time.monotonic()
         while not self.is_complete and time.monotonic() < begun + TURN:
             self._step()
         self._spent += time.monotonic() - begun
-        self._take(self.scanner.finish() if self.is_complete and self.question.is_final else self.scanner.peek())
-        return self.is_complete or bool(self.matches) or self._spent > _LONG
+        self._take(self.scanner.finish() if self.is_complete and self.request.is_final else self.scanner.peek())
+        return self.is_complete or bool(self._matches) or self._spent > _LONG
 
-    def told(self) -> list[Match]:
-        """The matches, the newest of all at last."""
-        newest = [] if self._newest is None else [self.scanner.told(self._newest, self.question.stream)]
-        return [*self.matches, *newest]
+    def result(self) -> list[Match]:
+        """The matches; the last one is the newest of all."""
+        newest = [] if self._newest is None else [self.scanner.match(self._newest, self.request.stream)]
+        return [*self._matches, *newest]
 
     def close(self) -> None:
         self._log.close()
 
     def _step(self) -> None:
-        at, upto = self.scanner.at, self.question.upto
+        at, upto = self.scanner.at, self.request.upto
         limit = self._size if upto is None else min(self._size, upto - at)
         chunk = self._log.read(at, limit) if limit > 0 else None
         if chunk is None or not chunk.data or (upto is not None and chunk.offset >= upto):
@@ -91,20 +91,19 @@ class Job:
 
     def _take(self, found: Iterable[Found]) -> None:
         for one in found:
-            if len(self.matches) < MOST_MATCHES - 1 and self._room > 0:
-                self.matches.append(self.scanner.told(one, self.question.stream))
-                self._room -= len(self.matches[-1].output)
+            if len(self._matches) < MOST_MATCHES - 1 and self._text_left > 0:
+                self._matches.append(self.scanner.match(one, self.request.stream))
+                self._text_left -= len(self._matches[-1].output)
                 continue
             self.more += self._newest is not None
             self._newest = one
 
 
-def _taken_up(log: Log, patterns: Patterns, after: int) -> Scanner:
+def _resumed(log: Log, patterns: Patterns, after: int) -> Scanner:
     """A scanner that has come as far as `after`, or as what is left behind it."""
     first, end = log.extent()
-    if not first < after <= end:  # nothing is left of what was before, or what is there is not what was
-        at = max(first, after)
-        return Scanner(patterns, b"", at, True)
+    if not first < after <= end:  # nothing is left of what was before, or the log is another one
+        return Scanner(patterns, b"", max(first, after), True)
     base = max(first, after - states.LOOKBACK)
     context = lines.read_all(log, base, after)
     return Scanner(patterns, context, after - len(context), len(context) < states.LOOKBACK)

@@ -82,7 +82,7 @@ class Scanner:
         """The match in the last state, to which nothing is added any more."""
         return self._last(is_open=False)
 
-    def told(self, found: Found, stream: str) -> Match:
+    def match(self, found: Found, stream: str) -> Match:
         """The match with its pattern and text, 2,000 characters around what matched."""
         line = found.text[found.text_start : found.text_stop]
         pattern, span = found.first or self._patterns.first(line)

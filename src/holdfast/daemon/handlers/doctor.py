@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.keeper_link import Refused
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.screen_link import find_library
+from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import Unreachable
 
 _ENOUGH_FILES = 4096

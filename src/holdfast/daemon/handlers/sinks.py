@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon import sink_jobs, values
+from holdfast.daemon import values
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinking
 from holdfast.model.outgoing import Outgoing
@@ -74,7 +75,7 @@ def _number(value: object) -> int:
 
 async def _tested(room: Room, sink: Sink) -> Message:
     began = time.monotonic()
-    answer = await sink_jobs.test(room, sink)
+    answer = await sink_messages.test(room, sink)
     took = time.monotonic() - began
     return {"sink": sink.name, "sent": answer.sent, "error": answer.error or None, "took": took}
 
