@@ -50,9 +50,9 @@ def _pattern(ask: Ask) -> str | None:
         return None
     if not pattern:
         raise BadValue("ready_log is empty")
-    from holdfast.daemon.probes.pattern import compile_pattern
+    from holdfast.logs.pattern import compile_pattern
 
-    compile_pattern(pattern, "ready_log")
+    compile_pattern(pattern, key="ready_log")
     return pattern
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.logs import texts
-from holdfast.logs.finder import Finder, Place
-from holdfast.logs.pattern import Span
+from holdfast.logs.finder import Finder, LinePlace
+from holdfast.logs.pattern import TextSpan
 from holdfast.model.text import TextView
 
 #: Colours and the clearing of lines, and how many different ones are taken out one by one.
@@ -21,11 +21,14 @@ _COLORS = 24
 _C1 = re.compile("[\x80-\x9f]")
 #: A block that needs cleaning is cut into pieces of about this size, since not all of them may.
 _PIECE = 32 << 10
-#: In a longer line, the place of a match among escape codes is not looked for.
+#: In a longer line, the place of a match among escape codes is not searched for.
 _LOCATED = 64 << 10
+#: As much of a line as is shown, and how much of it before the match.
+SHOWN = 2000
+_BEFORE = 500
 
 
-class Line(NamedTuple):
+class FoundLine(NamedTuple):
     """A line that was found: where it stands in the block, and its text as it stands in `source`."""
 
     start: int
@@ -34,7 +37,7 @@ class Line(NamedTuple):
     text_start: int
     text_stop: int
     #: In `source`; empty where the line was found because nothing matches.
-    span: Span
+    span: TextSpan
 
 
 def count_lines(finder: Finder, data: bytes, start: int, stop: int) -> int:
@@ -46,7 +49,7 @@ def count_lines(finder: Finder, data: bytes, start: int, stop: int) -> int:
     return sum(_count_in_piece(finder, data[begin:end]) for begin, end in _pieces(data, start, stop))
 
 
-def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Line]:
+def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[FoundLine]:
     """The matching lines (with `invert`, the others) of `data[start:stop]`, which holds whole lines.
 
     The last may be without a newline; then it ends where `data` does.
@@ -55,7 +58,7 @@ def found_lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool
         return
     if is_plain(data):
         for line in _lines(finder, data, start, stop, invert):
-            yield Line(line.start, line.stop, data, *line)
+            yield FoundLine(line.start, line.stop, data, *line)
         return
     for piece_start, piece_stop in _pieces(data, start, stop):
         yield from _in_piece(finder, data[piece_start:piece_stop], piece_start, invert)
@@ -78,7 +81,7 @@ def cleaned(data: bytes) -> bytes:
     return b"\n".join([_text(line).replace(b"\n", b" ") for line in data.split(b"\n")])
 
 
-def located(raw: bytes, line: Line) -> int | None:
+def located(raw: bytes, line: FoundLine) -> int | None:
     """Where in its raw line the match begins; None where it does not stand there as it is shown."""
     if raw == line.source[line.text_start : line.text_stop]:
         return line.span.start - line.text_start
@@ -87,6 +90,21 @@ def located(raw: bytes, line: Line) -> int | None:
         at = raw.rfind(matched)
         return at if matched and at >= 0 else None
     return _after(raw, line.source[line.text_start : line.span.start])
+
+
+def shown(line: FoundLine) -> tuple[str, int, int, bool]:
+    """The text of a line, cut around its match; where that begins in it, how long it is, and whether it was cut."""
+    source, span = line.source, line.span
+    before = source[max(line.text_start, span.start - 4 * SHOWN) : span.start].decode(errors="ignore")
+    match = source[span.start : min(span.end, span.start + 4 * SHOWN)].decode(errors="ignore")
+    after = source[span.end : min(line.text_stop, span.end + 4 * SHOWN)].decode(errors="ignore")
+    whole = line.text_stop - line.text_start
+    if whole <= SHOWN or (len(before) + len(match) + len(after) <= SHOWN and whole <= 4 * SHOWN):
+        return before + match + after, len(before), len(match), False
+    room = max(_BEFORE, SHOWN - len(match) - len(after))
+    before = before[max(0, len(before) - room) :]
+    text = (before + match + after)[:SHOWN]
+    return text, len(before), min(len(match), SHOWN - len(before)), True
 
 
 def _without_colors(data: bytes) -> bytes:
@@ -120,25 +138,25 @@ def _text(data: bytes) -> bytes:
     return (view.feed(data) + view.close()).encode()
 
 
-def _lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[Place]:
+def _lines(finder: Finder, data: bytes, start: int, stop: int, invert: bool) -> Iterator[LinePlace]:
     if stop > start and data[stop - 1] == 0x0A:
         stop -= 1
     found = finder.matching(data, start, stop)
     yield from _others(data, start, stop, found) if invert else found
 
 
-def _others(data: bytes, at: int, stop: int, found: Iterator[Place]) -> Iterator[Place]:
+def _others(data: bytes, at: int, stop: int, found: Iterator[LinePlace]) -> Iterator[LinePlace]:
     for line in found:
         yield from _all(data, at, line.start - 1)
         at = line.stop + 1
     yield from _all(data, at, stop)
 
 
-def _all(data: bytes, at: int, stop: int) -> Iterator[Place]:
+def _all(data: bytes, at: int, stop: int) -> Iterator[LinePlace]:
     while at <= stop:
         end = data.find(b"\n", at, stop)
         end = stop if end < 0 else end
-        yield Place(at, end, Span(at, at))
+        yield LinePlace(at, end, TextSpan(at, at))
         at = end + 1
 
 
@@ -154,7 +172,7 @@ def _count_in_piece(finder: Finder, raw: bytes) -> int:
     return finder.count(text, 0, len(text) - text.endswith(b"\n"))
 
 
-def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator[Line]:
+def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator[FoundLine]:
     """Lines of the text, found again among the bytes: both have the same number of them."""
     text = cleaned(raw)
     raw_at = text_at = 0
@@ -164,7 +182,7 @@ def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator
         text_at = line.start
         raw_stop = raw.find(b"\n", raw_at)
         raw_stop = len(raw) if raw_stop < 0 else raw_stop
-        yield Line(offset + raw_at, offset + raw_stop, text, *line)
+        yield FoundLine(offset + raw_at, offset + raw_stop, text, *line)
 
 
 def _after(raw: bytes, before: bytes) -> int | None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.logs import lines
+from holdfast.logs.blocks import SHOWN
+from holdfast.logs.matcher import LogMatch, StreamMatcher
 from holdfast.logs.pattern import Pattern
 from holdfast.logs.reader import CHUNK, Extent, Log
-from holdfast.logs.search import SHOWN, Hit, Search
-from holdfast.logs.watching import Found, Watching
+from holdfast.logs.search import LogSearch, SearchHit
 from holdfast.model.text import TextView
 
 #: How long one step may take, more or less.
@@ -27,7 +28,7 @@ _FRAME = 200
 
 
 @dataclass
-class Wanted:
+class SearchQuery:
     """Which lines are wanted: of `start` to `end`, `limit` at most, with so many lines `before` and `after` them."""
 
     start: int
@@ -46,25 +47,25 @@ class Sweep:
 
     log: Log
     pattern: Pattern
-    wanted: Wanted
+    query: SearchQuery
     matches: list[dict[str, Any]] = field(default_factory=list)
     #: Whether the page is full before the end was reached.
     is_full: bool = False
 
     def __post_init__(self) -> None:
-        wanted = self.wanted
-        self.search = Search(self.pattern, line=wanted.line, invert=wanted.invert, wants_hits=not wanted.counts)
-        self.at = wanted.start
-        self.next_offset, self.next_line = wanted.start, wanted.line
+        query = self.query
+        self.search = LogSearch(self.pattern, line=query.line, invert=query.invert, wants_hits=not query.counts)
+        self.at = query.start
+        self.next_offset, self.next_line = query.start, query.line
         self._room = _PAGE
 
     def step(self) -> bool:
         """Go on for a moment. False at the end of what is there, or of the page."""
         until = time.monotonic() + _STEP
-        while not self.is_full and (self.wanted.end is None or self.at < self.wanted.end):
-            limit = CHUNK if self.wanted.end is None else min(CHUNK, self.wanted.end - self.at)
+        while not self.is_full and (self.query.end is None or self.at < self.query.end):
+            limit = CHUNK if self.query.end is None else min(CHUNK, self.query.end - self.at)
             chunk = self.log.read(self.at, limit)
-            data = chunk.data if self.wanted.end is None else chunk.data[: max(0, self.wanted.end - chunk.offset)]
+            data = chunk.data if self.query.end is None else chunk.data[: max(0, self.query.end - chunk.offset)]
             if not data:
                 return False
             self.at = chunk.offset + len(data)
@@ -87,11 +88,11 @@ class Sweep:
             self.matches.append(self._told(hit))
             self.next_offset = hit.following
             self.next_line = None if hit.line is None else hit.line + hit.has_newline
-            if len(self.matches) >= self.wanted.limit or self._room <= 0:
+            if len(self.matches) >= self.query.limit or self._room <= 0:
                 self.is_full = True
                 return
 
-    def _told(self, hit: Hit) -> dict[str, Any]:
+    def _told(self, hit: SearchHit) -> dict[str, Any]:
         told: dict[str, Any] = {
             "line": hit.line,
             "offset": hit.start,
@@ -103,10 +104,10 @@ class Sweep:
             "cut": hit.is_cut,
         }
         self._room -= len(hit.text) + _FRAME
-        if self.wanted.before:
-            told["before"] = self._context(lines_before(self.log, hit.start, self.wanted.before), hit.line, -1)
-        if self.wanted.after:
-            told["after"] = self._context(lines_after(self.log, hit.following, self.wanted.after), hit.line, 1)
+        if self.query.before:
+            told["before"] = self._context(lines_before(self.log, hit.start, self.query.before), hit.line, -1)
+        if self.query.after:
+            told["after"] = self._context(lines_after(self.log, hit.following, self.query.after), hit.line, 1)
         return told
 
     def _context(self, found: list[dict[str, Any]], line: int | None, step: int) -> list[dict[str, Any]]:
@@ -166,20 +167,13 @@ def _split(data: bytes) -> list[bytes]:
     return found if found[-1] else found[:-1]
 
 
-def look(log: Log, watching: Watching, at: int) -> tuple[Found | None, int, bool]:
-    """Look for a match from `at` on, for a moment: the match, how far it got, and whether that is the end."""
+def next_match(log: Log, matcher: StreamMatcher) -> tuple[LogMatch | None, bool]:
+    """Match for a moment: the first match, and whether the end of the log was reached without one."""
     until = time.monotonic() + _STEP
-    while (chunk := log.read(at)).data:
-        at = chunk.end
-        if (found := watching.feed(chunk.offset, chunk.data)) is not None:
-            return found, at, False
+    while (chunk := log.read(matcher.at)).data:
+        for found in matcher.feed(chunk.offset, chunk.data):
+            return matcher.shown(found), False
         if time.monotonic() > until:
-            return None, at, False
-    return watching.peek(), at, True
-
-
-def line_start(log: Log, offset: int) -> int:
-    """Where the line begins that holds this byte, or a byte not too far before it."""
-    first = max(log.extent().first, offset - _CONTEXT)
-    data = lines.read_all(log, first, offset)
-    return offset - len(data) + data.rfind(b"\n") + 1
+            return None, False
+    found_last = next(matcher.peek(), None)
+    return (None, True) if found_last is None else (matcher.shown(found_last), False)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import BadValue
-from holdfast.logs.finder import Finder, Place
-from holdfast.logs.pattern import Pattern, Span, compile_pattern, for_lines
+from holdfast.logs.finder import Finder, LinePlace
+from holdfast.logs.matcher import PatternMatch
+from holdfast.logs.pattern import Pattern, compile_pattern, first_match, for_lines
 from holdfast.watch.prefilter import Prefilter
 
 MOST_PATTERNS = 100
@@ -23,8 +24,6 @@ LARGEST_PROGRAMS = 100_000
 _MEMORY_OF_ONE = LARGEST_PROGRAM * 16 * 4 * 3 // 2
 #: For the program and the states of all of them; where it does not do, they are run more slowly.
 _MEMORY = 64 << 20
-#: What may follow a line that is not complete, as far as it makes a difference: a letter, or something else.
-_FOLLOWERS = (b"x", b" ")
 
 _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
 
@@ -32,13 +31,6 @@ _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
 #: From how many bytes on it pays to have a faster engine look first, and below which size of a block it does not.
 _MANY = 4 << 20
 _FEW = 4 << 10
-
-
-class First(NamedTuple):
-    """The first pattern of the list that matches a line, and where."""
-
-    pattern: str
-    span: Span
 
 
 class Patterns:
@@ -60,7 +52,7 @@ class Patterns:
         self.match_nothing = self._any.find(b"") is not None
         self._prefilter = _Later(literals, expressions) if may_prefilter and not self.match_nothing else None
 
-    def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
+    def lines(self, data: bytes, start: int, stop: int) -> Iterator[LinePlace]:
         """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
         prefilter = self._prefilter.get(stop - start) if self._prefilter is not None else None
         places = prefilter.places(data) if prefilter is not None else None
@@ -68,7 +60,7 @@ class Patterns:
             return self._finder.matching(data, start, stop)
         return self._confirmed(data, start, stop, places)
 
-    def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[Place]:
+    def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[LinePlace]:
         """Of the lines that these places belong to, those that match."""
         for place in sorted(places):
             if start <= place <= stop:
@@ -76,40 +68,28 @@ class Patterns:
                 end = data.find(b"\n", place, stop)
                 end = stop if end < 0 else end
                 if (span := self._any.find(data, begin, end)) is not None:
-                    yield Place(begin, end, span)
+                    yield LinePlace(begin, end, span)
                 start = end + 1
 
-    def first(self, line: bytes) -> First:
+    def first(self, line: bytes) -> PatternMatch:
         """Which pattern matches a line that is complete, of which it is known that one does."""
         candidates = self._which.Match(line) or range(len(self._each))
         for number in sorted(candidates):
             if (span := self._each[number].find(line)) is not None:
-                return First(self._texts[number], span)
+                return PatternMatch(self._texts[number], span)
         raise AssertionError("no pattern matches")
 
-    def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> First | None:
+    def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> PatternMatch | None:
         """Which pattern matches this text, from `begin` on, and ends behind `known`.
 
         In an open one only what stays a match whatever follows: `foo$` waits for the line to end, `Password: ` does
         not.
         """
-        if not is_open:
-            return self._first(text, begin, len(text), known)
-        letter, other = (text + follower for follower in _FOLLOWERS)
-        if self._any.find(letter, begin, len(text)) is None:
+        if self._any.find(text + b"x" if is_open else text, begin, len(text)) is None:
             return None
         for name, pattern in zip(self._texts, self._each, strict=True):
-            span = _ending_beyond(pattern, letter, begin, len(text), known)
-            if span is not None and _ending_beyond(pattern, other, begin, len(text), known) is not None:
-                return First(name, span)
-        return None
-
-    def _first(self, data: bytes, start: int, stop: int, known: int) -> First | None:
-        if self._any.find(data, start, stop) is None:
-            return None
-        for name, pattern in zip(self._texts, self._each, strict=True):
-            if (span := _ending_beyond(pattern, data, start, stop, known)) is not None:
-                return First(name, span)
+            if (span := first_match(pattern, text, begin, known, is_open)) is not None:
+                return PatternMatch(name, span)
         return None
 
 
@@ -132,14 +112,6 @@ class _Later:
     def _make(self) -> None:
         with contextlib.suppress(ValueError):
             self._made = Prefilter(*self._texts)
-
-
-def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int) -> Span | None:
-    while at <= stop and (span := pattern.find(data, at, stop)) is not None:
-        if span.end > known or not known:
-            return span
-        at = max(span.end, span.start + 1)
-    return None
 
 
 def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:

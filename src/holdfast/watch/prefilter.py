@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.watch.needed import Needed, needed
+from holdfast.logs.needed import Needed, needed
 
 #: Where there are more places in a block, it does not help.
 _MOST_PLACES = 64

@@ -13,15 +13,15 @@ from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from holdfast.errors import BadValue, HoldfastError
+from holdfast.logs.matcher import StreamMatcher
 from holdfast.logs.reader import Log
 from holdfast.watch.jobs import ScanJob, ScanRequest
 from holdfast.watch.patterns import Patterns
-from holdfast.watch.scanner import Scanner
 from holdfast.wire.worker import CurrentRequest, KnownValues, Message
 
-#: Compiled pattern sets, and scanners that can be continued, in memory.
+#: Compiled pattern sets, and matchers that can be continued, in memory.
 _MOST_SETS = 64
-_MOST_SCANNERS = 512
+_MOST_MATCHERS = 512
 #: So many new scans come before one that takes long.
 _MOST_NEW = 8
 
@@ -39,7 +39,7 @@ class WatchServer:
         self._current = current
         self._texts: KnownValues[tuple[list[str], list[str]]] = KnownValues()
         self._sets: OrderedDict[int, Patterns] = OrderedDict()
-        self._scanners: OrderedDict[tuple[int, str, str], Scanner] = OrderedDict()
+        self._matchers: OrderedDict[tuple[int, str, str], StreamMatcher] = OrderedDict()
         self._new: deque[Message] = deque()
         self._long: deque[_Running] = deque()
         self._new_in_a_row = 0
@@ -78,18 +78,18 @@ class WatchServer:
             job.close()
             raise
         if not (job.is_complete and job.request.is_final):
-            self._scanners[scan.set, job.request.process_id, job.request.stream] = job.scanner
-            while len(self._scanners) > _MOST_SCANNERS:
-                self._scanners.popitem(last=False)
+            self._matchers[scan.set, job.request.process_id, job.request.stream] = job.matcher
+            while len(self._matchers) > _MOST_MATCHERS:
+                self._matchers.popitem(last=False)
         job.close()
         return reply
 
     def _begun(self, ask: Message) -> _Running:
         request = ScanRequest(ask["id"], ask["stream"], ask["after"], ask["upto"], ask["final"])
-        scanner = self._scanners.pop((ask["set"], ask["id"], ask["stream"]), None)
+        matcher = self._matchers.pop((ask["set"], ask["id"], ask["stream"]), None)
         patterns = self._patterns(ask["set"], ask["texts"])
         log = Log(self._place, request.process_id, request.stream)
-        job = ScanJob(request, patterns, log, scanner if scanner and scanner.at == request.after else None)
+        job = ScanJob(request, patterns, log, matcher if matcher and matcher.at == request.after else None)
         return _Running(ask["n"], ask["set"], job)
 
     def _patterns(self, number: int, texts: tuple[list[str], list[str]]) -> Patterns:

@@ -13,7 +13,7 @@ from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import LONGEST_PATTERN, Pattern, compile_pattern
 from holdfast.logs.reader import Extent, Log
-from holdfast.logs.sweep import Sweep, Wanted
+from holdfast.logs.sweep import SearchQuery, Sweep
 from holdfast.model.process import Process
 
 #: What a page holds unless less is asked for, and the most context lines of a match.
@@ -48,10 +48,10 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     try:
         start, line, extent = await room.read(sweep.place, log, asked.offset, asked.line, not asked.counts)
         end = None if asked.follow else min(extent.end, extent.end if asked.upto is None else asked.upto)
-        wanted = Wanted(
+        query = SearchQuery(
             start, end, line, asked.limit, asked.before, asked.after, invert=asked.invert, counts=asked.counts
         )
-        work = Sweep(log, asked.pattern, wanted)
+        work = Sweep(log, asked.pattern, query)
         is_over = await (_follow(room, asked, work) if asked.follow else _sweep(room, work))
         return _answer(work, is_over, await room.read(log.extent), end)
     finally:
@@ -62,8 +62,8 @@ async def _sweep(room: Room, work: Sweep) -> bool:
     """Whether the end was reached. A page that takes long ends when a line is complete."""
     until = time.monotonic() + _PATIENCE
     while await room.read(work.step):
-        found = work.matches or work.wanted.counts
-        if found and time.monotonic() > until and work.next_offset > work.wanted.start:
+        found = work.matches or work.query.counts
+        if found and time.monotonic() > until and work.next_offset > work.query.start:
             return False
     await room.read(work.finish)
     return not work.is_full
@@ -94,12 +94,12 @@ def _answer(work: Sweep, is_over: bool, extent: Extent, end: int | None) -> Mess
     gone = max(0, end - work.at) if is_over and end is not None else 0
     return {
         "matches": work.matches,
-        "count": search.count if work.wanted.counts else len(work.matches),
+        "count": search.count if work.query.counts else len(work.matches),
         "done": is_over,
         "next": {"from": work.next_offset, "line": work.next_line},
         "upto": end,
-        "start": work.wanted.start,
-        "searched": max(0, work.next_offset - work.wanted.start - search.skipped),
+        "start": work.query.start,
+        "searched": max(0, work.next_offset - work.query.start - search.skipped),
         "skipped": search.skipped + gone,
         "long_lines": search.long_lines,
         "first": extent.first,

@@ -31,7 +31,7 @@ async def handle(room: Room, call: Call, ask: Message) -> Message:
     until = values.choice(ask, "until", _UNTIL, "exit")
     after = values.integer(ask, "after", 0) if until != "match" else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
-    looked: matching.Looked = {}
+    looked: matching.Searched = {}
     consumes = values.flag(ask, "consume", True)
     awaited = ids if consumes and (until == "exit" or len(ids) == 1) else []
     asked_after = values.seconds(ask, "or_input") if until == "exit" else None

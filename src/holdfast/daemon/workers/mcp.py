@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import TypeAlias
 
-from holdfast.daemon.workers.worker import Launch, Worker
+from holdfast.daemon.workers.worker import Worker, WorkerLaunch
 from holdfast.errors import Unreachable, Unsupported
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -35,10 +35,10 @@ class McpWorker(Worker):
         home = environ.get("HOME") or "/"
         self.cwd = home if os.path.isdir(home) else "/"  # where sessions begin
 
-    def launch(self) -> Launch:
+    def launch(self) -> WorkerLaunch:
         if importlib.util.find_spec("mcp") is None:
             raise Unsupported("the MCP SDK is not installed", next="pip install 'holdfast[mcp]'")
-        return Launch(("-P", "-m", "holdfast.mcp"))
+        return WorkerLaunch(("-P", "-m", "holdfast.mcp"))
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 import os
 
-from holdfast.daemon.workers.worker import Launch, Message, Worker, WorkerDied, isolated
+from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId
 
@@ -37,10 +37,10 @@ class ScreenWorker(Worker):
         """Whether there is an emulator."""
         return self._library is not None
 
-    def launch(self) -> Launch:
+    def launch(self) -> WorkerLaunch:
         if self._library is None:
             raise Unsupported("there is no terminal emulator for screens", next=f"pip install {_PACKAGE}")
-        return Launch(isolated("holdfast.screen", *self._library, *self._places, site=False))
+        return WorkerLaunch(isolated("holdfast.screen", *self._library, *self._places, site=False))
 
     async def ask(self, op: str, process_id: ProcessId, **arguments: object) -> Message:
         """Raises Unsupported without an emulator, ScreenBroken, else HoldfastError."""

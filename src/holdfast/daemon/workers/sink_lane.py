@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.daemon.logbook import note
-from holdfast.daemon.workers.worker import Launch, Worker, WorkerDied
+from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from holdfast.model import sinking
 from holdfast.model.happenings import Event
@@ -44,8 +44,8 @@ class SinkWorker(Worker):
     stderr = asyncio.subprocess.DEVNULL  # what a library prints about an address may hold its secrets
     has_own_session = True
 
-    def launch(self) -> Launch:
-        return Launch(("-P", "-m", "holdfast.sinks"))
+    def launch(self) -> WorkerLaunch:
+        return WorkerLaunch(("-P", "-m", "holdfast.sinks"))
 
     async def send(self, message: SinkMessage) -> Answer:
         """What came of it. A sender that dies or hangs makes this a failure."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from holdfast.daemon.workers.worker import Launch, Message, Worker, WorkerDied, isolated
+from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.ids import ProcessId
 from holdfast.model.watching import Match
@@ -49,13 +49,13 @@ class WatchWorker(Worker):
         self._numbers = 0
         self._known: KnownValues[bool] = KnownValues()
 
-    def launch(self) -> Launch:
+    def launch(self) -> WorkerLaunch:
         fd = CurrentRequest.create()
         self._known = KnownValues()
         # After a crash over a request the optional engine is left out: it may be the cause.
         plain = ["plain"] if self.was_blamed else []
         arguments = isolated("holdfast.watch", self._place, str(fd), *plain)
-        return Launch(arguments, (fd,), CurrentRequest(fd))
+        return WorkerLaunch(arguments, (fd,), CurrentRequest(fd))
 
     def complete(self, message: Message) -> Message:
         number = message["set"]

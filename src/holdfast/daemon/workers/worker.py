@@ -47,7 +47,7 @@ class WorkerDied(Exception):
         self.is_blamed = is_blamed
 
 
-class Launch(NamedTuple):
+class WorkerLaunch(NamedTuple):
     """How a process is started: arguments of the interpreter, descriptors to inherit (closed here afterwards)."""
 
     arguments: Sequence[str]
@@ -83,7 +83,7 @@ class Worker:
         #: Whether the last process died at a request.
         self.was_blamed = False
 
-    def launch(self) -> Launch:
+    def launch(self) -> WorkerLaunch:
         raise NotImplementedError
 
     def complete(self, message: Message) -> Message:
