@@ -34,8 +34,8 @@ async def read(room: Room, ask: Message, ids: list[ProcessId]) -> MatchQuery:
     ignore_case = values.flag(ask, "ignore_case")
     pattern = await room.read(lambda: compile_pattern(text, ignore_case=ignore_case))
     after = ask.get("after")
-    said = after if isinstance(after, dict) else dict.fromkeys(ids, after)
-    found = {process_id: _after(room, process_id, said.get(process_id)) for process_id in ids}
+    given = after if isinstance(after, dict) else dict.fromkeys(ids, after)
+    found = {process_id: _after(room, process_id, given.get(process_id)) for process_id in ids}
     for process_id in ids:
         process = room.registry.get(process_id)
         if process is not None and not found[process_id]:
@@ -47,8 +47,8 @@ def _after(room: Room, process_id: ProcessId, value: object) -> dict[str, int]:
     process = room.registry.get(process_id)
     if process is None or value is None:
         return {}
-    said = value if isinstance(value, dict) else dict.fromkeys(process.meta.streams, value)
-    offsets = {stream: values.integer(said, stream, 0) for stream in process.meta.streams}
+    given = value if isinstance(value, dict) else dict.fromkeys(process.meta.streams, value)
+    offsets = {stream: values.integer(given, stream, 0) for stream in process.meta.streams}
     return {stream: 0 if offset is None else offset for stream, offset in offsets.items()}
 
 

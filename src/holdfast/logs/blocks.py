@@ -1,7 +1,7 @@
-"""The lines of a block of log in which a pattern matches: searched as they are where that is the text, else cleaned.
+"""The lines of a block of log in which a pattern matches.
 
-What is searched is the text view of each line, so that escape codes hide nothing. Cleaning is slow, and most logs are
-plain: a block is first looked through for whatever would need it.
+The text view of each line is searched, so that escape codes hide nothing. To make it is slow, and most logs are plain
+text: a block is checked first, and searched as it is where it is plain.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from holdfast.logs.finder import Finder, LinePlace
 from holdfast.logs.pattern import TextSpan
 from holdfast.model.text import TextView
 
-#: Colours and the clearing of lines, and how many different ones are taken out one by one.
+#: Colours and the clearing of lines, and how many different ones are removed one by one.
 _COLOR = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
 _COLORS = 24
 _C1 = re.compile("[\x80-\x9f]")
-#: A block that needs cleaning is cut into pieces of about this size, since not all of them may.
+#: A block that needs cleaning is cleaned in pieces of about this size, since not every piece may need it.
 _PIECE = 32 << 10
 #: In a longer line, the place of a match among escape codes is not searched for.
 _LOCATED = 64 << 10
@@ -101,8 +101,8 @@ def shown(line: FoundLine) -> tuple[str, int, int, bool]:
     whole = line.text_stop - line.text_start
     if whole <= SHOWN or (len(before) + len(match) + len(after) <= SHOWN and whole <= 4 * SHOWN):
         return before + match + after, len(before), len(match), False
-    room = max(_BEFORE, SHOWN - len(match) - len(after))
-    before = before[max(0, len(before) - room) :]
+    space = max(_BEFORE, SHOWN - len(match) - len(after))
+    before = before[max(0, len(before) - space) :]
     text = (before + match + after)[:SHOWN]
     return text, len(before), min(len(match), SHOWN - len(before)), True
 
@@ -186,7 +186,7 @@ def _in_piece(finder: Finder, raw: bytes, offset: int, invert: bool) -> Iterator
 
 
 def _after(raw: bytes, before: bytes) -> int | None:
-    """How many bytes lead to this text and to no more; those that belong to no character come before the next one."""
+    """How many bytes make this text and no more. Bytes without a character count to the next one."""
     low, high = 0, len(raw)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
 """Finding matching lines in plain text the fastest way, which depends on the pattern and on the text.
 
 A pattern is run over the whole text; or, where every match contains one of a few texts, only over the lines that have
-one; or, where it is a text, that is looked for. Each way is tried now and then, and the cheaper one is taken.
+one; a literal is searched for itself. Both ways are tried now and then, and the cheaper one is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from holdfast.logs.texts import Needle
 
 #: Below this size it does not matter.
 _LARGE = 64 << 10
-#: As often the way that seemed slower is tried again.
+#: After so many blocks the slower way is tried again.
 _AGAIN = 50
 #: In a block with more lines that hold one of the texts, they do not help.
 _FEW = 32
-#: Whether many lines match is told from the first of them.
+#: The first so many bytes decide whether many lines match.
 _SAMPLE = 16 << 10
 
 
@@ -34,7 +34,7 @@ class LinePlace(NamedTuple):
 
 
 class Finder:
-    """Remembers what was fastest: one for each search."""
+    """One for each search: it remembers which way is faster."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern

@@ -1,4 +1,4 @@
-"""Regular expressions for the lines of logs: RE2, which takes linear time whatever the pattern and the text.
+"""Regular expressions for the lines of logs: RE2, which takes linear time for any pattern and text.
 
 A pattern is matched against one line at a time, though it is run over many: `^` and `\\A` are the begin of a line, `$`
 and `\\z` its end, and nothing matches a line break.
@@ -54,7 +54,7 @@ class Pattern:
         self._anywhere = anywhere
 
     def find(self, data: bytes, start: int = 0, end: int | None = None) -> TextSpan | None:
-        """The first match within `start` to `end`. What lies around is looked at by `^`, `$` and `\\b` alone."""
+        """The first match within `start` to `end`. Only `^`, `$` and `\\b` see what lies around."""
         span = self._match(self._anywhere, data, start, len(data) if end is None else end)[0]
         return None if span[0] < 0 else TextSpan(*span)
 
@@ -121,7 +121,7 @@ def _for_lines(token: re.Match[str]) -> str:
 def _compiled(pattern: bytes, shown: str, key: str | None) -> Any:
     from re2 import _re2
 
-    regexp = _re2.RE2(pattern, _options())
+    regexp = _re2.RE2(pattern, re2_options())
     if regexp.ok():
         return regexp
     if key is not None:
@@ -130,14 +130,14 @@ def _compiled(pattern: bytes, shown: str, key: str | None) -> Any:
     raise BadValue(f"the pattern {_shortened(shown)} cannot be used: {_reason(regexp.error())}", next=_HOW)
 
 
-def _options() -> Any:
+def re2_options(memory: int = _MEMORY) -> Any:
     from re2 import _re2
 
     options = _re2.RE2.Options()
     options.log_errors = False
     options.never_capture = True
     options.never_nl = True
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     return options
 
 

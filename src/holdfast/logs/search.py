@@ -28,7 +28,7 @@ class SearchHit(NamedTuple):
     line: int | None
     #: Where the match begins in the log; None when it does not stand there as it is shown.
     match: int | None
-    #: The text view, SHOWN characters of it at most; `column` and `length` tell the match in it.
+    #: The text view, SHOWN characters of it at most; `column` and `length` are the match in it.
     text: str
     column: int
     length: int
@@ -60,7 +60,7 @@ class LogSearch:
         self._next: int | None = None
         self._long: _LongLine | None = None
         self.count = 0
-        #: Bytes looked through, bytes that were dropped before they could be, and lines longer than LONGEST.
+        #: Bytes searched, bytes dropped before that, and lines longer than LONGEST.
         self.searched = self.skipped = self.long_lines = 0
 
     @property
@@ -74,7 +74,7 @@ class LogSearch:
         return self._line
 
     def feed(self, offset: int, data: bytes) -> Iterator[SearchHit]:
-        """The lines that `data` completes. What is not taken of them is lost: stop only to stop for good."""
+        """The lines that `data` completes. All of them have to be taken."""
         self._note_place(offset, len(data))
         head = data.find(b"\n") + 1
         if not head:
@@ -94,7 +94,7 @@ class LogSearch:
             yield from self._complete(b"")
 
     def _note_place(self, offset: int, size: int) -> None:
-        """Bytes that were dropped before we came to them end the line before and make numbers unknown."""
+        """Dropped bytes end the line before them, and make line numbers unknown."""
         if self._next is None:
             self._held_at = offset
         elif offset != self._next:
@@ -136,7 +136,7 @@ class LogSearch:
             yield from self._block(data, 0, len(data), self._held_at)
             return
         long, self._long = self._long, None
-        long.look(self._pattern, data.rstrip(b"\n"), self._held_at, is_end=True)
+        long.search(self._pattern, data.rstrip(b"\n"), self._held_at, is_end=True)
         yield from self._long_hit(long, self._held_at + len(data), bool(rest))
         if rest and self._line is not None:
             self._line += 1
@@ -146,7 +146,7 @@ class LogSearch:
         if len(self._held) > LONGEST:
             self._become_long()
             assert self._long is not None
-            self._long.look(self._pattern, self._held, self._held_at, is_end=False)
+            self._long.search(self._pattern, self._held, self._held_at, is_end=False)
             self._held_at += len(self._held) - OVERLAP
             self._held = self._held[-OVERLAP:]
         yield from ()
@@ -174,8 +174,8 @@ class _LongLine:
         self.begin = ""
         self.found: tuple[int | None, str, int, int] | None = None
 
-    def look(self, pattern: Pattern, data: bytes, offset: int, is_end: bool) -> None:
-        """Look through the next piece. Where the line goes on, its last character is context alone."""
+    def search(self, pattern: Pattern, data: bytes, offset: int, is_end: bool) -> None:
+        """Search the next piece. If the line goes on, its last character is context only."""
         text = data if blocks.is_plain(data) else blocks.cleaned(data)
         is_begin = offset == self.start
         if is_begin:

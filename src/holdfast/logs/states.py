@@ -1,8 +1,8 @@
 """States: what output is divided into to be matched. A line is one, and so is each version of an overwritten line.
 
 A state ends at a line end, at a carriage return, and where the cursor goes to another line or to the start of its own.
-A long state is cut where a whole cell of the log holds no such end; cells lie at fixed offsets. So a bounded number of
-bytes before a state tell where it begins, and every reader finds the same place. No I/O.
+A long state is cut where a whole cell of the log holds no such end; cells lie at fixed offsets. So the start of a
+state can be found in a bounded number of bytes before it, and every reader finds the same one. No I/O.
 """
 
 from __future__ import annotations

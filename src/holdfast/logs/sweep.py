@@ -1,4 +1,4 @@
-"""Going through a log with a pattern, some of it at a time, so that others get their turn and it can be given up.
+"""Searching a log with a pattern, for a moment at a time, so that it can be stopped and others get a turn.
 
 Everything here blocks and is meant for a thread.
 """
@@ -19,7 +19,7 @@ from holdfast.model.text import TextView
 
 #: How long one step may take, more or less.
 _STEP = 0.05
-#: Context lines are looked for within this many bytes before and after a match.
+#: Context lines are shown from within this many bytes before and after a match.
 _CONTEXT = 64 << 10
 #: As many bytes of text as one page of matches holds, more or less.
 _PAGE = 1 << 20
@@ -29,7 +29,7 @@ _FRAME = 200
 
 @dataclass
 class SearchQuery:
-    """Which lines are wanted: of `start` to `end`, `limit` at most, with so many lines `before` and `after` them."""
+    """Lines from `start` to `end`, `limit` at most, with so many lines of context `before` and `after` them."""
 
     start: int
     end: int | None
@@ -57,7 +57,7 @@ class Sweep:
         self.search = LogSearch(self.pattern, line=query.line, invert=query.invert, wants_hits=not query.counts)
         self.at = query.start
         self.next_offset, self.next_line = query.start, query.line
-        self._room = _PAGE
+        self._space = _PAGE
 
     def step(self) -> bool:
         """Go on for a moment. False at the end of what is there, or of the page."""
@@ -85,15 +85,15 @@ class Sweep:
 
     def _take(self, hits: Any) -> None:
         for hit in hits:
-            self.matches.append(self._told(hit))
+            self.matches.append(self._shown(hit))
             self.next_offset = hit.following
             self.next_line = None if hit.line is None else hit.line + hit.has_newline
-            if len(self.matches) >= self.query.limit or self._room <= 0:
+            if len(self.matches) >= self.query.limit or self._space <= 0:
                 self.is_full = True
                 return
 
-    def _told(self, hit: SearchHit) -> dict[str, Any]:
-        told: dict[str, Any] = {
+    def _shown(self, hit: SearchHit) -> dict[str, Any]:
+        shown: dict[str, Any] = {
             "line": hit.line,
             "offset": hit.start,
             "end": hit.stop,
@@ -103,23 +103,23 @@ class Sweep:
             "length": hit.length,
             "cut": hit.is_cut,
         }
-        self._room -= len(hit.text) + _FRAME
+        self._space -= len(hit.text) + _FRAME
         if self.query.before:
-            told["before"] = self._context(lines_before(self.log, hit.start, self.query.before), hit.line, -1)
+            shown["before"] = self._context(lines_before(self.log, hit.start, self.query.before), hit.line, -1)
         if self.query.after:
-            told["after"] = self._context(lines_after(self.log, hit.following, self.query.after), hit.line, 1)
-        return told
+            shown["after"] = self._context(lines_after(self.log, hit.following, self.query.after), hit.line, 1)
+        return shown
 
     def _context(self, found: list[dict[str, Any]], line: int | None, step: int) -> list[dict[str, Any]]:
         first = 0 if line is None else line + 1 if step > 0 else line - len(found)
         for number, context in enumerate(found, first):
             context["line"] = None if line is None else number
-            self._room -= len(context["text"]) + _FRAME
+            self._space -= len(context["text"]) + _FRAME
         return found
 
 
 def place(log: Log, offset: int | None, line: int | None, numbered: bool) -> tuple[int, int | None, Extent]:
-    """Where the line begins that holds a byte, its number if that is wanted and known, and what there is of the log."""
+    """Where the line begins that holds a byte, its number if it is known and `numbered`, and the extent of the log."""
     extent = log.extent()
     asked = offset or 0
     start = min(max(asked, extent.first), extent.end)
@@ -137,13 +137,13 @@ def lines_before(log: Log, start: int, count: int) -> list[dict[str, Any]]:
     if first and not (first == start - len(data) and log.read(first - 1, 1).data == b"\n"):
         cut = data.find(b"\n") + 1
         data, first = data[cut:] if cut else b"", first + cut
-    found = _told_lines(data, first)
+    found = _shown_lines(data, first)
     return found[max(0, len(found) - count) :]
 
 
 def lines_after(log: Log, start: int, count: int) -> list[dict[str, Any]]:
     data, first = _read(log, start, start + _CONTEXT)
-    return _told_lines(data, first)[:count]
+    return _shown_lines(data, first)[:count]
 
 
 def _read(log: Log, start: int, end: int) -> tuple[bytes, int]:
@@ -151,7 +151,7 @@ def _read(log: Log, start: int, end: int) -> tuple[bytes, int]:
     return data, end - len(data) if len(data) < end - start and log.extent().first > start else start
 
 
-def _told_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
+def _shown_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
     found = []
     for line in _split(data):
         view = TextView()

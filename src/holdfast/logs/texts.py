@@ -12,7 +12,7 @@ _strcspn = _libc.strcspn
 _strcspn.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
 _strcspn.restype = ctypes.c_size_t
 
-#: Control characters but tab, newline and NUL, at which strcspn stops anyhow. Up to 16 it looks for at once.
+#: Control characters but tab, newline and NUL, at which strcspn stops anyhow. It searches for up to 16 at once.
 _CONTROLS = (bytes((*range(1, 9), *range(11, 19))), bytes((*range(19, 32), 127)))
 
 _SAMPLE = 16 << 10
@@ -28,7 +28,7 @@ class Needle:
         self._rarest: int | None = None
 
     def find(self, data: bytes, at: int, stop: int) -> int:
-        """As `data.find(text, at, stop)`, in linear time whatever the text."""
+        """As `data.find(text, at, stop)`, in linear time for any text."""
         if stop - at < len(self.text):
             return -1
         if self._rarest is None:

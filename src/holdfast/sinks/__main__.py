@@ -11,7 +11,7 @@ import signal
 from types import FrameType
 
 from holdfast.model.sinking import Answer
-from holdfast.sinks.message import SinkMessage, Unsendable, from_json
+from holdfast.sinks.message import SinkMessage, Unsendable
 from holdfast.wire.worker import Message, WorkerLink, lower_priority
 
 _MODULES = {"webhook": "webhook", "apprise": "services", "desktop": "desktop"}
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def _answer(request: Message) -> Message:
-    message = from_json(request)
+    message = SinkMessage(**request)
     try:
         message = message.with_secrets()
         _send(message)

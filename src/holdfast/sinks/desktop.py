@@ -1,4 +1,4 @@
-"""The desktop of whoever is logged in, by notify-send."""
+"""Desktop notifications of the logged-in user, by notify-send."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.model.secrecy import without
 
@@ -15,11 +15,11 @@ class SinkMessage(NamedTuple):
 
     way: str
     id: str
-    payload: str
+    payload: str = ""
     """JSON, for programs."""
-    line: str
-    tail: str
-    level: str
+    line: str = ""
+    tail: str = ""
+    level: str = "info"
     address: str = ""
     address_file: str = ""
     secret: str = ""
@@ -45,14 +45,6 @@ class Unsendable(Exception):
         super().__init__(why)
         self.permanent = permanent
         self.retry_after = retry_after
-
-
-def to_json(message: SinkMessage) -> dict[str, Any]:
-    return {name: value for name, value in message._asdict().items() if value != ""}
-
-
-def from_json(value: dict[str, Any]) -> SinkMessage:
-    return SinkMessage(**{"payload": "", "tail": "", "line": "", **value})
 
 
 def _read(path: str) -> str:

@@ -13,22 +13,22 @@ from typing import Any
 from holdfast.errors import BadValue
 from holdfast.logs.finder import Finder, LinePlace
 from holdfast.logs.matcher import PatternMatch
-from holdfast.logs.pattern import Pattern, compile_pattern, first_match, for_lines
+from holdfast.logs.pattern import Pattern, compile_pattern, first_match, for_lines, re2_options
 from holdfast.watch.prefilter import Prefilter
 
 MOST_PATTERNS = 100
-#: What the program of one expression, and that of all of them, may have of steps: more would be slow to run.
+#: How many steps the program of one expression, and those of all together, may have: more would be slow to run.
 LARGEST_PROGRAM = 20_000
 LARGEST_PROGRAMS = 100_000
-#: With this RE2 takes programs of that size, and refuses larger ones at once.
+#: With this much memory RE2 takes programs of that size, and refuses larger ones at once.
 _MEMORY_OF_ONE = LARGEST_PROGRAM * 16 * 4 * 3 // 2
-#: For the program and the states of all of them; where it does not do, they are run more slowly.
+#: For the program and the states of all of them; where it is not enough, they run more slowly.
 _MEMORY = 64 << 20
 
 _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
 
 
-#: From how many bytes on it pays to have a faster engine look first, and below which size of a block it does not.
+#: A prefilter pays off from so many bytes on, and not in blocks below this size.
 _MANY = 4 << 20
 _FEW = 4 << 10
 
@@ -48,9 +48,9 @@ class Patterns:
         self._any = _any_of(parts)
         self._which = _set_of(parts)
         self._finder = Finder(self._any)
-        #: Whether even a line without text matches, which a prefilter is not asked about.
+        #: Whether an empty line matches: then no prefilter can help.
         self.match_nothing = self._any.find(b"") is not None
-        self._prefilter = _Later(literals, expressions) if may_prefilter and not self.match_nothing else None
+        self._prefilter = _LazyPrefilter(literals, expressions) if may_prefilter and not self.match_nothing else None
 
     def lines(self, data: bytes, start: int, stop: int) -> Iterator[LinePlace]:
         """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
@@ -61,7 +61,7 @@ class Patterns:
         return self._confirmed(data, start, stop, places)
 
     def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[LinePlace]:
-        """Of the lines that these places belong to, those that match."""
+        """The matching lines among those that hold these places."""
         for place in sorted(places):
             if start <= place <= stop:
                 begin = data.rfind(b"\n", start, place) + 1 or start
@@ -72,7 +72,7 @@ class Patterns:
                 start = end + 1
 
     def first(self, line: bytes) -> PatternMatch:
-        """Which pattern matches a line that is complete, of which it is known that one does."""
+        """Which pattern matches a complete line, when one is known to."""
         candidates = self._which.Match(line) or range(len(self._each))
         for number in sorted(candidates):
             if (span := self._each[number].find(line)) is not None:
@@ -80,11 +80,6 @@ class Patterns:
         raise AssertionError("no pattern matches")
 
     def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> PatternMatch | None:
-        """Which pattern matches this text, from `begin` on, and ends behind `known`.
-
-        In an open one only what stays a match whatever follows: `foo$` waits for the line to end, `Password: ` does
-        not.
-        """
         if self._any.find(text + b"x" if is_open else text, begin, len(text)) is None:
             return None
         for name, pattern in zip(self._texts, self._each, strict=True):
@@ -93,8 +88,8 @@ class Patterns:
         return None
 
 
-class _Later:
-    """A prefilter that is made beside everything else once there is much to look through, if it can be made."""
+class _LazyPrefilter:
+    """A prefilter that is compiled in a thread once there is much to scan, if these patterns allow one."""
 
     def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
         self._texts = literals, expressions
@@ -115,14 +110,14 @@ class _Later:
 
 
 def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
-    """What each of them is as a part of one expression, if that is not too large; which is told fast."""
+    """Each of them as a part of one expression. Raises BadValue fast if they are too large."""
     from re2 import _re2
 
     quoted = [_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals]
     parts = [*quoted, *(for_lines(text).encode(errors="surrogateescape") for text in expressions)]
     left = LARGEST_PROGRAMS
     for part, text in zip(parts, (*literals, *expressions), strict=True):
-        regexp = _re2.RE2(part, _options(_MEMORY_OF_ONE))
+        regexp = _re2.RE2(part, re2_options(_MEMORY_OF_ONE))
         if not regexp.ok():
             compile_pattern(text, fixed=part in quoted)  # which says what is wrong with it
         left -= regexp.ProgramSize() if regexp.ok() else left + 1
@@ -134,35 +129,18 @@ def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
 def _any_of(parts: Sequence[bytes]) -> Pattern:
     from re2 import _re2
 
-    return Pattern(_compiled(b"|".join(parts)), _re2.RE2.Anchor.UNANCHORED)
+    regexp = _re2.RE2(b"|".join(parts), re2_options(_MEMORY))
+    if not regexp.ok():
+        raise BadValue("the patterns are too large together", next=_NEXT)
+    return Pattern(regexp, _re2.RE2.Anchor.UNANCHORED)
 
 
 def _set_of(parts: Sequence[bytes]) -> Any:
-    """Which of them match a text, all at once."""
+    """A set that finds which of them match a text."""
     from re2 import _re2
 
-    found = _re2.Set(_re2.RE2.Anchor.UNANCHORED, _options())
+    found = _re2.Set(_re2.RE2.Anchor.UNANCHORED, re2_options(_MEMORY))
     for part in parts:
         found.Add(part)
     found.Compile()
     return found
-
-
-def _compiled(pattern: bytes) -> Any:
-    from re2 import _re2
-
-    regexp = _re2.RE2(pattern, _options())
-    if not regexp.ok():
-        raise BadValue("the patterns are too large together", next=_NEXT)
-    return regexp
-
-
-def _options(memory: int = _MEMORY) -> Any:
-    from re2 import _re2
-
-    options = _re2.RE2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.never_nl = True
-    options.max_mem = memory
-    return options

@@ -37,18 +37,18 @@ class MatchEvents:
         return breaker.next_due(self._breaker)
 
     def of_outcomes(self, process: Process, outcomes: Sequence[Outcome], now: float) -> list[Event]:
-        happened: list[Event] = []
+        events: list[Event] = []
         for outcome in outcomes:
             match outcome:
                 case Told(matches=matches):
-                    happened.append(_matched(process, matches[0], len(matches), now))
-                    happened += self._notice(process, match_data.of_told(outcome), matches, now)
+                    events.append(_matched(process, matches[0], len(matches), now))
+                    events += self._notice(process, match_data.of_told(outcome), matches, now)
                 case Digest(held=held):
-                    happened.append(_matched(process, held.first, held.count, now))
-                    happened += self._notice(process, match_data.of_digest(outcome), held, now)
+                    events.append(_matched(process, held.first, held.count, now))
+                    events += self._notice(process, match_data.of_digest(outcome), held, now)
                 case Disabled():
-                    happened += _disabled(process, outcome, now)
-        return happened
+                    events += _disabled(process, outcome, now)
+        return events
 
     def at_end(self, process: Process, now: float) -> list[Event]:
         """The matches that the breaker holds back of a process that ends: they are published before its end."""
@@ -61,13 +61,13 @@ class MatchEvents:
         if released is None:
             return []
         data = match_data.of_release(released)
-        happened = [Event("watch.overflow_released", now, data)]
+        events = [Event("watch.overflow_released", now, data)]
         if released.tripper is not None:
             key = f"{_overflow(released.tripped_at)}:released"
-            happened += queued(Notice(key, "watch_overflow_released", None, released.tripper, now, None, data))
+            events += queued(Notice(key, "watch_overflow_released", None, released.tripper, now, None, data))
         for session, processes in released.sessions.items():
-            happened += queued(self._for_owner(released, session, processes, now))
-        return happened
+            events += queued(self._for_owner(released, session, processes, now))
+        return events
 
     def renamed(self, old: str, new: str) -> None:
         self._breaker = breaker.rename(self._breaker, old, new)

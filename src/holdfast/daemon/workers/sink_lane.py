@@ -21,7 +21,7 @@ from holdfast.model.happenings import Event
 from holdfast.model.outgoing import Outgoing, Settled
 from holdfast.model.sink import Sink
 from holdfast.model.sinking import Answer, Standing
-from holdfast.sinks.message import SinkMessage, to_json
+from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 from holdfast.store.store import Store
 
@@ -50,7 +50,7 @@ class SinkWorker(Worker):
     async def send(self, message: SinkMessage) -> Answer:
         """What came of it. A sender that dies or hangs makes this a failure."""
         try:
-            return Answer(**await self.request(to_json(message)))
+            return Answer(**await self.request(message._asdict()))
         except WorkerDied as died:
             return Answer(False, f"the sender {died}")
         except OSError as failed:

@@ -18,7 +18,6 @@ from holdfast.wire.worker import CurrentRequest, KnownValues
 _MOST_DEATHS = 3
 _MOST_FAILED_STARTS = 5
 _PAUSE = 0.05
-_MOST_SETS = 4096
 
 
 class WatchBroken(HoldfastError):
@@ -44,9 +43,7 @@ class WatchWorker(Worker):
     def __init__(self, place: str, environ: dict[str, str]) -> None:
         super().__init__(environ)
         self._place = place
-        #: Each set of patterns has a number, and its patterns are sent to a process once.
-        self._sets: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
-        self._numbers = 0
+        #: The sets of patterns that the process has: they are sent to it once.
         self._known: KnownValues[bool] = KnownValues()
 
     def launch(self) -> WorkerLaunch:
@@ -78,7 +75,7 @@ class WatchWorker(Worker):
         `is_final`: nothing follows `upto`. Raises BadValue for invalid patterns, WatchBroken.
         """
         message = {"id": process_id, "stream": stream, "after": after, "upto": upto, "final": is_final}
-        message |= {"set": self._number(literals, patterns), "literals": literals, "patterns": patterns}
+        message |= {"set": hash((literals, patterns)), "literals": literals, "patterns": patterns}
         deaths = 0
         while True:
             try:
@@ -91,15 +88,6 @@ class WatchWorker(Worker):
             if self.failed_starts >= _MOST_FAILED_STARTS:
                 raise HoldfastError("the watch process does not stay up", next="holdfast doctor")
             await asyncio.sleep(_PAUSE * deaths)  # scans that are not blamed go first
-
-    def _number(self, literals: tuple[str, ...], patterns: tuple[str, ...]) -> int:
-        number = self._sets.get((literals, patterns))
-        if number is None:
-            if len(self._sets) >= _MOST_SETS:
-                self._sets.pop(next(iter(self._sets)))
-            self._numbers += 1
-            number = self._sets[literals, patterns] = self._numbers
-        return number
 
 
 def _scan(reply: Message, stream: str) -> WatchScan:

@@ -227,7 +227,7 @@ class _Run:
         self._watchdog: asyncio.TimerHandle | None = None
         self._is_up = True
         self.is_hung = False
-        #: Whether it died at a request that somebody waits for.
+        #: Whether it died at a request that is still waited for.
         self.is_blaming = False
         self.reading = asyncio.get_running_loop().create_task(self._read(), name=f"{owner.name} replies")
 
@@ -249,14 +249,15 @@ class _Run:
 
     async def request(self, message: Message) -> Message:
         n = next(self._numbers)
-        reply = self.waiting[n] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self.waiting[n] = reply
         try:
             if not self._is_up:
                 raise WorkerDied("it has ended", False)
             if self._watchdog is None:
                 self._watch_progress()
             self._writer.write(json.dumps({"n": n, **message}).encode() + b"\n")
-            with contextlib.suppress(ConnectionError):  # which the end of the replies tells, too
+            with contextlib.suppress(ConnectionError):  # the reader notices it, too
                 await self._writer.drain()
             return await reply
         finally:
@@ -286,7 +287,7 @@ class _Run:
                 os.kill(self.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
-        """Give replies to those who wait until there are no more. Then wait for the end of the process."""
+        """Pass replies to the waiting requests until there are no more. Then wait for the end of the process."""
         with contextlib.suppress(OSError, ValueError):
             while (line := await self._reader.readline()).endswith(b"\n"):
                 reply = json.loads(line)
@@ -315,7 +316,7 @@ class _Run:
                 reply.set_exception(WorkerDied(why, n == current))
 
     def _watch_progress(self) -> None:
-        """Kill it when nothing changes between two looks."""
+        """Kill it when it makes no progress within the timeout."""
         timeout, seen = self._owner.hang_timeout, self.current
         if seen[1] == 0:
             timeout = max(timeout, _START_TIMEOUT)
