@@ -73,6 +73,8 @@ class Worker:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
         self._run: _Run | None = None
+        #: The readers of all processes that have not ended yet.
+        self._readers: set[asyncio.Task[None]] = set()
         self._starting = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._users = 0
@@ -156,11 +158,10 @@ class Worker:
         self._end(self._run)
 
     async def aclose(self) -> None:
-        """As `close`, and wait until the process has ended."""
-        run = self._run
+        """As `close`, and wait until the process has ended, and those before it."""
         self.close()
-        if run is not None:
-            await run.reading
+        if self._readers:
+            await asyncio.wait(self._readers)
 
     def _end(self, run: _Run | None) -> None:
         if run is not None:
@@ -191,7 +192,11 @@ class Worker:
             for fd in launch.fds:
                 os.close(fd)
         reader, writer = await asyncio.open_connection(sock=ours, limit=_LARGEST_REPLY)
-        return _Run(self, process, ours, reader, writer, launch.current)
+        run = _Run(self, process, ours, writer, launch.current)
+        task = asyncio.get_running_loop().create_task(run.read(reader), name=f"{self.name} replies")
+        self._readers.add(task)
+        task.add_done_callback(self._readers.discard)
+        return run
 
     def ended(self, run: _Run) -> None:
         """Called by the process's own object when it ended without having been asked to."""
@@ -210,14 +215,12 @@ class _Run:
         owner: Worker,
         process: asyncio.subprocess.Process,
         link: socket.socket,
-        reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         current: CurrentRequest | None,
     ) -> None:
         self._owner = owner
         self._process = process
         self._link = link
-        self._reader = reader
         self._writer = writer
         self._current = current
         self.waiting: dict[int, asyncio.Future[Message]] = {}
@@ -229,7 +232,6 @@ class _Run:
         self.is_hung = False
         #: Whether it died at a request that is still waited for.
         self.is_blaming = False
-        self.reading = asyncio.get_running_loop().create_task(self._read(), name=f"{owner.name} replies")
 
     @property
     def pid(self) -> int:
@@ -286,10 +288,10 @@ class _Run:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
-    async def _read(self) -> None:
+    async def read(self, reader: asyncio.StreamReader) -> None:
         """Pass replies to the waiting requests until there are no more. Then wait for the end of the process."""
         with contextlib.suppress(OSError, ValueError):
-            while (line := await self._reader.readline()).endswith(b"\n"):
+            while (line := await reader.readline()).endswith(b"\n"):
                 reply = json.loads(line)
                 self._replies += 1
                 waiting = self.waiting.get(reply.pop("n"))
