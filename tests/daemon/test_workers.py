@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from holdfast.daemon.workers import worker as workers
 from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from tests.support import eventually, is_alive
@@ -150,7 +149,7 @@ def test_failed_starts_are_counted_and_followed_by_a_pause(monkeypatch: pytest.M
         await sleep(0)
 
     async def work() -> None:
-        monkeypatch.setattr(workers.asyncio, "sleep", noted)
+        monkeypatch.setattr(asyncio, "sleep", noted)
         for count in range(1, 4):
             with pytest.raises(WorkerDied) as died:
                 await worker.request({})

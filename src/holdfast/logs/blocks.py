@@ -72,8 +72,7 @@ def is_plain(data: bytes) -> bool:
 def cleaned(data: bytes) -> bytes:
     """The text view, in UTF-8."""
     data = data.replace(b"\r\n", b"\n")
-    uncolored = _without_colors(data)
-    if is_plain(uncolored):
+    if (uncolored := without_colors(data)) is not None:
         return uncolored
     clean = _text(data)
     if clean.count(b"\n") == data.count(b"\n"):
@@ -107,22 +106,21 @@ def shown(line: FoundLine) -> tuple[str, int, int, bool]:
     return text, len(before), min(len(match), SHOWN - len(before)), True
 
 
-def _without_colors(data: bytes) -> bytes:
-    """The text without the sequences that colours are made of, if it has few different ones and no others.
+def without_colors(data: bytes) -> bytes | None:
+    """The text without colours, if nothing else has to be removed; else None.
 
-    Which is so when each escape character begins one of them: then what is left of the line is the same in any order.
+    Each escape character has to begin a colour: then what is left of a line is the same in any order.
     """
-    escapes = data.count(b"\x1b")
-    clean = data
-    for _ in range(_COLORS if escapes else 0):
-        found = _COLOR.match(clean, clean.find(b"\x1b"))
-        if found is None:
-            return data
+    clean, escapes = data, data.count(b"\x1b")
+    for _ in range(_COLORS):
+        if b"\x1b" not in clean or (found := _COLOR.match(clean, clean.find(b"\x1b"))) is None:
+            break
         escapes -= data.count(found[0])
         clean = clean.replace(found[0], b"")
-        if b"\x1b" not in clean:
-            return clean if escapes == 0 else data
-    return data
+    if b"\x1b" in clean:  # more than a few different ones
+        clean, colors = _COLOR.subn(b"", data)
+        escapes = data.count(b"\x1b") - colors
+    return clean if not escapes and is_plain(clean) else None
 
 
 def _is_plain_text(data: bytes) -> bool:

@@ -26,7 +26,6 @@ _MOVES = re.compile(rb"\x1b\[" + _MOVE)
 _C1_MOVES = re.compile(rb"\xc2\x9b" + _MOVE)
 #: Among whole lines, `\r\n` is one end.
 _ENDS = re.compile(rb"\n|\r\n?|(?:\x1b\[|\xc2\x9b)" + _MOVE)
-_COLORS = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
 #: The start of a state lies within this many bytes.
 LOOKBACK = 2 * CELL + OVERLAP + _LONGEST
 
@@ -102,17 +101,11 @@ def text_of(raw: bytes, is_open: bool) -> bytes:
 def texts_of(raw: bytes) -> bytes:
     """The texts of whole states, each with a newline behind it; as many as `ends` finds."""
     raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    clean = _without_colors(raw)
+    clean = blocks.without_colors(raw)
     if clean is None:
         raw = _C1_MOVES.sub(b"\n", _MOVES.sub(b"\n", raw))
-        clean = _without_colors(raw)
+        clean = blocks.without_colors(raw)
     return without_sequences(raw.decode(errors="replace")).encode() if clean is None else clean
-
-
-def _without_colors(raw: bytes) -> bytes | None:
-    """The text, if only colours have to be removed: each escape character begins one, and nothing else is special."""
-    clean, colors = _COLORS.subn(b"", raw)
-    return clean if colors == raw.count(b"\x1b") and blocks.is_plain(clean) else None
 
 
 def ends(raw: bytes) -> list[tuple[int, int]]:

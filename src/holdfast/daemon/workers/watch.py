@@ -55,10 +55,9 @@ class WatchWorker(Worker):
         return WorkerLaunch(arguments, (fd,), CurrentRequest(fd))
 
     def complete(self, message: Message) -> Message:
-        number = message["set"]
-        sent = {"literals": None, "patterns": None} if number in self._known else {}
-        self._known.use(number, True)
-        return {name: value for name, value in message.items() if name not in sent}
+        left_out = ("literals", "patterns") if message["set"] in self._known else ()
+        self._known.use(message["set"], True)
+        return {name: value for name, value in message.items() if name not in left_out}
 
     async def scan(
         self,
