@@ -15,7 +15,7 @@ from bench.figure import Figure, ratio
 from bench.instance import Instance
 from bench.run import Run
 from bench.series import Sample, interleave
-from holdfast.daemon.watch_link import WatchLink
+from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.model.ids import ProcessId
 
 _WORDS = ("error", "fatal", "panic", "refused", "timeout", "segfault", "listening", "ready", "compiled", "denied")
@@ -64,7 +64,7 @@ def _figures(run: Run, instance: Instance, process: str, path: str, kind: str) -
 
 
 async def _scan(place: str, process: str, literals: tuple[str, ...], patterns: tuple[str, ...]) -> float:
-    link = WatchLink(place, dict(os.environ))
+    link = WatchWorker(place, dict(os.environ))
     try:
         await link.scan(ProcessId(process), "out", literals, patterns, 0, 0, False)  # until it is there
         begun, after, is_complete = time.monotonic(), 0, False

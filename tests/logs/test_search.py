@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from holdfast.client.page import text_of
 from holdfast.errors import BadValue
-from holdfast.logs.blocks import cleaned
+from holdfast.logs.blocks import SHOWN, cleaned
 from holdfast.logs.pattern import compile_pattern
-from holdfast.logs.search import LONGEST, OVERLAP, SHOWN, Hit, Search
+from holdfast.logs.search import LONGEST, OVERLAP, LogSearch, SearchHit
 from tests.logs.written import Written
 
 #: What logs hold that makes searching hard, in a small alphabet so that things meet.
@@ -34,9 +34,9 @@ PATTERNS = st.sampled_from(
 )
 
 
-def searched(pattern: str, pieces: list[bytes], **options: bool) -> list[Hit]:
-    search = Search(compile_pattern(pattern), **options)
-    hits: list[Hit] = []
+def searched(pattern: str, pieces: list[bytes], **options: bool) -> list[SearchHit]:
+    search = LogSearch(compile_pattern(pattern), **options)
+    hits: list[SearchHit] = []
     at = 0
     for piece in pieces:
         hits += search.feed(at, piece)
@@ -106,7 +106,7 @@ def test_colours_are_taken_out_as_the_text_view_does(parts: list[bytes]) -> None
 def test_counting_alone_counts_the_same(every: int, cuts: list[int]) -> None:
     log = b"".join(b"line %d%s\n" % (n, b" \x1b[31merr" if n % every == 0 else b"") for n in range(100))
     ends = sorted({min(cut, len(log)) for cut in cuts} | {0, len(log)})
-    search = Search(compile_pattern("err"), wants_hits=False)
+    search = LogSearch(compile_pattern("err"), wants_hits=False)
     for start, end in itertools.pairwise(ends):
         assert list(search.feed(start, log[start:end])) == []
     assert search.count == len(range(0, 100, every))
@@ -147,7 +147,7 @@ def test_a_long_match_is_shown_in_part_and_said_so() -> None:
 
 
 def test_what_was_dropped_makes_numbers_unknown_and_is_counted() -> None:
-    search = Search(compile_pattern("err"))
+    search = LogSearch(compile_pattern("err"))
     hits = [*search.feed(0, b"one\nerr 1\nhalf a li"), *search.feed(1000, b"ne err\nerr 3\n")]
     assert [(hit.start, hit.line) for hit in hits] == [(4, 1), (1000, None), (1007, None)]
     assert search.skipped == 1000 - 19
@@ -157,8 +157,8 @@ def test_segments_do_not_show(tmp_path: Path) -> None:
     log = b"".join(b"%d %s\n" % (n, b"err" if n % 7 == 0 else b"fine") for n in range(500))
     written = Written(tmp_path, 97)
     written.append(log)
-    search = Search(compile_pattern("err"))
-    hits: list[Hit] = []
+    search = LogSearch(compile_pattern("err"))
+    hits: list[SearchHit] = []
     at = 0
     with written.log() as reader:
         while (chunk := reader.read(at)).data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.logs.texts import Text, has_controls
+from holdfast.logs.texts import Needle, has_controls
 
 _FEW_LETTERS = st.binary(max_size=200).map(lambda data: bytes(letter % 3 + 97 for letter in data))
 
@@ -13,7 +13,7 @@ _FEW_LETTERS = st.binary(max_size=200).map(lambda data: bytes(letter % 3 + 97 fo
 @given(st.lists(_FEW_LETTERS, max_size=4), st.sampled_from([b"ab", b"abc", b"cab", b"zab", b"abz", b"a", b"aaa"]))
 @example([b"a" * 20_000, b"z" * 500 + b"abz" + b"z" * 500], b"abz")
 def test_as_find_does(blocks: list[bytes], sought: bytes) -> None:
-    text = Text(sought)
+    text = Needle(sought)
     for data in blocks:
         for at, stop in ((0, len(data)), (1, len(data)), (0, len(data) - 1), (len(data), len(data)), (5, 2)):
             if 0 <= at <= len(data) and stop >= 0:

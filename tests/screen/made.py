@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.daemon.screen_link import find_library
+from holdfast.daemon.workers.screen import find_library
 from holdfast.screen.ghostty import Ghostty, Library
-from holdfast.screen.screen import Emulators, Screen, Wanted
-from holdfast.screen.sizes import Resize
+from holdfast.screen.marks import Resize
+from holdfast.screen.screen import Emulators, ScreenRequest, TerminalScreen
 from tests.logs.written import ID
 
 found = find_library()
@@ -21,15 +21,15 @@ def emulators(version: str = "1") -> Emulators:
     )
 
 
-def screen(place: Path, version: str = "1") -> Screen:
-    return Screen(emulators(version), str(place), ID, str(place / "screen"))
+def screen(place: Path, version: str = "1") -> TerminalScreen:
+    return TerminalScreen(emulators(version), str(place), ID, str(place / "screen"))
 
 
-def sized(cols: int = 80, rows: int = 24, *more: tuple[int, int, int], handled: int = 0) -> Wanted:
-    return Wanted([Resize(0, cols, rows), *(Resize(*size) for size in more)], handled)
+def sized(cols: int = 80, rows: int = 24, *more: tuple[int, int, int], handled: int = 0) -> ScreenRequest:
+    return ScreenRequest([Resize(0, cols, rows), *(Resize(*size) for size in more)], handled)
 
 
-def caught_up(screen: Screen, wanted: Wanted) -> Screen:
-    while screen.advance(wanted):
+def caught_up(screen: TerminalScreen, request: ScreenRequest) -> TerminalScreen:
+    while screen.advance(request):
         pass
     return screen

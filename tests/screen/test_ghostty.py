@@ -41,7 +41,7 @@ NUMBERS = {
     "SNAPSHOT_DECODER_OPT": {"RETAIN_CONTINUATION": ghostty.RETAIN_CONTINUATION},
 }
 LAYOUTS = {
-    "GhosttyString": ghostty.Text,
+    "GhosttyString": ghostty.ByteString,
     "GhosttyColorRgb": ghostty.Color,
     "GhosttyGridRef": ghostty.GridRef,
     "GhosttySelection": ghostty.Selection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.screen import marks
-from holdfast.screen.sizes import Resize
+from holdfast.screen.marks import Resize
 
 
 def test_what_was_marked_is_read_again(tmp_path: Path) -> None:

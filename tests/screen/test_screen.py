@@ -7,10 +7,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.screen import plain
 from holdfast.screen import screen as screens
 from holdfast.screen.ghostty import Ghostty
-from holdfast.screen.sizes import Resize, next_cut, size_at
+from holdfast.screen.marks import Resize, next_cut, size_at
 from tests.logs.written import Written
 from tests.screen.made import LIBRARY, caught_up, screen, sized
 
@@ -106,8 +105,8 @@ TEXT = st.text(st.sampled_from("ab \t中é"), max_size=60).map(str.encode)
 )
 def test_only_the_end_of_a_flood_counts(lines: list[bytes], repeat: int, ends: bytes, rest: bytes) -> None:
     data = ends.join([*lines * repeat, b"\r\n", rest])
-    assert plain.is_plain(data)
-    cut = plain.shown_end(data, 50)
+    assert screens.is_plain(data)
+    cut = screens.shown_end(data, 50)
     assert data.endswith(cut)
     assert shown(b"before\x1b[5;5H" + cut, 40, 10) == shown(b"before\x1b[5;5H" + data, 40, 10)
 

@@ -34,10 +34,11 @@ class Sender:
 
     def send(self, way: str, **more: Any) -> dict[str, Any]:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"way": way, **MESSAGE, **TEXTS, **more}).encode() + b"\n")
+        self.process.stdin.write(json.dumps({"n": 1, "way": way, **MESSAGE, **TEXTS, **more}).encode() + b"\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+        reply: dict[str, Any] = json.loads(self.process.stdout.readline())
+        assert reply.pop("n") == 1
+        return reply
 
     def close(self) -> int:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -157,7 +158,7 @@ def test_closed_streams_do_no_harm(receiver: Receiver) -> None:
     job = json.dumps({"way": "webhook", "address": receiver.url, **MESSAGE, **TEXTS})
     call = [sys.executable, "-P", "-m", "holdfast.sinks"]
     done = subprocess.run(call, input=job.encode(), stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), check=True)
-    assert json.loads(done.stdout) == SENT
+    assert json.loads(done.stdout) == {"n": None, **SENT}
 
 
 def test_apprise_for_real(sender: Sender, receiver: Receiver) -> None:

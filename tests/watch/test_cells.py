@@ -9,7 +9,7 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.watch import states
+from holdfast.logs import states
 from holdfast.watch.patterns import Patterns
 from tests.watch.test_scanner import scanned
 

@@ -1,4 +1,4 @@
-"""The watch process through its link: what it answers, and what happens when it dies, hangs or is kept busy."""
+"""The watch worker: its replies, and what happens when it dies, hangs or is kept busy."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.daemon import watch_link
-from holdfast.daemon.watch_link import Scan, WatchBroken, WatchLink
+from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast_keeper import bundle
 from tests.logs.written import ID, Written
 from tests.support import eventually
 
-#: Slow on what SLOW_LINE is made of, whatever is done about it.
+#: Slow on SLOW_LINE with any engine.
 SLOW = r"(?:(?:a|b|c|d|e)[^\n]{1,200}){4}Q"
 SLOW_LINE = b"abcdefghij" * 600 + b"\n"
 
 
 @asynccontextmanager
-async def linked(place: Path) -> AsyncIterator[WatchLink]:
-    link = WatchLink(str(place), dict(os.environ))
+async def linked(place: Path) -> AsyncIterator[WatchWorker]:
+    link = WatchWorker(str(place), dict(os.environ))
     try:
         yield link
     finally:
@@ -37,8 +36,8 @@ async def linked(place: Path) -> AsyncIterator[WatchLink]:
 
 
 async def scan(
-    link: WatchLink, literals: str | tuple[str, ...] = (), patterns: str | tuple[str, ...] = (), **how: object
-) -> Scan:
+    link: WatchWorker, literals: str | tuple[str, ...] = (), patterns: str | tuple[str, ...] = (), **how: object
+) -> WatchScan:
     literals = (literals,) if isinstance(literals, str) else literals
     patterns = (patterns,) if isinstance(patterns, str) else patterns
     asked = {"process_id": ProcessId(ID), "stream": "out", "after": 0, "upto": None, "is_final": False, **how}
@@ -46,7 +45,7 @@ async def scan(
 
 
 async def scan_all(
-    link: WatchLink, literals: tuple[str, ...], patterns: tuple[str, ...] = (), after: int = 0
+    link: WatchWorker, literals: tuple[str, ...], patterns: tuple[str, ...] = (), after: int = 0
 ) -> list[int]:
     told = []
     while True:
@@ -58,7 +57,7 @@ async def scan_all(
         after = found.upto
 
 
-def run(place: Path, work: Callable[[WatchLink], Awaitable[None]]) -> None:
+def run(place: Path, work: Callable[[WatchWorker], Awaitable[None]]) -> None:
     async def main() -> None:
         async with linked(place) as link:
             await work(link)
@@ -66,12 +65,12 @@ def run(place: Path, work: Callable[[WatchLink], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_a_text_that_comes_in_two_writes_is_told_once(tmp_path: Path) -> None:
+def test_a_text_that_is_written_in_two_parts_matches_once(tmp_path: Path) -> None:
     written = Written(tmp_path, 1 << 20)
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         written.append(b"one\nREA")
-        assert await scan(link, "READY") == Scan([], 7, True)
+        assert await scan(link, "READY") == WatchScan([], 7, True)
         written.append(b"DY")
         found = await scan(link, "READY", after=7)
         assert [(match.offset, match.end, match.output) for match in found.matches] == [(4, 9, "READY")]
@@ -88,7 +87,7 @@ def test_the_end_of_the_output_ends_the_last_line(tmp_path: Path) -> None:
     written = Written(tmp_path, 10)
     written.append(b"x\nlisten\xc3\xa9 now")
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         assert not (await scan(link, (), "now$")).matches
         found = await scan(link, (), "now$", upto=len(written.content), is_final=True)
         assert [(match.pattern, match.output) for match in found.matches] == [("now$", "listené now")]
@@ -97,12 +96,12 @@ def test_the_end_of_the_output_ends_the_last_line(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-def test_a_log_that_lost_its_head_is_looked_at_from_where_it_begins(tmp_path: Path) -> None:
+def test_a_log_that_lost_its_head_is_scanned_from_its_first_byte(tmp_path: Path) -> None:
     written = Written(tmp_path, 8)
     written.append(b"READY xREADY\nREADY\nnever READY")
     written.drop_head(1)
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         found = await scan(link, (), ("^READY", "DY$"))
         assert [(match.offset, match.pattern) for match in found.matches] == [(8, "DY$"), (13, "^READY")]
         written.append(b"\n")
@@ -111,11 +110,11 @@ def test_a_log_that_lost_its_head_is_looked_at_from_where_it_begins(tmp_path: Pa
     run(tmp_path, work)
 
 
-def test_so_many_matches_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_a_limited_number_of_matches_is_listed_and_the_rest_is_counted(tmp_path: Path) -> None:
     written = Written(tmp_path, 1 << 20)
     written.append(b"".join(b"line %d\n" % n for n in range(5000)))
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         told, after, newest = 0, 0, ""
         while after < len(written.content):
             found = await scan(link, "line", after=after)
@@ -127,7 +126,7 @@ def test_so_many_matches_are_told_and_the_rest_is_counted(tmp_path: Path) -> Non
 
 
 def test_bad_patterns_are_refused(tmp_path: Path) -> None:
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         for patterns in (("(",), ("x" * 5000,), tuple(".{0,1000}x" * 8 + str(n) for n in range(30)), ("y",) * 101):
             with pytest.raises(BadValue):
                 await scan(link, (), patterns)
@@ -136,12 +135,12 @@ def test_bad_patterns_are_refused(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-def test_a_worker_that_is_killed_is_started_again_and_tells_the_same(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_restarted_and_no_match_is_lost(tmp_path: Path) -> None:
     written = Written(tmp_path, 64 << 20)
     written.append(b"".join(b"a line of output number %d\n" % n for n in range(400_000)))
     wanted = [written.content.index(b"%d777\n" % n) for n in range(1, 400)]
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         async def kill() -> None:
             for _ in range(6):
                 await asyncio.sleep(0.06)
@@ -156,26 +155,23 @@ def test_a_worker_that_is_killed_is_started_again_and_tells_the_same(tmp_path: P
     run(tmp_path, work)
 
 
-def test_who_brings_it_down_is_blamed_alone(tmp_path: Path) -> None:
+def test_only_the_scan_that_the_worker_dies_over_is_given_up(tmp_path: Path) -> None:
     written = Written(tmp_path, 64 << 20)
     written.append(SLOW_LINE * 4000)
     other = tmp_path / bundle.LIVE / "proc_00000000000b"
     other.mkdir()
     Path(bundle.segment_path(str(other), "out", 0)).write_bytes(b"READY\n")
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         deaths: list[int] = []
 
         async def kill() -> None:
             while len(deaths) < 3:
                 await asyncio.sleep(0.005)
-                worker = link._worker
-                if worker is not None and worker.pid not in deaths and worker._beat.read()[0] == slow_number(worker):
-                    deaths.append(worker.pid)
-                    os.kill(worker.pid, signal.SIGSEGV)
-
-        def slow_number(worker: watch_link._Worker) -> int:
-            return min(worker._waiting, default=-1) if len(worker._waiting) == 1 else -1
+                run = link._run
+                if run is not None and run.pid not in deaths and [run.current[0]] == list(run.waiting):
+                    deaths.append(run.pid)
+                    os.kill(run.pid, signal.SIGSEGV)
 
         killing = asyncio.create_task(kill())
         with pytest.raises(WatchBroken):
@@ -188,14 +184,16 @@ def test_who_brings_it_down_is_blamed_alone(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-def test_one_that_hangs_is_ended_and_who_waits_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_hangs_is_killed_and_its_scans_are_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = Written(tmp_path, 64 << 20)
     written.append(SLOW_LINE * 4000)
-    monkeypatch.setattr(watch_link, "_PATIENCE", 1.0)
+    monkeypatch.setattr(WatchWorker, "hang_timeout", 1.0)
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         slow = asyncio.create_task(scan(link, (), SLOW))
-        while link._worker is None or not link._worker._beat.read()[0]:  # noqa: ASYNC110
+        while link._run is None or not link._run.current[0]:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         stopped = link.pid
         assert stopped is not None
@@ -206,7 +204,7 @@ def test_one_that_hangs_is_ended_and_who_waits_is_answered(tmp_path: Path, monke
     run(tmp_path, work)
 
 
-def test_a_long_scan_delays_nobody(tmp_path: Path) -> None:
+def test_a_long_scan_does_not_delay_other_scans(tmp_path: Path) -> None:
     written = Written(tmp_path, 64 << 20)
     written.append(SLOW_LINE * 4000)
     others = []
@@ -216,7 +214,7 @@ def test_a_long_scan_delays_nobody(tmp_path: Path) -> None:
         Path(bundle.segment_path(str(directory), "out", 0)).write_bytes(b"READY\n")
         others.append(directory.name)
 
-    async def work(link: WatchLink) -> None:
+    async def work(link: WatchWorker) -> None:
         await scan(link, "READY", process_id=others[0])
 
         async def forever() -> None:
@@ -240,9 +238,9 @@ def test_a_long_scan_delays_nobody(tmp_path: Path) -> None:
 def test_a_worker_ends_when_its_daemon_dies(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys\n"
-        "from holdfast.daemon.watch_link import WatchLink\n"
+        "from holdfast.daemon.workers.watch import WatchWorker\n"
         "async def main():\n"
-        "    link = WatchLink(sys.argv[1], dict(os.environ))\n"
+        "    link = WatchWorker(sys.argv[1], dict(os.environ))\n"
         "    await link.scan('proc_000000000000', 'out', ('x',), (), 0, None, False)\n"
         "    print(link.pid, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"

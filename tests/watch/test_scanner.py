@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.logs import states
+from holdfast.logs.matcher import StreamMatcher
 from holdfast.model.watching import Match
-from holdfast.watch import states
+from holdfast.watch.jobs import match_of
 from holdfast.watch.patterns import Patterns
-from holdfast.watch.scanner import Scanner
 from tests.watch import whole
 
 LITERALS = ("READY", "é€", "ab")
@@ -52,26 +53,26 @@ PIECES = st.sampled_from(
 LOGS = st.lists(PIECES, max_size=60).map(b"".join)
 
 
-def taken_up(patterns: Patterns, log: bytes, after: int, first: int = 0) -> Scanner:
+def taken_up(patterns: Patterns, log: bytes, after: int, first: int = 0) -> StreamMatcher:
     base = max(first, after - states.LOOKBACK)
-    return Scanner(patterns, log[base:after], base, base == first)
+    return StreamMatcher(patterns, log[base:after], base, base == first)
 
 
 def scanned(
     patterns: Patterns, log: bytes, cuts: Sequence[tuple[int, bool]], is_final: bool, first: int = 0
 ) -> list[Match]:
-    """Scan in pieces that end at `cuts`; where it is so marked, by a scanner that knows the log alone."""
-    scanner = taken_up(patterns, log, first, first)
+    """Scan in pieces that end at `cuts`; where it is so marked, by a new matcher that knows only the log."""
+    matcher = taken_up(patterns, log, first, first)
     told: list[Match] = []
     for cut, is_crash in (*sorted(cuts), (len(log), False)):
-        if cut < scanner.at:
+        if cut < matcher.at:
             continue
-        told += [scanner.told(found, "out") for found in scanner.feed(scanner.at, log[scanner.at : cut])]
-        told += [scanner.told(found, "out") for found in scanner.peek()]
+        told += [match_of(matcher.shown(found), "out") for found in matcher.feed(matcher.at, log[matcher.at : cut])]
+        told += [match_of(matcher.shown(found), "out") for found in matcher.peek()]
         if is_crash:
-            scanner = taken_up(patterns, log, cut, first)
+            matcher = taken_up(patterns, log, cut, first)
     if is_final:
-        told += [scanner.told(found, "out") for found in scanner.finish()]
+        told += [match_of(matcher.shown(found), "out") for found in matcher.finish()]
     return told
 
 

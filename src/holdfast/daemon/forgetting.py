@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import sink_jobs
 from holdfast.daemon.notifications import keep_output
 from holdfast.daemon.refusals import to_error
 from holdfast.daemon.room import Room
+from holdfast.daemon.workers import sink_messages
 from holdfast.model.ids import ProcessId
 from holdfast.places.keeper_link import Refused
 
@@ -14,7 +14,7 @@ async def forget(room: Room, process_id: ProcessId) -> None:
     """Raises NotNow while something still writes to its output."""
     async with room.supervisor.turn(process_id):
         await keep_output(room, process_id)
-        await sink_jobs.keep_output(room, process_id)
+        await sink_messages.keep_output(room, process_id)
         try:
             await room.keeper.request("forget", id=process_id)
         except Refused as refused:

@@ -1,4 +1,4 @@
-"""Events that other programs bring over bridges."""
+"""Events of other programs, received over bridges."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from holdfast.wire.relay import Taken, read_message
 
 
 class Relays:
-    """Takes what bridges say, and counts it."""
+    """Persists the events of bridges, and counts them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         #: Bridges that are connected now.
         self.connected = 0
-        #: Events that came, those that had come before included; frames that were none.
+        #: Events received, repeated ones included; frames that were not events.
         self.taken = 0
         self.ignored = 0
 
@@ -31,9 +31,9 @@ class Relays:
             self.connected -= 1
 
     def take(self, text: str) -> tuple[Taken, asyncio.Future[None]]:
-        """What a message brought, and what is done when all of it is on disk.
+        """The content of a message, and a future that is done when all of it is on disk.
 
-        That fails with DiskFull where it can only be done later. What is taken first is written first.
+        The future fails with DiskFull if that can only happen later. Messages are written in the order of the calls.
         """
         taken = read_message(text, time.time())
         self.taken += len(taken.events)
@@ -47,5 +47,5 @@ class Relays:
         return taken, written
 
     def ignore(self) -> None:
-        """A message that is no text."""
+        """Count a message that is not text."""
         self.ignored += 1

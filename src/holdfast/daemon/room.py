@@ -15,22 +15,22 @@ from holdfast.daemon.chores import Chores
 from holdfast.daemon.gate import Gate
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.readers import Readers
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
-from holdfast.daemon.screens import Screens
 from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.sessions import Sessions
-from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
 from holdfast.daemon.view import ProcessObject, process_object
+from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.screens import ProcessScreens
+from holdfast.daemon.workers.sinks import Sinks
 from holdfast.model.process import Process
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
@@ -68,10 +68,10 @@ class Room:
     outputs: Outputs
     inputs: Inputs
     stop_commands: StopCommands
-    screens: Screens
+    screens: ProcessScreens
     secrecy: Secrecy
     tcp: TcpDoor
-    mcp: McpLink
+    mcp: McpWorker
     chores: Chores
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)

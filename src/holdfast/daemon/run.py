@@ -26,9 +26,6 @@ from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.inbox import Inbox
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.logbook import note
-from holdfast.daemon.match_news import NAME as BREAKER
-from holdfast.daemon.match_news import MatchNews
-from holdfast.daemon.mcp_link import McpLink
 from holdfast.daemon.outputs import Outputs
 from holdfast.daemon.passwords import Passwords
 from holdfast.daemon.probes.begin import begin as begin_probes
@@ -38,21 +35,24 @@ from holdfast.daemon.recover import Recovery
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.room import Message, Room
-from holdfast.daemon.screen_link import ScreenLink
-from holdfast.daemon.screens import Screens
 from holdfast.daemon.secrecy import Secrecy
 from holdfast.daemon.server import Server
 from holdfast.daemon.sessions import Names, Sessions
-from holdfast.daemon.sink_jobs import job_maker
-from holdfast.daemon.sinks import Sinks
 from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
 from holdfast.daemon.tcp import TcpDoor
-from holdfast.daemon.watch_link import WatchLink
-from holdfast.daemon.watches import Watches
 from holdfast.daemon.whereabouts import watch_home
+from holdfast.daemon.workers.match_events import NAME as BREAKER
+from holdfast.daemon.workers.match_events import MatchEvents
+from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.screen import ScreenWorker
+from holdfast.daemon.workers.screens import ProcessScreens
+from holdfast.daemon.workers.sink_messages import message_maker
+from holdfast.daemon.workers.sinks import Sinks
+from holdfast.daemon.workers.watch import WatchWorker
+from holdfast.daemon.workers.watches import OutputWatches
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 from holdfast.places.keeper_link import Refused
@@ -104,7 +104,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         room.chores.start(watch_progress(room), "progress")
         room.chores.start(publish_output(room), "output events")
         room.chores.start(room.place.usage.run(), "sampler")
-        room.sinks.start(job_maker(room))
+        room.sinks.start(message_maker(room))
         await server.open()
         room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
         vital.append(room.chores.start(watch_home(room, server), "home"))
@@ -128,7 +128,7 @@ async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Watches, Announcements]:
+async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, OutputWatches, Announcements]:
     """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
@@ -148,7 +148,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         file_limit=file_limit,
     )
     outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
-    link = ScreenLink(paths.place, paths.screens, environ)
+    screen_worker = ScreenWorker(paths.place, paths.screens, environ)
     tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
@@ -182,14 +182,14 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         stop_commands=StopCommands(place, settings, chores, ancestry),
         outputs=outputs,
         inputs=inputs,
-        screens=Screens(paths.screens, link, place.keeper, outputs, inputs, chores, place.readers),
+        screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, chores, place.readers),
         secrecy=Secrecy(settings, lambda: (tcp.token,)),
         tcp=tcp,
-        mcp=McpLink(environ),
+        mcp=McpWorker(environ),
         chores=chores,
     )
-    news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
-    watches = Watches(room, WatchLink(paths.place, environ), news)
+    match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
+    watches = OutputWatches(room, WatchWorker(paths.place, environ), match_events)
     recovery = Recovery(place, registry, supervisor, chores)
     return room, recovery, watches, Announcements(opened.store, opened.kept.memory)
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import time
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from holdfast.daemon import wanted_news
-from holdfast.errors import BadValue, CommandNotFound, NotExecutable, StartFailed
+from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Meta
 from holdfast.model.readiness import KINDS
@@ -87,37 +83,10 @@ def _check(ask: Start) -> None:
     if ask.ready_timeout is not None and not signs:
         raise BadValue("ready_timeout without a sign to be ready by", next="add ready_log, ready_port or another")
     if ask.ready_log is not None:
-        from holdfast.daemon.probes.pattern import compile_pattern
+        from holdfast.logs.pattern import compile_pattern
 
-        compile_pattern(ask.ready_log, "ready_log")
+        compile_pattern(ask.ready_log, key="ready_log")
     if ask.ready_http is not None:
         from holdfast.daemon.probes.http import parse_url
 
         parse_url(ask.ready_http, "ready_http")
-
-
-def through_shell(text: str, shell: str | None, settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The argv that runs a command text. Raises StartFailed when there is no shell, or not the requested one."""
-    path = env.get("PATH", os.defpath)
-    named = shell or settings.shell
-    if named:
-        _check_shell(named, path)
-    return (named or usual_shell(path), "-c", text)
-
-
-def _check_shell(shell: str, path: str) -> None:
-    """Checked here because the error of the start itself would name the command."""
-    if shutil.which(shell, path=path) is not None:
-        return
-    if "/" in shell and os.path.exists(shell):
-        raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
-    raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
-
-
-@lru_cache(maxsize=64)
-def usual_shell(path: str) -> str:
-    """bash where there is one on the path, else sh."""
-    found = shutil.which("bash", path=path) or shutil.which("sh", path="/bin:/usr/bin")
-    if found is None:
-        raise StartFailed("there is no shell on this machine", next="give the command as an argv, or set `shell`")
-    return found

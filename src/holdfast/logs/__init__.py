@@ -1,1 +1,1 @@
-"""Reading what keepers wrote."""
+"""Reading, searching and matching the logs that keepers write."""

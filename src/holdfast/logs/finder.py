@@ -1,7 +1,7 @@
 """Finding matching lines in plain text the fastest way, which depends on the pattern and on the text.
 
 A pattern is run over the whole text; or, where every match contains one of a few texts, only over the lines that have
-one; or, where it is a text, that is looked for. Each way is tried now and then, and the cheaper one is taken.
+one; a literal is searched for itself. Both ways are tried now and then, and the cheaper one is used.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from itertools import repeat
 from operator import contains
 from typing import NamedTuple
 
-from holdfast.logs.pattern import Pattern, Span
-from holdfast.logs.texts import Text
+from holdfast.logs.pattern import Pattern, TextSpan
+from holdfast.logs.texts import Needle
 
 #: Below this size it does not matter.
 _LARGE = 64 << 10
-#: As often the way that seemed slower is tried again.
+#: After so many blocks the slower way is tried again.
 _AGAIN = 50
 #: In a block with more lines that hold one of the texts, they do not help.
 _FEW = 32
-#: Whether many lines match is told from the first of them.
+#: The first so many bytes decide whether many lines match.
 _SAMPLE = 16 << 10
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """A line and its match, by their places in the text."""
 
     start: int
     stop: int
-    span: Span
+    span: TextSpan
 
 
 class Finder:
-    """Remembers what was fastest: one for each search."""
+    """One for each search: it remembers which way is faster."""
 
     def __init__(self, pattern: Pattern) -> None:
         self.pattern = pattern
-        self._texts = [Text(text) for text in ([pattern.literal] if pattern.literal else pattern.needles)]
+        self._texts = [Needle(text) for text in ([pattern.literal] if pattern.literal else pattern.needed)]
         self._tries = 0
         #: Seconds a byte: of running the pattern, and of the other way.
         self._costs = [0.0, 0.0]
 
-    def matching(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
+    def matching(self, data: bytes, start: int, stop: int) -> Iterator[LinePlace]:
         """The matching lines of `data[start:stop]`, of which the last has no newline."""
         if stop - start < _LARGE or not self._texts:
             return self._by_pattern(data, start, stop)
@@ -67,29 +67,29 @@ class Finder:
         cheaper = int(self._costs[1] < self._costs[0])
         return cheaper if self._tries % _AGAIN else 1 - cheaper
 
-    def _by_pattern(self, data: bytes, at: int, stop: int) -> Iterator[Place]:
+    def _by_pattern(self, data: bytes, at: int, stop: int) -> Iterator[LinePlace]:
         find = self.pattern.find
         while at <= stop and (span := find(data, at, stop)) is not None:
             begin = data.rfind(b"\n", at, span.start) + 1 or at
             end = data.find(b"\n", span.end, stop)
             end = stop if end < 0 else end
-            yield Place(begin, end, span)
+            yield LinePlace(begin, end, span)
             at = end + 1
 
-    def _otherwise(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
-        by = self._by_text if self.pattern.literal else self._by_needles
+    def _otherwise(self, data: bytes, start: int, stop: int) -> Iterator[LinePlace]:
+        by = self._by_text if self.pattern.literal else self._by_needed
         return by(data, start, stop)
 
-    def _by_text(self, data: bytes, at: int, stop: int) -> Iterator[Place]:
+    def _by_text(self, data: bytes, at: int, stop: int) -> Iterator[LinePlace]:
         (text,) = self._texts
         while at <= stop and (found := text.find(data, at, stop)) >= 0:
             begin = data.rfind(b"\n", at, found) + 1 or at
             end = data.find(b"\n", found, stop)
             end = stop if end < 0 else end
-            yield Place(begin, end, Span(found, found + len(text.text)))
+            yield LinePlace(begin, end, TextSpan(found, found + len(text.text)))
             at = end + 1
 
-    def _by_needles(self, data: bytes, at: int, stop: int) -> Iterator[Place]:
+    def _by_needed(self, data: bytes, at: int, stop: int) -> Iterator[LinePlace]:
         places = {text: text.find(data, at, stop) for text in self._texts}
         for _ in range(_FEW):
             found = [place for place in places.values() if place >= 0]
@@ -99,7 +99,7 @@ class Finder:
             end = data.find(b"\n", min(found), stop)
             end = stop if end < 0 else end
             if (span := self.pattern.find(data, begin, end)) is not None:
-                yield Place(begin, end, span)
+                yield LinePlace(begin, end, span)
             at = end + 1
             for text, known in places.items():
                 if 0 <= known < at:

@@ -16,7 +16,7 @@ def tail_start(log: Log, lines: int, extent: Extent | None = None) -> int:
     Never inside a line, unless the only one there is has lost its head.
     """
     first, end = extent or log.extent()
-    wanted = lines + 1 if _ends_with_newline(log, end) else lines
+    needed = lines + 1 if _ends_with_newline(log, end) else lines
     if lines <= 0:
         return end
     at = end
@@ -24,9 +24,9 @@ def tail_start(log: Log, lines: int, extent: Extent | None = None) -> int:
         block_start = max(first, at - _BLOCK)
         block = read_all(log, block_start, at)
         newlines = block.count(b"\n")
-        if newlines >= wanted:
-            return block_start + _nth_last(block, wanted) + 1
-        wanted -= newlines
+        if newlines >= needed:
+            return block_start + _nth_last(block, needed) + 1
+        needed -= newlines
         at = block_start
     return whole_line(log, first, end) if first else 0
 

@@ -1,4 +1,4 @@
-"""Reads the log of one stream by byte offset, while the keeper appends, drops its head or moves its directory.
+"""The log of one stream, read by byte offset while the keeper appends, drops its head or moves its directory.
 
 Everything here blocks and is meant for a thread, but for `Log.read_nowait`.
 """
@@ -42,10 +42,10 @@ class Log:
 
     def __init__(self, place: str, process_id: str, stream: str) -> None:
         self._stream = stream
-        #: The directory itself, wherever it is moved to while we read.
+        #: The directory itself, also after it was moved.
         self._directory = _open_bundle(place, process_id)
         self._path = f"/proc/self/fd/{self._directory}"
-        #: Where the segments begin, as far as we looked: all but the last are complete.
+        #: Where the segments begin, as far as known: all but the last are complete.
         self._starts: list[int] = []
         self._start = 0
         self._fd = -1
@@ -103,7 +103,7 @@ class Log:
                 self._starts = [segment.start for segment in self._segments()]
             try:
                 return self._open_holder(offset)
-            except FileNotFoundError:  # dropped since we looked
+            except FileNotFoundError:  # dropped meanwhile
                 self._starts = []
         return None
 
@@ -131,7 +131,7 @@ class Log:
         for _ in range(_ATTEMPTS):
             try:
                 return bundle.segments(self._path, self._stream)
-            except FileNotFoundError:  # one was dropped while we looked, or the bundle is forgotten
+            except FileNotFoundError:  # one was dropped meanwhile, or the bundle was deleted
                 continue
         return []
 
@@ -143,6 +143,6 @@ def _open_bundle(place: str, process_id: str) -> int:
             return -1
         try:
             return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # it was moved between looking and opening
+        except FileNotFoundError:  # it was moved meanwhile
             continue
     return -1

@@ -10,18 +10,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.logs import blocks
-from holdfast.logs.blocks import Line
+from holdfast.logs.blocks import SHOWN, FoundLine
 from holdfast.logs.finder import Finder
 from holdfast.logs.pattern import Pattern
 
 LONGEST = 1 << 20
 OVERLAP = 16 << 10
-#: As much of a line as is shown, and how much of it before the match.
-SHOWN = 2000
-_BEFORE = 500
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     """A line that was found."""
 
     #: Where the line begins and ends in the log, without its newline.
@@ -31,7 +28,7 @@ class Hit(NamedTuple):
     line: int | None
     #: Where the match begins in the log; None when it does not stand there as it is shown.
     match: int | None
-    #: The text view, SHOWN characters of it at most; `column` and `length` tell the match in it.
+    #: The text view, SHOWN characters of it at most; `column` and `length` are the match in it.
     text: str
     column: int
     length: int
@@ -44,7 +41,7 @@ class Hit(NamedTuple):
         return self.stop + self.has_newline
 
 
-class Search:
+class LogSearch:
     """`line` is the number of the line that begins with the first byte; None when that is not known.
 
     `wants_hits` False counts alone, which is faster.
@@ -63,7 +60,7 @@ class Search:
         self._next: int | None = None
         self._long: _LongLine | None = None
         self.count = 0
-        #: Bytes looked through, bytes that were dropped before they could be, and lines longer than LONGEST.
+        #: Bytes searched, bytes dropped before that, and lines longer than LONGEST.
         self.searched = self.skipped = self.long_lines = 0
 
     @property
@@ -76,8 +73,8 @@ class Search:
         """The number of that line."""
         return self._line
 
-    def feed(self, offset: int, data: bytes) -> Iterator[Hit]:
-        """The lines that `data` completes. What is not taken of them is lost: stop only to stop for good."""
+    def feed(self, offset: int, data: bytes) -> Iterator[SearchHit]:
+        """The lines that `data` completes. All of them have to be taken."""
         self._note_place(offset, len(data))
         head = data.find(b"\n") + 1
         if not head:
@@ -91,13 +88,13 @@ class Search:
         yield from self._block(data, head, end, offset)
         self._held, self._held_at = data[end:], offset + end
 
-    def finish(self) -> Iterator[Hit]:
+    def finish(self) -> Iterator[SearchHit]:
         """The last line, which has no newline."""
         if self._held or self._long is not None:
             yield from self._complete(b"")
 
     def _note_place(self, offset: int, size: int) -> None:
-        """Bytes that were dropped before we came to them end the line before and make numbers unknown."""
+        """Dropped bytes end the line before them, and make line numbers unknown."""
         if self._next is None:
             self._held_at = offset
         elif offset != self._next:
@@ -107,7 +104,7 @@ class Search:
         self._next = offset + size
         self.searched += size
 
-    def _block(self, data: bytes, start: int, end: int, offset: int) -> Iterator[Hit]:
+    def _block(self, data: bytes, start: int, end: int, offset: int) -> Iterator[SearchHit]:
         if not self._wants_hits and not self._invert:
             self.count += blocks.count_lines(self._finder, data, start, end)
             return
@@ -122,15 +119,15 @@ class Search:
         if self._line is not None:
             self._line += data.count(b"\n", at, end)
 
-    def _hit(self, data: bytes, found: Line, offset: int) -> Hit:
-        text, column, length, is_cut = shown(found)
+    def _hit(self, data: bytes, found: FoundLine, offset: int) -> SearchHit:
+        text, column, length, is_cut = blocks.shown(found)
         at = None if self._invert else blocks.located(data[found.start : found.stop], found)
         has_newline = data[found.stop : found.stop + 1] == b"\n"
         start, stop = offset + found.start, offset + found.stop
         match = None if at is None else start + at
-        return Hit(start, stop, self._line, match, text, column, length, is_cut, has_newline)
+        return SearchHit(start, stop, self._line, match, text, column, length, is_cut, has_newline)
 
-    def _complete(self, rest: bytes) -> Iterator[Hit]:
+    def _complete(self, rest: bytes) -> Iterator[SearchHit]:
         """The line that was held, with its end; the number after it is that of the next."""
         if self._long is None and len(self._held) + len(rest) > LONGEST:
             self._become_long()
@@ -139,17 +136,17 @@ class Search:
             yield from self._block(data, 0, len(data), self._held_at)
             return
         long, self._long = self._long, None
-        long.look(self._pattern, data.rstrip(b"\n"), self._held_at, is_end=True)
+        long.search(self._pattern, data.rstrip(b"\n"), self._held_at, is_end=True)
         yield from self._long_hit(long, self._held_at + len(data), bool(rest))
         if rest and self._line is not None:
             self._line += 1
 
-    def _hold(self, data: bytes) -> Iterator[Hit]:
+    def _hold(self, data: bytes) -> Iterator[SearchHit]:
         self._held += data
         if len(self._held) > LONGEST:
             self._become_long()
             assert self._long is not None
-            self._long.look(self._pattern, self._held, self._held_at, is_end=False)
+            self._long.search(self._pattern, self._held, self._held_at, is_end=False)
             self._held_at += len(self._held) - OVERLAP
             self._held = self._held[-OVERLAP:]
         yield from ()
@@ -159,14 +156,14 @@ class Search:
             self._long = _LongLine(self._held_at)
             self.long_lines += 1
 
-    def _long_hit(self, long: _LongLine, end: int, has_newline: bool) -> Iterator[Hit]:
+    def _long_hit(self, long: _LongLine, end: int, has_newline: bool) -> Iterator[SearchHit]:
         if (long.found is None) != self._invert:
             return
         self.count += 1
         if self._wants_hits:
             match, text, column, length = long.found or (None, long.begin, 0, 0)
             stop = end - has_newline
-            yield Hit(long.start, stop, self._line, match, text, column, length, True, has_newline)
+            yield SearchHit(long.start, stop, self._line, match, text, column, length, True, has_newline)
 
 
 class _LongLine:
@@ -177,29 +174,14 @@ class _LongLine:
         self.begin = ""
         self.found: tuple[int | None, str, int, int] | None = None
 
-    def look(self, pattern: Pattern, data: bytes, offset: int, is_end: bool) -> None:
-        """Look through the next piece. Where the line goes on, its last character is context alone."""
+    def search(self, pattern: Pattern, data: bytes, offset: int, is_end: bool) -> None:
+        """Search the next piece. If the line goes on, its last character is context only."""
         text = data if blocks.is_plain(data) else blocks.cleaned(data)
         is_begin = offset == self.start
         if is_begin:
             self.begin = text[: 4 * SHOWN].decode(errors="ignore")[:SHOWN]
         start, stop = (0 if is_begin else 1), (len(text) if is_end else len(text) - 1)
         if self.found is None and start <= stop and (span := pattern.find(text, start, stop)) is not None:
-            line = Line(0, len(data), text, 0, len(text), span)
+            line = FoundLine(0, len(data), text, 0, len(text), span)
             at = blocks.located(data, line) if text is not data else span.start
-            self.found = (None if at is None else offset + at, *shown(line)[:3])
-
-
-def shown(line: Line) -> tuple[str, int, int, bool]:
-    """The text of a line, cut around its match; where that begins in it, how long it is, and whether it was cut."""
-    source, span = line.source, line.span
-    before = source[max(line.text_start, span.start - 4 * SHOWN) : span.start].decode(errors="ignore")
-    match = source[span.start : min(span.end, span.start + 4 * SHOWN)].decode(errors="ignore")
-    after = source[span.end : min(line.text_stop, span.end + 4 * SHOWN)].decode(errors="ignore")
-    whole = line.text_stop - line.text_start
-    if whole <= SHOWN or (len(before) + len(match) + len(after) <= SHOWN and whole <= 4 * SHOWN):
-        return before + match + after, len(before), len(match), False
-    room = max(_BEFORE, SHOWN - len(match) - len(after))
-    before = before[max(0, len(before) - room) :]
-    text = (before + match + after)[:SHOWN]
-    return text, len(before), min(len(match), SHOWN - len(before)), True
+            self.found = (None if at is None else offset + at, *blocks.shown(line)[:3])

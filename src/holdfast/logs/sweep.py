@@ -1,4 +1,4 @@
-"""Going through a log with a pattern, some of it at a time, so that others get their turn and it can be given up.
+"""Searching a log with a pattern, for a moment at a time, so that it can be stopped and others get a turn.
 
 Everything here blocks and is meant for a thread.
 """
@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.logs import lines
+from holdfast.logs.blocks import SHOWN
+from holdfast.logs.matcher import LogMatch, StreamMatcher
 from holdfast.logs.pattern import Pattern
 from holdfast.logs.reader import CHUNK, Extent, Log
-from holdfast.logs.search import SHOWN, Hit, Search
-from holdfast.logs.watching import Found, Watching
+from holdfast.logs.search import LogSearch, SearchHit
 from holdfast.model.text import TextView
 
 #: How long one step may take, more or less.
 _STEP = 0.05
-#: Context lines are looked for within this many bytes before and after a match.
+#: Context lines are shown from within this many bytes before and after a match.
 _CONTEXT = 64 << 10
 #: As many bytes of text as one page of matches holds, more or less.
 _PAGE = 1 << 20
@@ -27,8 +28,8 @@ _FRAME = 200
 
 
 @dataclass
-class Wanted:
-    """Which lines are wanted: of `start` to `end`, `limit` at most, with so many lines `before` and `after` them."""
+class SearchQuery:
+    """Lines from `start` to `end`, `limit` at most, with so many lines of context `before` and `after` them."""
 
     start: int
     end: int | None
@@ -46,25 +47,25 @@ class Sweep:
 
     log: Log
     pattern: Pattern
-    wanted: Wanted
+    query: SearchQuery
     matches: list[dict[str, Any]] = field(default_factory=list)
     #: Whether the page is full before the end was reached.
     is_full: bool = False
 
     def __post_init__(self) -> None:
-        wanted = self.wanted
-        self.search = Search(self.pattern, line=wanted.line, invert=wanted.invert, wants_hits=not wanted.counts)
-        self.at = wanted.start
-        self.next_offset, self.next_line = wanted.start, wanted.line
-        self._room = _PAGE
+        query = self.query
+        self.search = LogSearch(self.pattern, line=query.line, invert=query.invert, wants_hits=not query.counts)
+        self.at = query.start
+        self.next_offset, self.next_line = query.start, query.line
+        self._space = _PAGE
 
     def step(self) -> bool:
         """Go on for a moment. False at the end of what is there, or of the page."""
         until = time.monotonic() + _STEP
-        while not self.is_full and (self.wanted.end is None or self.at < self.wanted.end):
-            limit = CHUNK if self.wanted.end is None else min(CHUNK, self.wanted.end - self.at)
+        while not self.is_full and (self.query.end is None or self.at < self.query.end):
+            limit = CHUNK if self.query.end is None else min(CHUNK, self.query.end - self.at)
             chunk = self.log.read(self.at, limit)
-            data = chunk.data if self.wanted.end is None else chunk.data[: max(0, self.wanted.end - chunk.offset)]
+            data = chunk.data if self.query.end is None else chunk.data[: max(0, self.query.end - chunk.offset)]
             if not data:
                 return False
             self.at = chunk.offset + len(data)
@@ -84,15 +85,15 @@ class Sweep:
 
     def _take(self, hits: Any) -> None:
         for hit in hits:
-            self.matches.append(self._told(hit))
+            self.matches.append(self._shown(hit))
             self.next_offset = hit.following
             self.next_line = None if hit.line is None else hit.line + hit.has_newline
-            if len(self.matches) >= self.wanted.limit or self._room <= 0:
+            if len(self.matches) >= self.query.limit or self._space <= 0:
                 self.is_full = True
                 return
 
-    def _told(self, hit: Hit) -> dict[str, Any]:
-        told: dict[str, Any] = {
+    def _shown(self, hit: SearchHit) -> dict[str, Any]:
+        shown: dict[str, Any] = {
             "line": hit.line,
             "offset": hit.start,
             "end": hit.stop,
@@ -102,23 +103,23 @@ class Sweep:
             "length": hit.length,
             "cut": hit.is_cut,
         }
-        self._room -= len(hit.text) + _FRAME
-        if self.wanted.before:
-            told["before"] = self._context(lines_before(self.log, hit.start, self.wanted.before), hit.line, -1)
-        if self.wanted.after:
-            told["after"] = self._context(lines_after(self.log, hit.following, self.wanted.after), hit.line, 1)
-        return told
+        self._space -= len(hit.text) + _FRAME
+        if self.query.before:
+            shown["before"] = self._context(lines_before(self.log, hit.start, self.query.before), hit.line, -1)
+        if self.query.after:
+            shown["after"] = self._context(lines_after(self.log, hit.following, self.query.after), hit.line, 1)
+        return shown
 
     def _context(self, found: list[dict[str, Any]], line: int | None, step: int) -> list[dict[str, Any]]:
         first = 0 if line is None else line + 1 if step > 0 else line - len(found)
         for number, context in enumerate(found, first):
             context["line"] = None if line is None else number
-            self._room -= len(context["text"]) + _FRAME
+            self._space -= len(context["text"]) + _FRAME
         return found
 
 
 def place(log: Log, offset: int | None, line: int | None, numbered: bool) -> tuple[int, int | None, Extent]:
-    """Where the line begins that holds a byte, its number if that is wanted and known, and what there is of the log."""
+    """Where the line begins that holds a byte, its number if it is known and `numbered`, and the extent of the log."""
     extent = log.extent()
     asked = offset or 0
     start = min(max(asked, extent.first), extent.end)
@@ -136,13 +137,13 @@ def lines_before(log: Log, start: int, count: int) -> list[dict[str, Any]]:
     if first and not (first == start - len(data) and log.read(first - 1, 1).data == b"\n"):
         cut = data.find(b"\n") + 1
         data, first = data[cut:] if cut else b"", first + cut
-    found = _told_lines(data, first)
+    found = _shown_lines(data, first)
     return found[max(0, len(found) - count) :]
 
 
 def lines_after(log: Log, start: int, count: int) -> list[dict[str, Any]]:
     data, first = _read(log, start, start + _CONTEXT)
-    return _told_lines(data, first)[:count]
+    return _shown_lines(data, first)[:count]
 
 
 def _read(log: Log, start: int, end: int) -> tuple[bytes, int]:
@@ -150,7 +151,7 @@ def _read(log: Log, start: int, end: int) -> tuple[bytes, int]:
     return data, end - len(data) if len(data) < end - start and log.extent().first > start else start
 
 
-def _told_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
+def _shown_lines(data: bytes, offset: int) -> list[dict[str, Any]]:
     found = []
     for line in _split(data):
         view = TextView()
@@ -166,20 +167,13 @@ def _split(data: bytes) -> list[bytes]:
     return found if found[-1] else found[:-1]
 
 
-def look(log: Log, watching: Watching, at: int) -> tuple[Found | None, int, bool]:
-    """Look for a match from `at` on, for a moment: the match, how far it got, and whether that is the end."""
+def next_match(log: Log, matcher: StreamMatcher) -> tuple[LogMatch | None, bool]:
+    """Match for a moment: the first match, and whether the end of the log was reached without one."""
     until = time.monotonic() + _STEP
-    while (chunk := log.read(at)).data:
-        at = chunk.end
-        if (found := watching.feed(chunk.offset, chunk.data)) is not None:
-            return found, at, False
+    while (chunk := log.read(matcher.at)).data:
+        for found in matcher.feed(chunk.offset, chunk.data):
+            return matcher.shown(found), False
         if time.monotonic() > until:
-            return None, at, False
-    return watching.peek(), at, True
-
-
-def line_start(log: Log, offset: int) -> int:
-    """Where the line begins that holds this byte, or a byte not too far before it."""
-    first = max(log.extent().first, offset - _CONTEXT)
-    data = lines.read_all(log, first, offset)
-    return offset - len(data) + data.rfind(b"\n") + 1
+            return None, False
+    found_last = next(matcher.peek(), None)
+    return (None, True) if found_last is None else (matcher.shown(found_last), False)

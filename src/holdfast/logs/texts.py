@@ -1,4 +1,4 @@
-"""Looking for plain things among many bytes, by the C library, which does it at the speed of memory."""
+"""Searching many bytes for plain text with the C library, at the speed of memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _strcspn = _libc.strcspn
 _strcspn.argtypes = (ctypes.c_char_p, ctypes.c_char_p)
 _strcspn.restype = ctypes.c_size_t
 
-#: Control characters but tab, newline and NUL, at which strcspn stops anyhow. Up to 16 it looks for at once.
+#: Control characters but tab, newline and NUL, at which strcspn stops anyhow. It searches for up to 16 at once.
 _CONTROLS = (bytes((*range(1, 9), *range(11, 19))), bytes((*range(19, 32), 127)))
 
 _SAMPLE = 16 << 10
-#: A letter that led so often to something else is not rare.
+#: A character that was found so often without the text is not rare.
 _FEW = 64
 
 
-class Text:
-    """A text to look for. A letter of it that a sample of the data has none of leads to it fastest."""
+class Needle:
+    """A text to search for. A character of it that a sample of the data lacks finds it fastest."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
         self._rarest: int | None = None
 
     def find(self, data: bytes, at: int, stop: int) -> int:
-        """As `data.find(text, at, stop)`, in linear time whatever the text."""
+        """As `data.find(text, at, stop)`, in linear time for any text."""
         if stop - at < len(self.text):
             return -1
         if self._rarest is None:

@@ -1,12 +1,11 @@
-"""`python -m holdfast.mcp FD`: the worker of the daemon for `/mcp`. FD is the line on which connections come."""
+"""`python -m holdfast.mcp`: the daemon's MCP worker. Connections come over its standard input."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import sys
 
 from holdfast.mcp.worker import serve
+from holdfast.wire.worker import WorkerLink
 
 if __name__ == "__main__":
-    asyncio.run(serve(socket.socket(fileno=int(sys.argv[1]))))
+    asyncio.run(serve(WorkerLink()))

@@ -1,11 +1,10 @@
-"""The worker for `/mcp`: many clients, on connections that the daemon hands over. It ends with the daemon."""
+"""The worker for `/mcp`: many clients, on connections that the daemon hands over. It ends with its input."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import socket
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -19,15 +18,15 @@ from holdfast.mcp.http_peers import HttpPeers
 from holdfast.mcp.live import live_of_connection
 from holdfast.mcp.pool import Pool
 from holdfast.mcp.server import HoldfastServer
+from holdfast.wire.worker import WorkerLink
 
 _MOST_BODY = 16 << 20
 _MOST_SESSIONS = 1000
 _SETTLE = 1.0
-_MOST_FDS = 16
 
 
-async def serve(line: socket.socket) -> None:
-    """Until the daemon lets go of the line."""
+async def serve(link: WorkerLink) -> None:
+    """Until the daemon closes the link."""
     for name in ("mcp", "uvicorn.error", "uvicorn.access"):  # what a client sends may hold secrets
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
@@ -36,13 +35,13 @@ async def serve(line: socket.socket) -> None:
     server = HoldfastServer(calls, is_channel=False)
     app = _app(server)
     async with server.session_manager.run():
-        await _take_connections(line, app)
+        await _accept(link, app)
     await _closed(pool, calls)
     os._exit(0)
 
 
 def _app(server: Server[Any]) -> Any:
-    """Who may come in was decided by the daemon."""
+    """The daemon has checked who may connect."""
     return server.streamable_http_app(
         max_request_body_size=_MOST_BODY,
         max_sessions=_MOST_SESSIONS,
@@ -50,36 +49,29 @@ def _app(server: Server[Any]) -> Any:
     )
 
 
-async def _take_connections(line: socket.socket, app: Any) -> None:
+async def _accept(link: WorkerLink, app: Any) -> None:
     config = Config(app, http=HttpToolsProtocol, ws="none", lifespan="off", log_config=None, access_log=False)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
-    line.setblocking(False)
+    end: asyncio.Future[None] = loop.create_future()
     tasks: set[asyncio.Task[Any]] = set()
 
-    def take() -> None:
+    def accept() -> None:
         try:
-            data, fds, _, _ = socket.recv_fds(line, 1, _MOST_FDS)
-        except BlockingIOError:
+            connections = link.receive_connections()
+        except EOFError:
+            loop.remove_reader(link)
+            end.set_result(None)
             return
-        except OSError:
-            data, fds = b"", []
-        if not data and not over.done():
-            over.set_result(None)
-        for fd in fds:
-            sock = socket.socket(fileno=fd)
-            work = loop.connect_accepted_socket(lambda: HttpToolsProtocol(config, state, {}), sock)
+        for connection in connections:
+            work = loop.connect_accepted_socket(lambda: HttpToolsProtocol(config, state, {}), connection)
             task = loop.create_task(work)
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-    loop.add_reader(line, take)
-    try:
-        await over
-    finally:
-        loop.remove_reader(line)
+    loop.add_reader(link, accept)
+    await end
 
 
 async def _closed(pool: Pool, calls: Calls) -> None:

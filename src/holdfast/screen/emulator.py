@@ -1,4 +1,4 @@
-"""What a terminal emulator has to be able to do here, and what it shows. Which one does it is known in one place."""
+"""The interface of a terminal emulator, and what it shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Picture(NamedTuple):
-    """What a person would see. Rows and columns count from 0."""
+    """What the terminal shows. Rows and columns count from 0."""
 
     lines: list[str]
     row: int
@@ -37,17 +37,17 @@ class Emulator(Protocol):
     def resize(self, cols: int, rows: int) -> None: ...
 
     def take_replies(self) -> list[bytes]:
-        """What the terminal said to the program since it was last asked, in order."""
+        """What the terminal sent to the program since the last call, in order."""
 
     @property
     def is_between_sequences(self) -> bool:
-        """Whether the next byte begins something new: no escape sequence is under way."""
+        """Whether no escape sequence is incomplete."""
 
     def picture(self, ansi: bool = False) -> Picture:
         """What it shows; with `ansi`, the lines hold the sequences for colours and styles."""
 
     def snapshot(self) -> bytes:
-        """Everything that decides how it goes on."""
+        """The whole state."""
 
     def close(self) -> None: ...
 

@@ -26,12 +26,12 @@ COLS, ROWS, CURSOR_X, CURSOR_Y, SCREEN, CURSOR_VISIBLE, TITLE, GROUND = 1, 2, 3,
 POINT_ACTIVE, PLAIN, VT, RETAIN_CONTINUATION = 0, 0, 1, 1
 
 _FOREGROUND, _BACKGROUND = (0xCC, 0xCC, 0xCC), (0, 0, 0)
-#: A VT220 with colours, as `xterm-256color` would lead one to expect; and nothing of what is not there.
+#: A VT220 with colours, as `xterm-256color` would lead one to expect; without features that are not supported.
 _CONFORMANCE, _FEATURES = 62, (22,)
 _FIRMWARE = 10
 
 
-class Text(c.Structure):
+class ByteString(c.Structure):
     _fields_ = (("ptr", c.c_void_p), ("len", c.c_size_t))
 
 
@@ -57,14 +57,14 @@ class FormatOptions(c.Structure):
     )
 
 
-class Place(c.Structure):
+class PointValue(c.Structure):
     _fields_ = (("x", c.c_uint16), ("y", c.c_uint32), ("padding", c.c_uint64))
 
 
 class Point(c.Structure):
     """Its value is a union, which cannot be passed by value; a structure of the same layout can."""
 
-    _fields_ = (("tag", c.c_int), ("value", Place))
+    _fields_ = (("tag", c.c_int), ("value", PointValue))
 
 
 class WindowSize(c.Structure):
@@ -84,9 +84,9 @@ class Attributes(c.Structure):
 
 
 _NO_STYLE = "\x1b[0m"
-#: To say which keyboard flags are on would be to say that they do something here. Who is not answered does without.
+#: A reply to a query for keyboard flags would mean that they are supported. Programs do without a reply.
 _KEYBOARD = re.compile(rb"\x1b\[\?\d+u")
-#: The formatter tells the whole palette before each line; whoever looks has one of their own.
+#: The formatter writes the whole palette before each line. The viewer has one of its own.
 _CONTROL_STRINGS = re.compile("\x1b][^\x07\x1b]*(?:\x07|\x1b\\\\)")
 
 _WriteFn = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_void_p, c.c_size_t)
@@ -123,7 +123,7 @@ class Library:
         self.release = _function(lib, "free", handle, handle, size, result=None)
 
     def taken(self, fill: Callable[[Any, Any], int], what: str) -> bytes:
-        """The bytes that a function allocates for us."""
+        """The bytes that a function of the library allocates."""
         ptr, size = c.c_void_p(), c.c_size_t()
         _check(fill(c.byref(ptr), c.byref(size)), what)
         try:
@@ -230,11 +230,11 @@ class Ghostty:
 
     def _ref(self, x: int, y: int) -> GridRef:
         ref = GridRef(c.sizeof(GridRef))
-        _check(self._lib.grid_ref(self._handle, Point(POINT_ACTIVE, Place(x, y, 0)), c.byref(ref)), "grid_ref")
+        _check(self._lib.grid_ref(self._handle, Point(POINT_ACTIVE, PointValue(x, y, 0)), c.byref(ref)), "grid_ref")
         return ref
 
     def _title(self) -> str:
-        text = Text()
+        text = ByteString()
         if self._lib.get(self._handle, TITLE, c.byref(text)) or not text.len:
             return ""
         title = c.string_at(text.ptr, text.len).decode(errors="replace")

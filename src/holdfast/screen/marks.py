@@ -1,7 +1,7 @@
-"""What has to be remembered of a terminal beside its output: its sizes, and how far its questions were dealt with.
+"""What is persisted about a terminal besides its output: its sizes, and up to where its queries were answered.
 
-A file per process, a line per mark. It is written to before what it tells of is done, so a crash in between leaves a
-question unanswered and never answers one twice.
+There is one file per process and one line per mark. A mark is written before the step that it records is taken, so a
+crash in between leaves a query unanswered and never answers one twice.
 """
 
 from __future__ import annotations
@@ -9,25 +9,44 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from holdfast.screen.sizes import Resize
-
-#: With more lines than this the file is written anew, with what still counts.
+#: A file with more lines than this is rewritten with what still counts.
 _LONGEST = 2000
 _MOST_RESIZES = 500
 _MOST_REPLIES = 100
+
+
+class Resize(NamedTuple):
+    """From byte `offset` on, the terminal has this size."""
+
+    offset: int
+    cols: int
+    rows: int
+
+
+def size_at(resizes: Iterable[Resize], offset: int) -> tuple[int, int] | None:
+    """The last size that was given at or before this byte; None when none was."""
+    found = [resize for resize in resizes if resize.offset <= offset]
+    return (found[-1].cols, found[-1].rows) if found else None
+
+
+def next_cut(offset: int, end: int, *cuts: Iterable[int]) -> int:
+    """Where output from `offset` on has to be cut: at the first of `cuts` behind it, at `end` at the latest."""
+    return min((cut for some in cuts for cut in some if offset < cut < end), default=end)
 
 
 @dataclass(slots=True)
 class Marks:
     path: str
     resizes: list[Resize] = field(default_factory=list)
-    #: Questions before this byte have been dealt with.
+    #: Queries before this byte have been answered.
     handled: int = 0
-    #: Somebody's terminal shows the output from this byte on, and answers.
+    #: A client is attached; its terminal shows the output from this byte on, and answers.
     attached: int | None = None
-    #: What was answered lately: sizes, by where they begin in the process's input.
+    #: The latest replies: their sizes, by their offsets in the process's input.
     replies: dict[int, int] = field(default_factory=dict)
     _lines: int = 0
 
@@ -74,14 +93,14 @@ class Marks:
 
 
 def begin(path: str, cols: int, rows: int) -> Marks:
-    """The marks of a terminal that is about to be made."""
+    """The marks of a terminal that is about to be created."""
     marks = Marks(path)
     marks.resize(0, cols, rows)
     return marks
 
 
 def load(path: str) -> Marks | None:
-    """The marks of an earlier daemon; None where there are none. A line that was cut off counts for nothing."""
+    """The marks of an earlier daemon; None where there are none. A line that was cut off is ignored."""
     try:
         with open(path, "rb") as file:
             lines = file.read().splitlines()

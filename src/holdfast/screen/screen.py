@@ -1,37 +1,42 @@
-"""The terminal of one process, brought up to date from its log."""
+"""The terminal of one process, kept up to date from its log."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.logs.reader import CHUNK, Log
-from holdfast.screen import plain
 from holdfast.screen.emulator import Emulator, Picture, Unusable
-from holdfast.screen.sizes import Resize, next_cut, size_at
+from holdfast.screen.marks import Resize, next_cut, size_at
 
-#: As much is fed in one go; then others get their turn.
+#: As much is fed at a time; then other terminals get their turn.
 SLICE = 1 << 20
-#: Farther behind than this, the emulator does not follow byte by byte but goes on with the end of the log.
+#: An emulator that is farther behind skips output, and goes on near the end of the log.
 FARTHEST = 32 << 20
 _TAIL = 4 << 20
-#: After so much output the state is written down, so that a new emulator has little to catch up with.
+#: After so much output the state is saved, so that a new emulator has little to catch up with.
 _SNAPSHOT_EVERY = 256 << 10
 #: More lines than a terminal has, and as many as it remembers.
 _LINES = 2000
 _DEFAULT = 120, 30
 _LONGEST_MARGINS = 64
-#: Aborts a sequence that was cut off.
+#: Aborts an escape sequence that was cut off.
 _CANCEL = b"\x18"
 _FORMAT = 1
+#: What makes bytes more than printable text and line ends: C0 but tab, newline and carriage return, DEL, and the lead
+#: byte of C1 in UTF-8.
+_SPECIAL = bytes(n for n in range(32) if n not in (9, 10, 13)) + b"\x7f\xc2"
+#: What may set margins: with them lines do not simply scroll out at the top.
+_MARGINS = re.compile(rb"\x1b\[[0-9;]*[rs]|\x1b\[\?[0-9;]*69|\xc2\x9b")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Where a terminal changed, and from where on its replies count."""
+class ScreenRequest:
+    """Where the terminal changed, and from where on its replies count."""
 
     resizes: list[Resize]
     handled: int = 0
@@ -40,14 +45,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Emulators:
-    """How emulators come into being. `version` tells which snapshots they can read."""
+    """How emulators are created. They can read snapshots of the same `version`."""
 
     version: str
     new: Callable[[int, int], Emulator]
     restored: Callable[[bytes], Emulator]
 
 
-class Screen:
+class TerminalScreen:
     def __init__(self, emulators: Emulators, place: str, process_id: str, path: str) -> None:
         self._emulators = emulators
         self._log = Log(place, process_id, "out")
@@ -64,30 +69,32 @@ class Screen:
         self._replies: list[tuple[int, bytes]] = []
         self._restore()
 
-    def advance(self, wanted: Wanted) -> bool:
+    def advance(self, request: ScreenRequest) -> bool:
         """Feed some of the output that is there; whether there is more."""
         first, end = self._log.extent()
-        if 0 < end < self.at:  # another log than the one we know
+        if 0 < end < self.at:  # another log than before
             self._forget_all()
         if end - self.at > FARTHEST or first > self.at:
             self._leap(max(first, end - _TAIL if end - self.at > FARTHEST else first))
         upto = min(end, self.at + SLICE)
-        self._feed(wanted, upto)
-        if self.at - self._kept >= _SNAPSHOT_EVERY and not self._replies:  # replies are not given yet
-            with contextlib.suppress(OSError):  # a full disk: then there is more to catch up with
+        self._feed(request, upto)
+        if (
+            self.at - self._kept >= _SNAPSHOT_EVERY and not self._replies
+        ):  # replies that were not taken yet would be lost
+            with contextlib.suppress(OSError):  # a full disk: there is more to catch up with later
                 self.keep()
         return self.at < end
 
     def take_replies(self) -> list[tuple[int, bytes]]:
-        """What the terminal answered, each with the byte that the question lies before."""
+        """The terminal's replies, each with the byte that its query lies before."""
         replies, self._replies = self._replies, []
         return replies
 
-    def picture(self, wanted: Wanted, ansi: bool) -> Picture:
-        return self._sized(wanted).picture(ansi)
+    def picture(self, request: ScreenRequest, ansi: bool) -> Picture:
+        return self._sized(request).picture(ansi)
 
     def keep(self) -> None:
-        """Write down how it stands."""
+        """Save its state."""
         if self._emulator is None or self._kept == self.at:
             return
         head = {
@@ -108,40 +115,40 @@ class Screen:
         self._log.close()
         self._drop_emulator()
 
-    def _feed(self, wanted: Wanted, upto: int) -> None:
+    def _feed(self, request: ScreenRequest, upto: int) -> None:
         while self.at < upto:
-            offsets = (resize.offset for resize in wanted.resizes)
-            cut = next_cut(self.at, upto, offsets, wanted.cuts, [wanted.handled])
+            offsets = (resize.offset for resize in request.resizes)
+            cut = next_cut(self.at, upto, offsets, request.cuts, [request.handled])
             chunk = self._log.read(self.at, min(CHUNK, cut - self.at))
             if not chunk.data:
                 return
-            if chunk.offset > self.at:  # dropped while we looked
+            if chunk.offset > self.at:  # dropped meanwhile
                 self._leap(chunk.offset)
                 continue
-            self._feed_piece(self._sized(wanted), chunk.data)
+            self._feed_piece(self._sized(request), chunk.data)
             self.at = chunk.end
-            replies = self._sized(wanted).take_replies()
-            if self.at > wanted.handled:
+            replies = self._sized(request).take_replies()
+            if self.at > request.handled:
                 self._replies += [(self.at, reply) for reply in replies]
 
     def _feed_piece(self, emulator: Emulator, data: bytes) -> None:
-        if len(data) > _LINES and not self._has_margins and emulator.is_between_sequences and plain.is_plain(data):
-            data = plain.shown_end(data, _LINES)
+        if len(data) > _LINES and not self._has_margins and emulator.is_between_sequences and is_plain(data):
+            data = shown_end(data, _LINES)
         elif not self._has_margins:
-            self._has_margins = plain.may_set_margins(self._tail + data)
+            self._has_margins = may_set_margins(self._tail + data)
             self._tail = data[-_LONGEST_MARGINS:]
         emulator.feed(data)
 
     def _leap(self, offset: int) -> None:
-        """Go on from there, at the start of a line, with what is on the screen now."""
+        """Skip to this byte, or the next start of a line, with what is on the screen now."""
         chunk = self._log.read(offset)
         line = chunk.data.find(b"\n") + 1
         self.at = self.gap = chunk.offset + line
         if self._emulator is not None:
             self._emulator.feed(_CANCEL)
 
-    def _sized(self, wanted: Wanted) -> Emulator:
-        size = size_at(wanted.resizes, self.at) or _DEFAULT
+    def _sized(self, request: ScreenRequest) -> Emulator:
+        size = size_at(request.resizes, self.at) or _DEFAULT
         if self._emulator is None:
             self._emulator = self._emulators.new(*size)
             self._size = size
@@ -151,7 +158,7 @@ class Screen:
         return self._emulator
 
     def _restore(self) -> None:
-        """Go on from the snapshot, where there is one that can be read."""
+        """Start from the snapshot, if there is one that can be read."""
         try:
             with open(self._path, "rb") as file:
                 head = json.loads(file.readline())
@@ -174,3 +181,25 @@ class Screen:
         emulator, self._emulator = self._emulator, None
         if emulator is not None:
             emulator.close()
+
+
+def may_set_margins(data: bytes) -> bool:
+    return b"\x1b" in data and _MARGINS.search(data) is not None
+
+
+def is_plain(data: bytes) -> bool:
+    return len(data.translate(None, _SPECIAL)) == len(data)
+
+
+def shown_end(data: bytes, lines: int) -> bytes:
+    """The end of plain text, from the start of a line, that leaves a terminal of at most `lines` lines as all of it.
+
+    All of it where there is no such place. Only for a terminal without margins, between two sequences.
+    """
+    at = len(data)
+    for _ in range(lines):
+        at = data.rfind(b"\n", 0, at)
+        if at < 0:
+            return data
+    cut = data.rfind(b"\r\n", 0, at)
+    return data[cut + 2 :] if cut >= 0 else data

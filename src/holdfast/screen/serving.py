@@ -1,9 +1,9 @@
-"""What the screens process is asked and what it answers: one question at a time, all of them about one process.
+"""The requests of the screen process. Each is about the terminal of one process. A reply may be {error}.
 
 follow   id, resizes: [[offset, cols, rows]], handled, cuts   -> at, more, replies: [[offset, base64]], gap
 show     the same, ansi                                      -> as follow, and without `more` also picture
-keep     id                                                  -> {}, after its state is on disk and out of memory
-forget   id                                                  -> {}, after its files are gone
+keep     id                                                  -> {}, once its state is on disk and out of memory
+forget   id                                                  -> {}, once its files are gone
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ import contextlib
 import os
 from binascii import b2a_base64
 from collections import OrderedDict
-from typing import Any
 
-from holdfast.screen.screen import Emulators, Screen, Wanted
-from holdfast.screen.sizes import Resize
+from holdfast.screen.emulator import Unusable
+from holdfast.screen.marks import Resize
+from holdfast.screen.screen import Emulators, ScreenRequest, TerminalScreen
+from holdfast.wire.worker import Message
 
-Message = dict[str, Any]
-
-#: Terminals in memory. Others are on disk, and come back within a millisecond.
+#: Terminals in memory. Others are on disk and can be restored within a millisecond.
 _MOST_OPEN = 64
 
 
-class Screens:
+class ScreenServer:
     def __init__(self, emulators: Emulators, place: str, directory: str) -> None:
         self._emulators = emulators
         self._place = place
         self._directory = directory
-        self._open: OrderedDict[str, Screen] = OrderedDict()
+        self._open: OrderedDict[str, TerminalScreen] = OrderedDict()
 
     def answer(self, ask: Message) -> Message:
+        try:
+            return self._answer(ask)
+        except (OSError, Unusable) as failed:
+            return {"error": str(failed)}
+
+    def _answer(self, ask: Message) -> Message:
         match ask["op"]:
             case "follow":
                 return self._follow(ask, is_shown=False)
@@ -49,18 +54,18 @@ class Screens:
 
     def _follow(self, ask: Message, is_shown: bool) -> Message:
         screen = self._find(ask["id"])
-        wanted = Wanted([Resize(*resize) for resize in ask["resizes"]], ask["handled"], ask["cuts"])
-        more = screen.advance(wanted)
+        request = ScreenRequest([Resize(*resize) for resize in ask["resizes"]], ask["handled"], ask["cuts"])
+        more = screen.advance(request)
         replies = [[offset, b2a_base64(reply, newline=False).decode()] for offset, reply in screen.take_replies()]
         answer: Message = {"at": screen.at, "more": more, "replies": replies, "gap": screen.gap}
         if is_shown and not more:
-            answer["picture"] = screen.picture(wanted, bool(ask.get("ansi"))).to_json()
+            answer["picture"] = screen.picture(request, bool(ask.get("ansi"))).to_json()
         return answer
 
-    def _find(self, process_id: str) -> Screen:
+    def _find(self, process_id: str) -> TerminalScreen:
         screen = self._open.get(process_id)
         if screen is None:
-            screen = Screen(self._emulators, self._place, process_id, f"{self._directory}/{process_id}.screen")
+            screen = TerminalScreen(self._emulators, self._place, process_id, f"{self._directory}/{process_id}.screen")
             self._open[process_id] = screen
             while len(self._open) > _MOST_OPEN:
                 self._put_away(next(iter(self._open)))

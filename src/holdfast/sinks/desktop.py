@@ -1,21 +1,21 @@
-"""The desktop of whoever is logged in, by notify-send."""
+"""Desktop notifications of the logged-in user, by notify-send."""
 
 from __future__ import annotations
 
 import html
 import subprocess
 
-from holdfast.sinks.job import Job, Unsendable
+from holdfast.sinks.message import SinkMessage, Unsendable
 
 TIMEOUT = 10.0
 _URGENCY = {"failure": "critical", "warning": "normal", "success": "normal", "info": "low"}
 
 
-def send(job: Job) -> None:
+def send(message: SinkMessage) -> None:
     """Sent when it returns. Raises Unsendable."""
-    urgency = f"--urgency={_URGENCY.get(job.level, 'normal')}"
+    urgency = f"--urgency={_URGENCY.get(message.level, 'normal')}"
     # The body is markup to most desktops; the summary is not.
-    words = ["notify-send", "--app-name=holdfast", urgency, "--", job.line, html.escape(job.tail, quote=False)]
+    words = ["notify-send", "--app-name=holdfast", urgency, "--", message.line, html.escape(message.tail, quote=False)]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
     except FileNotFoundError:

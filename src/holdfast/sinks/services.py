@@ -1,4 +1,4 @@
-"""Everything that Apprise can send to. Imported when a sink has an Apprise URL, and not before."""
+"""All services of Apprise. Imported only if a sink has an Apprise URL."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ import logging
 from typing import Any
 
 from holdfast.model.summaries import harmless
-from holdfast.sinks.job import Job, Unsendable
+from holdfast.sinks.message import SinkMessage, Unsendable
 
 TIMEOUT = 30.0
 _MISSING = "Apprise is not installed: pip install 'holdfast[notify]'"
 
 
-def send(job: Job) -> None:
+def send(message: SinkMessage) -> None:
     """Sent when it returns. Raises Unsendable."""
     try:
         import apprise
     except ImportError:
         raise Unsendable(_MISSING) from None
-    line = harmless(job.line)
-    # A service that needs a subject, as mail does, takes it from here.
+    line = harmless(message.line)
+    # Services with a subject, such as mail, take it from here.
     asset = apprise.AppriseAsset(app_id="holdfast", app_desc=line, app_url="", async_mode=False)
     service = apprise.Apprise(asset=asset)
-    with _Heard() as heard:
-        if not service.add(job.address):
+    with _LastWarning() as warning:
+        if not service.add(message.address):
             raise Unsendable("Apprise does not know this kind of URL, or it is not complete", permanent=True)
-        text = f"{line}\n{harmless(job.tail)}" if job.tail else line
-        told = service.notify(
+        text = f"{line}\n{harmless(message.tail)}" if message.tail else line
+        is_sent = service.notify(
             body=text,
-            title=line if _needs_title(job.address) else "",
-            notify_type=job.level,
+            title=line if _needs_title(message.address) else "",
+            notify_type=message.level,
             body_format=apprise.NotifyFormat.TEXT,
         )
-    if not told:
-        raise Unsendable(f"the service did not take it: {heard.last or 'it gave no reason'}")
+    if not is_sent:
+        raise Unsendable(f"the service did not take it: {warning.last or 'it gave no reason'}")
 
 
 def _needs_title(address: str) -> bool:
     return address.startswith(("mailto", "ses:", "sendgrid", "mailgun", "smtp2go", "sparkpost", "o365", "azure"))
 
 
-class _Heard(logging.Handler):
-    """What Apprise says of why something failed: it says so in its log alone."""
+class _LastWarning(logging.Handler):
+    """The last warning of Apprise, which gives its reasons only in its log."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.last = ""
 
-    def __enter__(self) -> _Heard:
+    def __enter__(self) -> _LastWarning:
         logging.getLogger("apprise").addHandler(self)
         return self
 

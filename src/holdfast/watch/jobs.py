@@ -1,4 +1,4 @@
-"""One question: which lines of a stream match behind a byte. Looked into a moment at a time, so that others get theirs.
+"""One scan: which lines of a stream match behind a byte. It works for a moment at a time, so that others get a turn.
 
 Everything here blocks on files alone.
 """
@@ -9,24 +9,22 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.logs import lines
+from holdfast.logs.matcher import LogMatch, StateMatch, StreamMatcher
 from holdfast.logs.reader import CHUNK, Log
 from holdfast.model.watching import Match
-from holdfast.watch import states
 from holdfast.watch.patterns import Patterns
-from holdfast.watch.scanner import Found, Scanner
 
-#: How long one turn takes, more or less, and how long a question is looked into before it is told how far that got.
+#: How long one turn takes, more or less, and how long a scan runs before it is answered with how far it got.
 TURN = 0.01
 _LONG = 0.25
-#: As many matches, and characters of them, are told; what lies between them and the newest is counted.
+#: As many matches, and characters of them, are listed. Those between them and the newest are counted.
 MOST_MATCHES = 1000
 _MOST_TEXT = 256 << 10
 #: What is read at a time; less where the patterns are slow.
 _LEAST = 4 << 10
 
 
-class Question(NamedTuple):
+class ScanRequest(NamedTuple):
     process_id: str
     stream: str
     after: int
@@ -34,45 +32,45 @@ class Question(NamedTuple):
     is_final: bool
 
 
-class Job:
-    """`scanner`: one that has come as far as `after` already, if there is one."""
+class ScanJob:
+    """`matcher`: one that has come as far as `after` already, if there is one."""
 
-    def __init__(self, question: Question, patterns: Patterns, log: Log, scanner: Scanner | None) -> None:
-        self.question = question
+    def __init__(self, request: ScanRequest, patterns: Patterns, log: Log, matcher: StreamMatcher | None) -> None:
+        self.request = request
         self._log = log
-        self.scanner = scanner or _taken_up(log, patterns, question.after)
-        self.matches: list[Match] = []
-        #: Matches that are counted alone.
+        self.matcher = matcher or StreamMatcher.resume(patterns, log, request.after)
+        self._matches: list[Match] = []
+        #: Matches that are only counted.
         self.more = 0
-        self._newest: Found | None = None
-        self._room = _MOST_TEXT
+        self._newest: StateMatch | None = None
+        self._text_left = _MOST_TEXT
         self._spent = 0.0
         self._size = CHUNK
         self.is_complete = False
 
     @property
     def upto(self) -> int:
-        return self.scanner.at
+        return self.matcher.at
 
     def turn(self) -> bool:
-        """Look on for a moment. Whether there is something to tell: a match, the end, or that it takes long."""
+        """Scan for a moment. Whether there is something to report: a match, the end, or that it takes long."""
         begun = time.monotonic()
         while not self.is_complete and time.monotonic() < begun + TURN:
             self._step()
         self._spent += time.monotonic() - begun
-        self._take(self.scanner.finish() if self.is_complete and self.question.is_final else self.scanner.peek())
-        return self.is_complete or bool(self.matches) or self._spent > _LONG
+        self._take(self.matcher.finish() if self.is_complete and self.request.is_final else self.matcher.peek())
+        return self.is_complete or bool(self._matches) or self._spent > _LONG
 
-    def told(self) -> list[Match]:
-        """The matches, the newest of all at last."""
-        newest = [] if self._newest is None else [self.scanner.told(self._newest, self.question.stream)]
-        return [*self.matches, *newest]
+    def result(self) -> list[Match]:
+        """The matches; the last one is the newest of all."""
+        newest = [] if self._newest is None else [self._match(self._newest)]
+        return [*self._matches, *newest]
 
     def close(self) -> None:
         self._log.close()
 
     def _step(self) -> None:
-        at, upto = self.scanner.at, self.question.upto
+        at, upto = self.matcher.at, self.request.upto
         limit = self._size if upto is None else min(self._size, upto - at)
         chunk = self._log.read(at, limit) if limit > 0 else None
         if chunk is None or not chunk.data or (upto is not None and chunk.offset >= upto):
@@ -80,7 +78,7 @@ class Job:
             return
         data = chunk.data if upto is None else chunk.data[: upto - chunk.offset]
         begun = time.monotonic()
-        self._take(self.scanner.feed(chunk.offset, data))
+        self._take(self.matcher.feed(chunk.offset, data))
         self._adapt(time.monotonic() - begun)
 
     def _adapt(self, took: float) -> None:
@@ -89,22 +87,23 @@ class Job:
         elif took < TURN / 4:
             self._size = min(CHUNK, self._size * 2)
 
-    def _take(self, found: Iterable[Found]) -> None:
+    def _take(self, found: Iterable[StateMatch]) -> None:
         for one in found:
-            if len(self.matches) < MOST_MATCHES - 1 and self._room > 0:
-                self.matches.append(self.scanner.told(one, self.question.stream))
-                self._room -= len(self.matches[-1].output)
+            if len(self._matches) < MOST_MATCHES - 1 and self._text_left > 0:
+                self._matches.append(self._match(one))
+                self._text_left -= len(self._matches[-1].output)
                 continue
             self.more += self._newest is not None
             self._newest = one
 
+    def _match(self, found: StateMatch) -> Match:
+        return match_of(self.matcher.shown(found), self.request.stream)
 
-def _taken_up(log: Log, patterns: Patterns, after: int) -> Scanner:
-    """A scanner that has come as far as `after`, or as what is left behind it."""
-    first, end = log.extent()
-    if not first < after <= end:  # nothing is left of what was before, or what is there is not what was
-        at = max(first, after)
-        return Scanner(patterns, b"", at, True)
-    base = max(first, after - states.LOOKBACK)
-    context = lines.read_all(log, base, after)
-    return Scanner(patterns, context, after - len(context), len(context) < states.LOOKBACK)
+
+def match_of(shown: LogMatch, stream: str) -> Match:
+    """The match with its place in the log. Of a long line that stands there as it is shown, that is the shown part."""
+    start, stop = shown.start, shown.stop
+    if shown.is_cut and shown.match is not None and shown.is_raw:
+        start = shown.match - len(shown.text[: shown.column].encode())
+        stop = start + len(shown.text.encode())
+    return Match(stream, start, stop, shown.pattern, shown.text, shown.is_cut)

@@ -8,37 +8,29 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import BadValue
-from holdfast.logs.finder import Finder, Place
-from holdfast.logs.pattern import Pattern, Span, compile_pattern, for_lines
+from holdfast.logs.finder import Finder, LinePlace
+from holdfast.logs.matcher import PatternMatch
+from holdfast.logs.pattern import Pattern, compile_pattern, first_match, for_lines, re2_options
 from holdfast.watch.prefilter import Prefilter
 
 MOST_PATTERNS = 100
-#: What the program of one expression, and that of all of them, may have of steps: more would be slow to run.
+#: How many steps the program of one expression, and those of all together, may have: more would be slow to run.
 LARGEST_PROGRAM = 20_000
 LARGEST_PROGRAMS = 100_000
-#: With this RE2 takes programs of that size, and refuses larger ones at once.
+#: With this much memory RE2 takes programs of that size, and refuses larger ones at once.
 _MEMORY_OF_ONE = LARGEST_PROGRAM * 16 * 4 * 3 // 2
-#: For the program and the states of all of them; where it does not do, they are run more slowly.
+#: For the program and the states of all of them; where it is not enough, they run more slowly.
 _MEMORY = 64 << 20
-#: What may follow a line that is not complete, as far as it makes a difference: a letter, or something else.
-_FOLLOWERS = (b"x", b" ")
 
 _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
 
 
-#: From how many bytes on it pays to have a faster engine look first, and below which size of a block it does not.
+#: A prefilter pays off from so many bytes on, and not in blocks below this size.
 _MANY = 4 << 20
 _FEW = 4 << 10
-
-
-class First(NamedTuple):
-    """The first pattern of the list that matches a line, and where."""
-
-    pattern: str
-    span: Span
 
 
 class Patterns:
@@ -56,11 +48,11 @@ class Patterns:
         self._any = _any_of(parts)
         self._which = _set_of(parts)
         self._finder = Finder(self._any)
-        #: Whether even a line without text matches, which a prefilter is not asked about.
+        #: Whether an empty line matches: then no prefilter can help.
         self.match_nothing = self._any.find(b"") is not None
-        self._prefilter = _Later(literals, expressions) if may_prefilter and not self.match_nothing else None
+        self._prefilter = _LazyPrefilter(literals, expressions) if may_prefilter and not self.match_nothing else None
 
-    def lines(self, data: bytes, start: int, stop: int) -> Iterator[Place]:
+    def lines(self, data: bytes, start: int, stop: int) -> Iterator[LinePlace]:
         """The lines of plain text `data[start:stop]` that match; the newline of the last comes behind them."""
         prefilter = self._prefilter.get(stop - start) if self._prefilter is not None else None
         places = prefilter.places(data) if prefilter is not None else None
@@ -68,53 +60,36 @@ class Patterns:
             return self._finder.matching(data, start, stop)
         return self._confirmed(data, start, stop, places)
 
-    def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[Place]:
-        """Of the lines that these places belong to, those that match."""
+    def _confirmed(self, data: bytes, start: int, stop: int, places: list[int]) -> Iterator[LinePlace]:
+        """The matching lines among those that hold these places."""
         for place in sorted(places):
             if start <= place <= stop:
                 begin = data.rfind(b"\n", start, place) + 1 or start
                 end = data.find(b"\n", place, stop)
                 end = stop if end < 0 else end
                 if (span := self._any.find(data, begin, end)) is not None:
-                    yield Place(begin, end, span)
+                    yield LinePlace(begin, end, span)
                 start = end + 1
 
-    def first(self, line: bytes) -> First:
-        """Which pattern matches a line that is complete, of which it is known that one does."""
+    def first(self, line: bytes) -> PatternMatch:
+        """Which pattern matches a complete line, when one is known to."""
         candidates = self._which.Match(line) or range(len(self._each))
         for number in sorted(candidates):
             if (span := self._each[number].find(line)) is not None:
-                return First(self._texts[number], span)
+                return PatternMatch(self._texts[number], span)
         raise AssertionError("no pattern matches")
 
-    def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> First | None:
-        """Which pattern matches this text, from `begin` on, and ends behind `known`.
-
-        In an open one only what stays a match whatever follows: `foo$` waits for the line to end, `Password: ` does
-        not.
-        """
-        if not is_open:
-            return self._first(text, begin, len(text), known)
-        letter, other = (text + follower for follower in _FOLLOWERS)
-        if self._any.find(letter, begin, len(text)) is None:
+    def in_text(self, text: bytes, begin: int, known: int, is_open: bool) -> PatternMatch | None:
+        if self._any.find(text + b"x" if is_open else text, begin, len(text)) is None:
             return None
         for name, pattern in zip(self._texts, self._each, strict=True):
-            span = _ending_beyond(pattern, letter, begin, len(text), known)
-            if span is not None and _ending_beyond(pattern, other, begin, len(text), known) is not None:
-                return First(name, span)
-        return None
-
-    def _first(self, data: bytes, start: int, stop: int, known: int) -> First | None:
-        if self._any.find(data, start, stop) is None:
-            return None
-        for name, pattern in zip(self._texts, self._each, strict=True):
-            if (span := _ending_beyond(pattern, data, start, stop, known)) is not None:
-                return First(name, span)
+            if (span := first_match(pattern, text, begin, known, is_open)) is not None:
+                return PatternMatch(name, span)
         return None
 
 
-class _Later:
-    """A prefilter that is made beside everything else once there is much to look through, if it can be made."""
+class _LazyPrefilter:
+    """A prefilter that is compiled in a thread once there is much to scan, if these patterns allow one."""
 
     def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
         self._texts = literals, expressions
@@ -134,23 +109,15 @@ class _Later:
             self._made = Prefilter(*self._texts)
 
 
-def _ending_beyond(pattern: Pattern, data: bytes, at: int, stop: int, known: int) -> Span | None:
-    while at <= stop and (span := pattern.find(data, at, stop)) is not None:
-        if span.end > known or not known:
-            return span
-        at = max(span.end, span.start + 1)
-    return None
-
-
 def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
-    """What each of them is as a part of one expression, if that is not too large; which is told fast."""
+    """Each of them as a part of one expression. Raises BadValue fast if they are too large."""
     from re2 import _re2
 
     quoted = [_re2.RE2.QuoteMeta(text.encode(errors="surrogateescape")) for text in literals]
     parts = [*quoted, *(for_lines(text).encode(errors="surrogateescape") for text in expressions)]
     left = LARGEST_PROGRAMS
     for part, text in zip(parts, (*literals, *expressions), strict=True):
-        regexp = _re2.RE2(part, _options(_MEMORY_OF_ONE))
+        regexp = _re2.RE2(part, re2_options(_MEMORY_OF_ONE))
         if not regexp.ok():
             compile_pattern(text, fixed=part in quoted)  # which says what is wrong with it
         left -= regexp.ProgramSize() if regexp.ok() else left + 1
@@ -162,35 +129,18 @@ def _parts(literals: Sequence[str], expressions: Sequence[str]) -> list[bytes]:
 def _any_of(parts: Sequence[bytes]) -> Pattern:
     from re2 import _re2
 
-    return Pattern(_compiled(b"|".join(parts)), _re2.RE2.Anchor.UNANCHORED)
+    regexp = _re2.RE2(b"|".join(parts), re2_options(_MEMORY))
+    if not regexp.ok():
+        raise BadValue("the patterns are too large together", next=_NEXT)
+    return Pattern(regexp, _re2.RE2.Anchor.UNANCHORED)
 
 
 def _set_of(parts: Sequence[bytes]) -> Any:
-    """Which of them match a text, all at once."""
+    """A set that finds which of them match a text."""
     from re2 import _re2
 
-    found = _re2.Set(_re2.RE2.Anchor.UNANCHORED, _options())
+    found = _re2.Set(_re2.RE2.Anchor.UNANCHORED, re2_options(_MEMORY))
     for part in parts:
         found.Add(part)
     found.Compile()
     return found
-
-
-def _compiled(pattern: bytes) -> Any:
-    from re2 import _re2
-
-    regexp = _re2.RE2(pattern, _options())
-    if not regexp.ok():
-        raise BadValue("the patterns are too large together", next=_NEXT)
-    return regexp
-
-
-def _options(memory: int = _MEMORY) -> Any:
-    from re2 import _re2
-
-    options = _re2.RE2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.never_nl = True
-    options.max_mem = memory
-    return options

@@ -1,7 +1,7 @@
-"""Hyperscan, where it is installed: tells ten times as fast where a pattern may match. RE2 says whether it does.
+"""Hyperscan, where it is installed: finds ten times as fast where a pattern may match. RE2 decides whether it does.
 
-It is asked for texts alone, of which every match has to contain one. Its own expressions are not used: version 5.4
-overlooks some matches of them.
+It searches for texts of which every match has to contain one. Its own expressions are not used: version 5.4 misses some
+of their matches.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.watch.needed import Needed, needed
+from holdfast.logs.needed import Needed, needed
 
-#: Where there are more places in a block, it does not help.
+#: With more places in a block it does not help.
 _MOST_PLACES = 64
 
 
 class Prefilter:
-    """Raises ValueError where it is not there, or cannot help with these patterns. Blocks; lets other threads run."""
+    """Raises ValueError where it is not installed, or cannot help with these patterns. Blocks one thread."""
 
     def __init__(self, literals: Sequence[str], expressions: Sequence[str]) -> None:
-        wanted = [Needed(frozenset((text,)), False) for text in literals]
+        sought = [Needed(frozenset((text,)), False) for text in literals]
         for expression in expressions:
             found = needed(expression)
             if found is None:
-                raise ValueError(f"nothing is known of {expression!r}")
-            wanted.append(found)
-        self._has_caseless = any(one.is_caseless for one in wanted)
-        self._scan, self._terminated = _database(wanted)
+                raise ValueError(f"no text is known that matches of {expression!r} contain")
+            sought.append(found)
+        self._has_caseless = any(one.is_caseless for one in sought)
+        self._scan, self._terminated = _database(sought)
 
     def places(self, data: bytes) -> list[int] | None:
-        """Bytes of the lines that may match; None when there are many, or it cannot say.
+        """Bytes of the lines that may match; None when there are many, or it cannot decide.
 
         Beyond ASCII the two differ in which letters are the same: to RE2, U+212A is a `k`.
         """
@@ -48,14 +48,14 @@ class Prefilter:
         return found
 
 
-def _database(wanted: Sequence[Needed]) -> tuple[Any, type[Exception]]:
+def _database(sought: Sequence[Needed]) -> tuple[Any, type[Exception]]:
     try:
         import hyperscan
     except ImportError as missing:
         raise ValueError("hyperscan is not installed") from missing
-    texts = sorted({(text.encode(), one.is_caseless) for one in wanted for text in one.texts})
+    texts = sorted({(text.encode(), one.is_caseless) for one in sought for text in one.texts})
     if not all(text for text, _ in texts):
-        raise ValueError("a text without letters is everywhere")
+        raise ValueError("an empty text is everywhere")
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
         database.compile(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.screen_link import find_library
+from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused

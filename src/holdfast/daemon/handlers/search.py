@@ -11,7 +11,7 @@ from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.logs.sweep import Sweep, Wanted
+from holdfast.logs.sweep import SearchQuery, Sweep
 from holdfast.model.ids import ProcessId
 from holdfast.ops.output import Search
 from holdfast.places.base import Extent
@@ -34,8 +34,8 @@ async def handle(room: Room, call: Call, ask: Search) -> Message:
         start, line, extent = await room.read(sweep.place, log, ask.from_, ask.line, not ask.count)
         end = None if ask.follow else min(extent.end, extent.end if ask.upto is None else ask.upto)
         limit = ask.limit or MOST_MATCHES
-        wanted = Wanted(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
-        work = Sweep(log, pattern, wanted)
+        query = SearchQuery(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
+        work = Sweep(log, pattern, query)
         is_over = await (_follow(room, ask, process.id, work) if ask.follow else _sweep(room, work))
         return _answer(work, is_over, await room.read(log.extent), end)
     finally:
@@ -46,8 +46,8 @@ async def _sweep(room: Room, work: Sweep) -> bool:
     """Whether the end was reached. A page that takes long ends when a line is complete."""
     until = time.monotonic() + _PATIENCE
     while await room.read(work.step):
-        found = work.matches or work.wanted.counts
-        if found and time.monotonic() > until and work.next_offset > work.wanted.start:
+        found = work.matches or work.query.counts
+        if found and time.monotonic() > until and work.next_offset > work.query.start:
             return False
     await room.read(work.finish)
     return not work.is_full
@@ -78,12 +78,12 @@ def _answer(work: Sweep, is_over: bool, extent: Extent, end: int | None) -> Mess
     gone = max(0, end - work.at) if is_over and end is not None else 0
     return {
         "matches": work.matches,
-        "count": search.count if work.wanted.counts else len(work.matches),
+        "count": search.count if work.query.counts else len(work.matches),
         "done": is_over,
         "next": {"from": work.next_offset, "line": work.next_line},
         "upto": end,
-        "start": work.wanted.start,
-        "searched": max(0, work.next_offset - work.wanted.start - search.skipped),
+        "start": work.query.start,
+        "searched": max(0, work.next_offset - work.query.start - search.skipped),
         "skipped": search.skipped + gone,
         "long_lines": search.long_lines,
         "first": extent.first,

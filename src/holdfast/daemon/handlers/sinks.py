@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon import sink_jobs
 from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinks
 from holdfast.model.sinks import KINDS, Outgoing, Secret, Sink, shown_address
@@ -56,7 +56,7 @@ async def retry(room: Room, call: Call, ask: SinkRetry) -> Message:
 
 async def _tested(room: Room, sink: Sink) -> Message:
     began = time.monotonic()
-    answer = await sink_jobs.test(room, sink)
+    answer = await sink_messages.test(room, sink)
     took = time.monotonic() - began
     return {"sink": sink.name, "sent": answer.sent, "error": answer.error or None, "took": took}
 

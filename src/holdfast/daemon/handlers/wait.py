@@ -29,7 +29,7 @@ async def handle(room: Room, call: Call, ask: Wait) -> Message:
     until = ask.until
     after = _OFFSET.check(ask.after, "after") if until != "match" and ask.after is not None else None
     wanted = await matching.read(room, ask, ids) if until == "match" else None
-    looked: matching.Looked = {}
+    looked: matching.Searched = {}
     awaited = ids if ask.consume and (until == "exit" or len(ids) == 1) else []
     asked_after = ask.or_input if until == "exit" else None
     began = time.monotonic()

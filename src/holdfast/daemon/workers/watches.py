@@ -1,7 +1,7 @@
-"""Watching output: each watched stream is scanned as it grows, and what is found is told by the rules.
+"""Watching output: each watched stream is scanned as it grows, and matches are published by the rules.
 
-The cursor, the rules' state and what is told of it are written together: a crash of any part goes on from there, and
-finds the same once more or not at all.
+The cursor, the state of the rules and the notices are persisted in one transaction. After a crash of any part scanning
+goes on from the cursor: no match is lost, and none is published twice.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from holdfast.daemon import output
 from holdfast.daemon.logbook import note
-from holdfast.daemon.match_news import NAME, MatchNews
 from holdfast.daemon.room import Room
-from holdfast.daemon.watch_link import Scan, WatchBroken, WatchLink
+from holdfast.daemon.workers.match_events import NAME, MatchEvents
+from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
@@ -25,54 +25,54 @@ from holdfast.model.process import Process
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.store import inbox as rows
 
-#: Scans of one stream are not closer than this, so that a chatty process does not cost a scan for each line.
-_PACE = 0.005
-#: Programs write a line in pieces; what is told is the line and not its first words.
-_LINE = 0.05
-#: So much may have to be scanned again after a crash.
-_STRIDE = 64 << 20
-#: The end of a process does not wait for longer to be searched.
-_LAST_LOOK = 20.0
-#: The wall clock may be set while we sleep.
+#: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
+_SCAN_PAUSE = 0.005
+#: Programs write a line in pieces: so long a matching line may take to become complete.
+_LINE_TIMEOUT = 0.05
+#: The cursor is persisted after so many bytes without a match. As much may have to be scanned again after a crash.
+_CURSOR_STRIDE = 64 << 20
+#: The end of a process is published after this time, even if its output is not scanned to the end.
+_LAST_SCAN_BUDGET = 20.0
+#: The wall clock may be set during a sleep.
 _LONGEST_SLEEP = 30.0
-_AGAIN = 1.0
+_RETRY_PAUSE = 1.0
 
 
-class Watches:
-    def __init__(self, room: Room, link: WatchLink, news: MatchNews) -> None:
+class OutputWatches:
+    def __init__(self, room: Room, worker: WatchWorker, events: MatchEvents) -> None:
         self._room = room
-        self._link = link
-        self._news = news
+        self._worker = worker
+        self._events = events
         settings = room.settings
         self._rules = WatchRules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
         self._followed: set[ProcessId] = set()
-        #: Up to where each stream has been searched; what is on disk may lie before it.
+        #: Up to where each stream was scanned. The cursor on disk may lie before it.
         self._cursors: dict[tuple[ProcessId, str], int] = {}
         self._due: dict[ProcessId, float] = {}
         self._due_changed = asyncio.Event()
-        # From the first moment on: also of those that ended while there was no daemon.
-        room.supervisor.last_words = self.last_words
-        room.sessions.on_rename.append(news.renamed)
-        room.sessions.on_transfer.append(news.transferred)
+        # Set at once: also processes that ended while there was no daemon are scanned to the end.
+        room.supervisor.last_words = self.before_end
+        room.sessions.on_rename.append(events.renamed)
+        room.sessions.on_transfer.append(events.transferred)
 
     def begin(self) -> None:
-        """Watch all that run now, as after a crash of ours, and every run that begins later."""
+        """Watch all processes that run now, as after a crash of the daemon, and every run that begins later."""
         for process in self._room.registry.running():
-            self._look_at(process)
-        self._room.registry.listen(self._look_at)
+            self._start(process)
+        self._room.registry.listen(self._start)
         self._room.chores.start(self._watch_clock(), "watch windows")
 
     def close(self) -> None:
-        self._link.close()
+        self._worker.close()
 
-    def _look_at(self, process: Process) -> None:
+    def _start(self, process: Process) -> None:
         if _is_watched(process) and process.is_up and process.id not in self._followed:
             self._followed.add(process.id)
             self._note_due(process.id, _state(process))
             self._room.chores.start(self._follow(process), "watch")
 
     async def _follow(self, process: Process) -> None:
-        """All streams, until nothing more can come in any run."""
+        """Follow all streams until there can be no more output in any run."""
         try:
             await asyncio.gather(*(self._follow_stream(process, stream) for stream in process.meta.streams))
         finally:
@@ -86,15 +86,15 @@ class Watches:
             try:
                 reach = await room.outputs.beyond(process_id, stream, at)
                 if reach.end > at:
-                    await self._look(process_id, stream, at, reach.end)
-                    await asyncio.sleep(_PACE)
+                    await self._scan_new(process_id, stream, at, reach.end)
+                    await asyncio.sleep(_SCAN_PAUSE)
                 elif reach.closed and not await output.opens_again(room, process_id, run):
                     return
-            except HoldfastError as failed:  # the keeper or the watch process is away
-                note("watch-waits", process=process_id, why=failed.message)
-                await asyncio.sleep(_AGAIN)
+            except HoldfastError as failed:  # the keeper or the watch worker is away
+                note("watch-delayed", process=process_id, why=failed.message)
+                await asyncio.sleep(_RETRY_PAUSE)
 
-    async def _look(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
+    async def _scan_new(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
         process = self._room.registry.get(process_id)
         if process is None or process.has_ended:
             return
@@ -106,18 +106,18 @@ class Watches:
         async with self._room.supervisor.turn(process_id):
             now = self._room.registry.get(process_id)
             if now is not None and not now.has_ended and self._cursor(process_id, stream) == at:
-                await self._found(now, stream, scan)
+                await self._apply(now, stream, scan)
 
-    async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> Scan:
+    async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> WatchScan:
         meta = process.meta
-        scan = await self._link.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
+        scan = await self._worker.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
         return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
 
-    async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> Scan:
-        """What is found; a line that matches before it is complete gets a moment to be completed."""
+    async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> WatchScan:
+        """A scan of new output. A line that matches before it is complete gets a moment to become complete."""
         scan = await self._scan(process, stream, at, upto, is_final=False)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LINE):
+            async with asyncio.timeout(_LINE_TIMEOUT):
                 while scan.matches and scan.matches[-1].end >= scan.upto:
                     reach = await self._room.outputs.beyond(process.id, stream, scan.upto)
                     if reach.end <= scan.upto:
@@ -125,12 +125,12 @@ class Watches:
                     scan = await self._scan(process, stream, at, reach.end, is_final=False)
         return scan
 
-    async def _found(self, process: Process, stream: str, scan: Scan) -> None:
-        """In the turn of the process: what was found counts, and is on disk when this returns."""
+    async def _apply(self, process: Process, stream: str, scan: WatchScan) -> None:
+        """Apply a scan, in the turn of the process. It is on disk when this returns."""
         state, now = _state(process), time.time()
         after, outcomes = watching.matched(state, scan.matches, now, self._rules, scan.more)
         key = (process.id, stream)
-        if after is state and scan.upto - state.cursors.get(stream, 0) < _STRIDE:
+        if after is state and scan.upto - state.cursors.get(stream, 0) < _CURSOR_STRIDE:
             self._cursors[key] = scan.upto
             return
         await self._save(process, watching.scanned(after, stream, scan.upto), outcomes, now)
@@ -138,18 +138,18 @@ class Watches:
 
     async def _save(self, process: Process, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
-        happened = self._news.of_outcomes(process, outcomes, now)
-        await self._room.supervisor.commit(process, happened, self._remember())
+        events = self._events.of_outcomes(process, outcomes, now)
+        await self._room.supervisor.commit(process, events, self._remember())
         self._note_due(process.id, state)
 
-    async def _write(self, happened: list[Event]) -> None:
+    async def _write(self, events: list[Event]) -> None:
         try:
-            await self._room.store.change(self._remember(), happened)
-        except HoldfastError as failed:  # it is tried again until there is room
+            await self._room.store.change(self._remember(), events)
+        except HoldfastError as failed:  # the store tries again until there is space
             note("notice-late", why=failed.message)
 
     def _remember(self) -> Callable[[rows.Connection], None]:
-        remembered = self._news.remembered
+        remembered = self._events.remembered
         return lambda connection: rows.remember(connection, NAME, remembered)
 
     async def _break(self, process_id: ProcessId, why: WatchBroken) -> None:
@@ -162,21 +162,21 @@ class Watches:
 
     # The end of a process.
 
-    async def last_words(self, process: Process) -> tuple[Process, list[Event]]:
-        """What is to be told of its watch before its end is. In its turn; nothing is told of it afterwards."""
+    async def before_end(self, process: Process) -> tuple[Process, list[Event]]:
+        """The last events of a watch, published before the end of its process. In the turn of the process."""
         if not process.meta.watch and not process.meta.watch_regex:
             return process, []
         now = time.time()
         state, outcomes = _state(process), list[WatchOutcome]()
         if not state.disabled:
-            state, outcomes = await self._last_look(process, state, now)
+            state, outcomes = await self._last_scans(process, state, now)
         state, more = watching.ended(state, now)
         process = replace(process, watching=state)
         self._due.pop(process.id, None)
-        happened = self._news.of_outcomes(process, [*outcomes, *more], now)
-        return process, [*happened, *self._news.at_end(process, now)]
+        events = self._events.of_outcomes(process, [*outcomes, *more], now)
+        return process, [*events, *self._events.at_end(process, now)]
 
-    async def _last_look(
+    async def _last_scans(
         self, process: Process, state: WatchState, now: float
     ) -> tuple[WatchState, list[WatchOutcome]]:
         outcomes: list[WatchOutcome] = []
@@ -184,7 +184,7 @@ class Watches:
             upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
             at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))
             try:
-                async with asyncio.timeout(_LAST_LOOK):
+                async with asyncio.timeout(_LAST_SCAN_BUDGET):
                     async for scan in self._scans(process, stream, at, upto):
                         state, found = watching.matched(state, scan.matches, now, self._rules, scan.more)
                         state = watching.scanned(state, stream, scan.upto)
@@ -193,8 +193,8 @@ class Watches:
                 note("watch-unfinished", process=process.id, why=repr(failed))
         return state, outcomes
 
-    async def _scans(self, process: Process, stream: str, at: int, upto: int) -> AsyncIterator[Scan]:
-        """All of it, up to the end of the output."""
+    async def _scans(self, process: Process, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
+        """Scan up to the end of the output."""
         while True:
             scan = await self._scan(process, stream, at, upto, is_final=True)
             yield scan
@@ -202,18 +202,18 @@ class Watches:
                 return
             at = scan.upto
 
-    # Windows and silences.
+    # Windows of the rules, and the breaker.
 
     async def _watch_clock(self) -> None:
-        """Close windows, and end silences, when it is time, for ever."""
+        """Close windows, and the breaker, when they are due."""
         while True:
             self._due_changed.clear()
             now = time.time()
-            if happened := self._news.release(now):
-                await self._write(happened)
+            if events := self._events.release(now):
+                await self._write(events)
             for process_id in [one for one, due in self._due.items() if watching.is_due(due, now, self._rules)]:
                 await self._elapse(process_id)
-            dues = [*self._due.values(), *([due] if (due := self._news.next_due) is not None else [])]
+            dues = [*self._due.values(), *([due] if (due := self._events.next_due) is not None else [])]
             pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in dues)])
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -250,7 +250,7 @@ class Watches:
         return _state(process).cursors.get(stream, 0) if process is not None else 0
 
     def _with_cursors(self, process_id: ProcessId, state: WatchState) -> WatchState:
-        """What is searched in vain need not be searched again."""
+        """Output without a match need not be scanned again."""
         newest = {stream: max(at, self._cursors.get((process_id, stream), 0)) for stream, at in state.cursors.items()}
         return replace(state, cursors=newest)
 
@@ -260,7 +260,7 @@ def _state(process: Process) -> WatchState:
 
 
 def _is_watched(process: Process | None) -> bool:
-    """Whether there is anything to look for, yet."""
+    """Whether it has patterns, and they are not disabled."""
     if process is None or process.has_ended or not (process.meta.watch or process.meta.watch_regex):
         return False
     return not _state(process).disabled

@@ -1,4 +1,4 @@
-"""Rows of the outbox as messages: what is said, to which address, signed with what."""
+"""Outbox rows as messages for sinks: text, address and signing secret."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import Any
 
 from holdfast.daemon import notifications
 from holdfast.daemon.room import Message, Room
-from holdfast.daemon.sink_lane import MakeJob
+from holdfast.daemon.workers.sink_lane import MakeMessage
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink, body_of
 from holdfast.model.summaries import Summary, summary_of
-from holdfast.sinks.job import Job
+from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 
 
-def job_maker(room: Room) -> MakeJob:
-    async def make(sink: Sink, row: Outgoing) -> Job | SendResult:
-        (told,) = await notifications.told(room, [_notice(row.body)])
-        return await _job(room, sink, told, summary_of(told))
+def message_maker(room: Room) -> MakeMessage:
+    async def make(sink: Sink, row: Outgoing) -> SinkMessage | SendResult:
+        (notification,) = await notifications.told(room, [_notice(row.body)])
+        return await _message(room, sink, notification, summary_of(notification))
 
     return make
 
 
 async def test(room: Room, sink: Sink) -> SendResult:
-    """Send a message that says what it is, and what came of it. Neither quiet hours nor `enabled` count."""
+    """Send a test message, also in quiet hours and to a disabled sink. What came of it."""
     line = f"this is a test of the sink {sink.name}"
-    told = {"id": f"test_{secrets.token_hex(6)}", "kind": "test", "at": time.time(), "text": line, "data": {}}
-    job = await _job(room, sink, told, Summary(line, "", "info"))
-    return job if isinstance(job, SendResult) else await room.sinks.link_of(sink).send(job)
+    notification = {"id": f"test_{secrets.token_hex(6)}", "kind": "test", "at": time.time(), "text": line, "data": {}}
+    message = await _message(room, sink, notification, Summary(line, "", "info"))
+    return message if isinstance(message, SendResult) else await room.sinks.worker_of(sink).send(message)
 
 
 async def keep_output(room: Room, process_id: ProcessId) -> None:
-    """Before the log goes: what is yet to be sent of it is kept without it."""
+    """Before a log is deleted: put what unsent messages quote of it into the messages."""
     if not room.sinks.all:
         return
     rows = await room.store.read(lambda db: outbox.completions_of(db, process_id))
@@ -46,18 +46,18 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
         await room.store.change(lambda db: outbox.rewrite(db, bodies))
 
 
-async def _job(room: Room, sink: Sink, told: Message, words: Summary) -> Job | SendResult:
-    payload = json.dumps({**told, "summary": words.text}, ensure_ascii=False)
-    job = Job(sink.way, told["id"], payload, words.line, words.tail, words.level)
+async def _message(room: Room, sink: Sink, notification: Message, words: Summary) -> SinkMessage | SendResult:
+    payload = json.dumps({**notification, "summary": words.text}, ensure_ascii=False)
+    message = SinkMessage(sink.way, notification["id"], payload, words.line, words.tail, words.level)
     variables = {**await room.place.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
     for name, secret in (("address", sink.address), ("secret", sink.secret)):
         if secret.env is not None and not variables.get(secret.env):
             return SendResult(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")
-        job = job._replace(**_found(name, secret, variables, room.paths.home))
-    return job
+        message = message._replace(**_secret_field(name, secret, variables, room.paths.home))
+    return message
 
 
-def _found(name: str, secret: Secret, variables: Mapping[str, str], home: str) -> dict[str, str]:
+def _secret_field(name: str, secret: Secret, variables: Mapping[str, str], home: str) -> dict[str, str]:
     if secret.file is not None:
         return {f"{name}_file": os.path.join(home, os.path.expanduser(secret.file))}
     return {name: variables[secret.env] if secret.env is not None else secret.text or ""}

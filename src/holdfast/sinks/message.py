@@ -1,62 +1,50 @@
-"""What the sender is asked and what it answers."""
+"""A message for a sink, as the daemon sends it to the sender process."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from holdfast.model.sinks import SendResult, without
+from holdfast.model.sinks import without
 
 _LARGEST_SECRET = 64 << 10
 
 
-class Job(NamedTuple):
-    """One message for one sink. `id` is the same whenever the same message is sent again."""
+class SinkMessage(NamedTuple):
+    """One message for one sink. A message that is sent again has the same `id`."""
 
     way: str
     id: str
-    payload: str
-    """For programs: JSON."""
-    line: str
-    tail: str
-    level: str
+    payload: str = ""
+    """JSON, for programs."""
+    line: str = ""
+    tail: str = ""
+    level: str = "info"
     address: str = ""
     address_file: str = ""
     secret: str = ""
     secret_file: str = ""
 
-    def with_secrets(self) -> Job:
-        """The job with what stands in files. Raises Unsendable."""
+    def with_secrets(self) -> SinkMessage:
+        """The message with the address and the secret read from their files. Raises Unsendable."""
         return self._replace(
             address=_read(self.address_file) if self.address_file else self.address,
             secret=_read(self.secret_file) if self.secret_file else self.secret,
         )
 
     def hide(self, text: str) -> str:
-        """The text on one line and without the secrets of this job."""
+        """The text on one line and without the secrets of this message."""
         clean = without(text, [self.secret, self.secret.removeprefix("whsec_")], self.address)
         return " ".join(clean.split())[:300]
 
 
 class Unsendable(Exception):
-    """Why it cannot be sent; the text may be shown once the job's secrets are hidden in it."""
+    """Why a message was not sent. The text may be shown once `hide` has removed the secrets of the message."""
 
     def __init__(self, why: str, *, permanent: bool = False, retry_after: float | None = None) -> None:
         super().__init__(why)
         self.permanent = permanent
         self.retry_after = retry_after
-
-
-def refused(job: Job, failed: Unsendable) -> SendResult:
-    return SendResult(False, job.hide(str(failed)), failed.permanent, failed.retry_after)
-
-
-def to_json(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in job._asdict().items() if value != ""}
-
-
-def from_json(value: dict[str, Any]) -> Job:
-    return Job(**{"payload": "", "tail": "", "line": "", **value})
 
 
 def _read(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Delivery to the outside: a lane for each sink of the configuration, which is looked at again when it changes."""
+"""Delivery to sinks: one lane for each sink of the configuration, which is read again when the file changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.daemon.chores import Chores
 from holdfast.daemon.logbook import note
-from holdfast.daemon.sink_lane import Lane, MakeJob
-from holdfast.daemon.sink_link import SinkLink
+from holdfast.daemon.workers.sink_lane import MakeMessage, SinkLane, SinkWorker
 from holdfast.errors import BadValue
 from holdfast.model.events import StoredEvent
 from holdfast.model.sinks import Sink
@@ -18,9 +17,9 @@ from holdfast.store.store import Store
 
 #: Sinks that send at the same time.
 _AT_ONCE = 4
-_LOOK_AGAIN = 10.0
-#: What is under way when the daemon stops may take so long to end well.
-_FAREWELL = 2.0
+_REFRESH_INTERVAL = 10.0
+#: How long messages that are being sent may take when the daemon stops.
+_DRAIN_BUDGET = 2.0
 
 _Stamp = tuple[int, int, int] | None
 
@@ -35,31 +34,31 @@ class Sinks:
         self._environ = environ
         self._stamp = _stamp(config)
         self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, SinkLane] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._make_job: MakeJob | None = None
-        #: Why the configuration as it stands now is not followed; None mostly.
+        self._make_message: MakeMessage | None = None
+        #: Why the current configuration file is not used; None if it is.
         self.trouble: str | None = None
         self.all: dict[str, Sink] = {}
         self._configure(sinks)
-        store.on_events.append(self._happened)
+        store.on_events.append(self._wake_for)
 
-    def start(self, make_job: MakeJob) -> None:
-        """Begin to send, with what was left over from before."""
-        self._make_job = make_job
+    def start(self, make_message: MakeMessage) -> None:
+        """Start sending, beginning with messages from before the start."""
+        self._make_message = make_message
         self._configure(list(self.all.values()))
-        self._chores.start(self._look_after(), "sinks")
+        self._chores.start(self._refresh_often(), "sinks")
 
     def wake(self) -> None:
         for lane in self._lanes.values():
             lane.wake()
 
-    def link_of(self, sink: Sink) -> SinkLink:
-        """Its sender, also for what does not come from the outbox."""
-        return self._lanes[sink.name].link
+    def worker_of(self, sink: Sink) -> SinkWorker:
+        """The sender of a sink."""
+        return self._lanes[sink.name].worker
 
     async def refresh(self) -> None:
-        """Take over what was changed in the configuration. What cannot be read leaves everything as it is."""
+        """Apply a changed configuration file. A file that cannot be read changes nothing."""
         stamp = _stamp(self._config)
         if stamp == self._stamp:
             return
@@ -68,22 +67,22 @@ class Sinks:
             settings = await asyncio.to_thread(read_settings, self._config)
         except BadValue as refused:
             self.trouble = refused.message
-            note("sinks-unchanged", why=refused.message)
+            note("sinks-config-refused", why=refused.message)
             return
         self.trouble = None
         self._configure(settings.sinks)
-        note("sinks", names=",".join(self.all) or "none")
+        note("sinks-configured", names=",".join(self.all) or "none")
 
     async def close(self) -> None:
-        """Send nothing more. What is under way may end."""
+        """Send nothing more. Messages that are being sent may end."""
         for lane in self._lanes.values():
             lane.finish()
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=_FAREWELL)
+            await asyncio.wait(self._tasks.values(), timeout=_DRAIN_BUDGET)
 
-    async def _look_after(self) -> None:
+    async def _refresh_often(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(_REFRESH_INTERVAL)
             await self.refresh()
 
     def _configure(self, sinks: Iterable[Sink]) -> None:
@@ -95,25 +94,25 @@ class Sinks:
         for name, sink in self.all.items():
             if (lane := self._lanes.get(name)) is not None:
                 lane.wake(sink)
-            elif self._make_job is not None:
-                self._begin(sink, self._make_job)
+            elif self._make_message is not None:
+                self._start_lane(sink, self._make_message)
 
-    def _begin(self, sink: Sink, make_job: MakeJob) -> None:
-        lane = Lane(sink, self._store, SinkLink(self._environ), self._slots, make_job)
+    def _start_lane(self, sink: Sink, make_message: MakeMessage) -> None:
+        lane = SinkLane(sink, self._store, SinkWorker(self._environ), self._slots, make_message)
         self._lanes[sink.name] = lane
         self._tasks[sink.name] = self._chores.start(lane.run(), f"sink {sink.name}")
 
-    def _happened(self, numbered: list[StoredEvent]) -> None:
-        if self._lanes and any(event.notice is not None or _asks(event) for event in numbered):
+    def _wake_for(self, numbered: list[StoredEvent]) -> None:
+        if self._lanes and any(event.notice is not None or _is_approval(event) for event in numbered):
             self.wake()
 
 
-def _asks(event: StoredEvent) -> bool:
+def _is_approval(event: StoredEvent) -> bool:
     return bool(event.envelope["type"] == "approval.requested")
 
 
 def _stamp(path: str) -> _Stamp:
-    """Changes when the file does; None where there is none."""
+    """Differs when the file changed; None if there is no file."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,8 @@
-"""One sink at work: what is due is sent, one after the other, and what came of it is written down."""
+"""One sink at work: messages that are due are sent one after the other, and the results are persisted.
+
+Each sink has a worker process of its own. A message over which that dies or hangs counts as not sent, and is tried
+again later.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +14,75 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.daemon.logbook import note
-from holdfast.daemon.sink_link import SinkLink
+from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from holdfast.model import sinks
 from holdfast.model.events import Event
 from holdfast.model.sinks import DeliveryState, Outgoing, SendResult, Settled, Sink
-from holdfast.sinks.job import Job
+from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 from holdfast.store.store import Store
 
 _AT_ONCE = 50
-#: The wall clock may be set while we sleep: never for longer than this.
+#: The wall clock may be set during a sleep, so no sleep is longer than this.
 _LONGEST_SLEEP = 30.0
-_TROUBLE_PAUSE = 2.0
+_RETRY_PAUSE = 2.0
 
-#: The job that a row means for a sink, or why there cannot be one.
-MakeJob = Callable[[Sink, Outgoing], Awaitable[Job | SendResult]]
+#: The message of an outbox row for a sink, or why there is none.
+MakeMessage = Callable[[Sink, Outgoing], Awaitable[SinkMessage | SendResult]]
 
 
-class Lane:
+class SinkWorker(Worker):
+    """The sender of one sink: `python -m holdfast.sinks`."""
+
+    name = "sinks"
+    #: Longer than any way of sending allows itself.
+    hang_timeout = 45.0
+    idle_timeout = 60.0
+    stderr = asyncio.subprocess.DEVNULL  # what a library prints about an address may hold its secrets
+    has_own_session = True
+
+    def launch(self) -> WorkerLaunch:
+        return WorkerLaunch(("-P", "-m", "holdfast.sinks"))
+
+    async def send(self, message: SinkMessage) -> SendResult:
+        """What came of it. A sender that dies or hangs makes this a failure."""
+        try:
+            return SendResult(**await self.request(message._asdict()))
+        except WorkerDied as died:
+            return SendResult(False, f"the sender {died}")
+        except OSError as failed:
+            return SendResult(False, f"the sender cannot be started: {failed.strerror or failed}")
+
+
+class SinkLane:
     """`slots` bounds how many sinks send at the same time."""
 
-    def __init__(self, sink: Sink, store: Store, link: SinkLink, slots: asyncio.Semaphore, make_job: MakeJob) -> None:
+    def __init__(
+        self, sink: Sink, store: Store, worker: SinkWorker, slots: asyncio.Semaphore, make_message: MakeMessage
+    ) -> None:
         self.sink = sink
-        self.link = link
+        self.worker = worker
         self._store = store
         self._slots = slots
-        self._make_job = make_job
+        self._make_message = make_message
         self._woken = asyncio.Event()
         self._is_closing = False
-        #: Rows whose result is not on disk yet, as the disk has them: not to be sent again meanwhile.
+        #: Rows whose result is not on disk yet: they must not be sent again meanwhile.
         self._unwritten: set[tuple[int, int]] = set()
 
     def wake(self, sink: Sink | None = None) -> None:
-        """There may be something to send, or the sink is another now."""
+        """There may be something to send, or the configuration of the sink has changed."""
         self.sink = sink or self.sink
         self._woken.set()
 
     def finish(self) -> None:
-        """Let `run` end when what is under way is done."""
+        """Let `run` end after the message that is being sent."""
         self._is_closing = True
         self._woken.set()
 
     async def run(self) -> None:
-        """Until it is told to finish."""
+        """Send until `finish` is called."""
         try:
             while not self._is_closing:
                 self._woken.clear()
@@ -61,13 +90,13 @@ class Lane:
                     pause = await self._round()
                 except sqlite3.Error as failed:
                     note("outbox-unreadable", sink=self.sink.name, why=failed)
-                    pause = _TROUBLE_PAUSE
+                    pause = _RETRY_PAUSE
                 await self._rest(pause)
         finally:
-            self.link.close()
+            self.worker.close()
 
     async def _round(self) -> float:
-        """Send what is due; how long there is nothing more to do."""
+        """Send what is due. The time until there may be more to send."""
         now = time.time()
         if not self.sink.enabled:
             return _LONGEST_SLEEP
@@ -81,7 +110,7 @@ class Lane:
             async with self._slots:
                 await self._deliver(row)
         if rows:
-            return 0.0 if fresh else _TROUBLE_PAUSE
+            return 0.0 if fresh else _RETRY_PAUSE
         due_at = await self._store.read(lambda db: outbox.next_due(db, self.sink.name))
         return _LONGEST_SLEEP if due_at is None else max(0.0, due_at - time.time())
 
@@ -94,16 +123,16 @@ class Lane:
         self._unwritten.add(mark)
         try:
             await self._store.change(lambda db: outbox.settle(db, settled), [_event(row, standing, now)])
-        except HoldfastError as failed:  # written later, when there is room again
+        except HoldfastError as failed:  # the store writes it later, when there is space again
             note("outbox-unwritten", sink=self.sink.name, why=failed.message)
             return
         self._unwritten.discard(mark)
 
     async def _try(self, row: Outgoing) -> SendResult:
         try:
-            job = await self._make_job(self.sink, row)
-            return await self.link.send(job) if isinstance(job, Job) else job
-        except Exception as failed:  # noqa: BLE001  one message that cannot be made must not keep the others waiting
+            message = await self._make_message(self.sink, row)
+            return await self.worker.send(message) if isinstance(message, SinkMessage) else message
+        except Exception as failed:  # noqa: BLE001  one message that cannot be built must not delay the others
             note("sink-failed", sink=self.sink.name, row=row.seq, why=type(failed).__name__)
             return SendResult(False, f"the message could not be made: {type(failed).__name__}")
 

@@ -1,7 +1,7 @@
-"""The terminals of PTY processes: what they show, and who answers what they are asked.
+"""The terminals of PTY processes: what they show, and the replies to their queries.
 
-While somebody is attached, their terminal answers. While nobody is, we do, through the process's input. What was
-dealt with is written down first, so that no question is answered twice, whoever crashes.
+While a client is attached, its terminal replies to queries. Otherwise the daemon does, through the process's input.
+What was handled is persisted before the reply is written, so that no query is answered twice after a crash.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.daemon.chores import Chores
 from holdfast.daemon.inputs import Inputs
 from holdfast.daemon.logbook import note
 from holdfast.daemon.outputs import Outputs
-from holdfast.daemon.screen_link import ScreenLink, Undrawable
+from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
@@ -30,14 +30,14 @@ from holdfast.screen.marks import Marks
 
 Message = dict[str, Any]
 
-#: Between two looks at a process that writes a little, and at one that writes a lot.
-_PACE = 0.003
-_FLOOD_PACE = 0.02
+#: The pause between two requests for a process that writes a little, and for one that writes a lot.
+_PAUSE = 0.003
+_FLOOD_PAUSE = 0.02
 _FLOOD = 16 << 10
-_TROUBLE_PAUSE = 1.0
+_RETRY_PAUSE = 1.0
 _COLS, _ROWS = 120, 30
-#: After a start of the daemon, as long as somebody who was attached may take to come back.
-_COMING_BACK = 5.0
+#: After a start of the daemon, a client that was attached has so long to come back.
+_REATTACH_TIMEOUT = 5.0
 
 
 @dataclass(slots=True)
@@ -45,17 +45,17 @@ class _Terminal:
     marks: Marks
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     resizing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    #: How many are attached, and from which byte on their terminal answers.
+    #: How many clients are attached.
     attached: int = 0
-    #: Where somebody came or went: output is not looked at across such a place.
+    #: Where a client attached: output is not fed across such a byte in one piece.
     cuts: list[int] = field(default_factory=list)
 
 
-class Screens:
+class ProcessScreens:
     def __init__(
         self,
         directory: str,
-        link: ScreenLink,
+        worker: ScreenWorker,
         keeper: KeeperLink,
         outputs: Outputs,
         inputs: Inputs,
@@ -63,7 +63,7 @@ class Screens:
         threads: ThreadPoolExecutor,
     ) -> None:
         self._directory = directory
-        self._link = link
+        self._worker = worker
         self._keeper = keeper
         self._outputs = outputs
         self._inputs = inputs
@@ -73,35 +73,35 @@ class Screens:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that draws; None while there is none."""
-        return self._link.pid
+        """Of the worker; None while there is none."""
+        return self._worker.pid
 
     async def begin(self, process: Process, is_attached: bool) -> None:
-        """Before a terminal is made: what has to be known of it is on disk when this returns.
+        """Before a terminal is created: its marks are on disk when this returns.
 
-        With `is_attached`, somebody is about to show it on their own.
+        With `is_attached`, a client is about to attach.
         """
         self._terminals[process.id] = _Terminal(await self._in_thread(partial(self._marked, process, 0, is_attached)))
 
     def watch(self, process: Process) -> None:
         """Follow the output of a PTY process for as long as there may be any."""
-        if process.meta.pty and self._link.is_possible and not process.output_closed:
+        if process.meta.pty and self._worker.is_possible and not process.output_closed:
             self._chores.start(self._follow(process), "screen")
 
     async def take_over(self, processes: list[Process]) -> None:
-        """After a start of the daemon: go on with what an earlier one knew, and clear away what nobody knows."""
+        """After a start of the daemon: load the marks of an earlier one, and remove files of unknown processes."""
         known = {process.id for process in processes}
         await self._in_thread(partial(_clear, self._directory, known))
         open_ = [process for process in processes if process.meta.pty and not process.output_closed]
-        await asyncio.gather(*map(self._terminal, open_))  # before anybody may repeat what they wrote
+        await asyncio.gather(*map(self._terminal, open_))  # before a client may repeat its input
         for process in open_:
             self.watch(process)
 
     @contextlib.asynccontextmanager
     async def resizing(self, process: Process, cols: int, rows: int) -> AsyncIterator[None]:
-        """For as long as a terminal is being given another size; one after the other, in the order they were asked for.
+        """While a terminal is given another size. Resizes run one after the other, in the order of the calls.
 
-        From here on what it shows is for that size.
+        Output from here on is drawn for that size.
         """
         terminal = await self._terminal(process)
         async with terminal.resizing:
@@ -110,19 +110,19 @@ class Screens:
             yield
 
     async def show(self, process: Process, ansi: bool) -> Message:
-        """What it shows now: `picture`, `at` (how far its output was looked at) and `gap`. Raises Unsupported."""
+        """What it shows now: `picture`, `at` (how far its output was drawn) and `gap`. Raises Unsupported."""
         terminal = await self._terminal(process)
         while True:
             answer = await self._ask("show", process.id, terminal, ansi=ansi)
             if "picture" in answer:
                 break
         if process.output_closed:
-            await self._link.ask("keep", process.id)
+            await self._worker.ask("keep", process.id)
         return answer
 
     @contextlib.asynccontextmanager
     async def attach(self, process: Process, offset: int | None) -> AsyncIterator[None]:
-        """For as long as somebody's terminal shows the output, from `offset` on (None: from now on)."""
+        """While a client's terminal shows the output, from `offset` on (None: from now on)."""
         terminal = await self._terminal(process)
         start = await self._end(process.id) if offset is None else offset
         terminal.attached += 1
@@ -136,36 +136,36 @@ class Screens:
 
     async def forget(self, process_id: ProcessId) -> None:
         self._terminals.pop(process_id, None)
-        self._link.forget(process_id)
+        self._worker.forget(process_id)
         await self._in_thread(partial(_remove, self._directory, process_id))
-        if self._link.pid is not None:
-            await self._link.ask("forget", process_id)
+        if self._worker.pid is not None:
+            await self._worker.ask("forget", process_id)
 
     def close(self) -> None:
-        self._link.close()
+        self._worker.close()
 
     async def _follow(self, process: Process) -> None:
         process_id = process.id
-        await self._link.warm()
+        await self._worker.warm()
         terminal = await self._terminal(process)
         if terminal.marks.attached is not None and not terminal.attached:
             terminal.attached += 1
-            self._chores.start(self._await_return(process_id, terminal), "reattach")
+            self._chores.start(self._await_reattach(process_id, terminal), "reattach")
         at = 0
         while self._terminals.get(process_id) is terminal:
             try:
                 reach = await self._outputs.beyond(process_id, "out", at)
                 seen = await self._catch_up(process_id, terminal)
                 if reach.closed:
-                    await self._link.ask("keep", process_id)
+                    await self._worker.ask("keep", process_id)
                     return
-            except (Undrawable, Unsupported) as failed:
-                note("screen-given-up", process=process_id, why=failed.message)
+            except (ScreenBroken, Unsupported) as failed:
+                note("screen-broken", process=process_id, why=failed.message)
                 return
             except HoldfastError:  # the keeper is away, or a disk is full
-                await asyncio.sleep(_TROUBLE_PAUSE)
+                await asyncio.sleep(_RETRY_PAUSE)
                 continue
-            await asyncio.sleep(_FLOOD_PACE if seen - at > _FLOOD else _PACE)
+            await asyncio.sleep(_FLOOD_PAUSE if seen - at > _FLOOD else _PAUSE)
             at = max(seen, reach.end)
 
     async def _catch_up(self, process_id: ProcessId, terminal: _Terminal) -> int:
@@ -175,14 +175,16 @@ class Screens:
                 return int(answer["at"])
 
     async def _ask(self, op: str, process_id: ProcessId, terminal: _Terminal, **arguments: object) -> Message:
-        """Look at some more of the output, and answer what is asked there; also when the caller gives up meanwhile."""
-        work = self._look(op, process_id, terminal, arguments)
+        """Draw more of the output and reply to its queries; also when the caller gives up meanwhile."""
+        work = self._advance(op, process_id, terminal, arguments)
         return await asyncio.shield(asyncio.get_running_loop().create_task(work))
 
-    async def _look(self, op: str, process_id: ProcessId, terminal: _Terminal, arguments: dict[str, object]) -> Message:
+    async def _advance(
+        self, op: str, process_id: ProcessId, terminal: _Terminal, arguments: dict[str, object]
+    ) -> Message:
         async with terminal.turn:
             marks = terminal.marks
-            answer = await self._link.ask(
+            answer = await self._worker.ask(
                 op, process_id, resizes=marks.resizes, handled=marks.handled, cuts=terminal.cuts, **arguments
             )
             if answer["replies"]:
@@ -198,15 +200,15 @@ class Screens:
             try:
                 written = await self._inputs.reply(process_id, b"".join(ours))
                 await self._in_thread(partial(terminal.marks.reply, *written))
-            except (Refused, HoldfastError) as refused:  # it has ended, or does not read its input
+            except (Refused, HoldfastError) as refused:  # the process has ended, or does not read its input
                 note("reply-refused", process=process_id, why=refused)
 
-    async def _await_return(self, process_id: ProcessId, terminal: _Terminal) -> None:
-        await asyncio.sleep(_COMING_BACK)
+    async def _await_reattach(self, process_id: ProcessId, terminal: _Terminal) -> None:
+        await asyncio.sleep(_REATTACH_TIMEOUT)
         await self._leave(process_id, terminal)
 
     async def _leave(self, process_id: ProcessId, terminal: _Terminal) -> None:
-        """One is no longer attached. What was asked until now was shown to them."""
+        """A client detached. Queries up to now were shown to its terminal."""
         end = await self._end(process_id) if terminal.attached == 1 else 0
         terminal.attached -= 1
         if not terminal.attached:
@@ -217,7 +219,7 @@ class Screens:
         terminal = self._terminals.get(process.id)
         if terminal is None:
             loaded = await self._in_thread(partial(marking.load, self._path(process.id)))
-            # One of before there were marks: nobody knows what was answered, so what was asked so far counts as that.
+            # An older process has no marks. What was answered is unknown, so all queries so far count as answered.
             marks = loaded or await self._in_thread(partial(self._marked, process, await self._end(process.id), False))
             self._inputs.replied(process.id, marks.replies)
             terminal = self._terminals.setdefault(process.id, _Terminal(marks))
@@ -244,7 +246,7 @@ class Screens:
 
 
 def _files(directory: str) -> Iterator[tuple[str, str]]:
-    """Every file with the process that it belongs to."""
+    """Every file, with the id of its process."""
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(directory):
             yield name.partition(".")[0], f"{directory}/{name}"

@@ -1,4 +1,4 @@
-"""What a watch found becomes events and notices, and passes the breaker that all processes share."""
+"""Matches become events and notices, limited by the circuit breaker that all processes share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdfast.model.process import Process
 from holdfast.model.watching import Digest, Disabled, Notified, WatchOutcome
 from holdfast.settings import Settings
 
-#: Under which the breaker is remembered.
+#: The key under which the breaker is persisted.
 NAME = "breaker"
 
 
-class MatchNews:
-    """Holds the breaker. What it gives is to be written together with `remembered`."""
+class MatchEvents:
+    """Holds the breaker. The events it returns have to be persisted together with `remembered`."""
 
     def __init__(self, kept: object, settings: Settings, find: Callable[[ProcessId], Process | None]) -> None:
         self._breaker = Breaker.from_json(kept)
@@ -33,42 +33,42 @@ class MatchNews:
 
     @property
     def next_due(self) -> float | None:
-        """When the silence is over; None when there is none."""
+        """When the breaker closes again; None if it is not open."""
         return breaker.next_due(self._breaker)
 
     def of_outcomes(self, process: Process, outcomes: Sequence[WatchOutcome], now: float) -> list[Event]:
-        happened: list[Event] = []
+        events: list[Event] = []
         for outcome in outcomes:
             match outcome:
                 case Notified(matches=matches):
-                    happened.append(_matched(process, matches[0], len(matches), now))
-                    happened += self._tell(process, notices.match_data(outcome), matches, now)
+                    events.append(_matched(process, matches[0], len(matches), now))
+                    events += self._notice(process, notices.match_data(outcome), matches, now)
                 case Digest(held=held):
-                    happened.append(_matched(process, held.first, held.count, now))
-                    happened += self._tell(process, notices.digest_data(outcome), held, now)
+                    events.append(_matched(process, held.first, held.count, now))
+                    events += self._notice(process, notices.digest_data(outcome), held, now)
                 case Disabled():
-                    happened += _disabled(process, outcome, now)
-        return happened
+                    events += _disabled(process, outcome, now)
+        return events
 
     def at_end(self, process: Process, now: float) -> list[Event]:
-        """What the breaker holds back of a process that ends: it is told before the end is."""
+        """The matches that the breaker holds back of a process that ends: they are published before its end."""
         self._breaker, held = breaker.take(self._breaker, process.meta.session, process.id)
         return [] if held is None else queued(_match_notice(process, notices.held_data(held), now, "held"))
 
     def release(self, now: float) -> list[Event]:
-        """What is to be told when a silence is over; nothing before."""
+        """The events of the moment when the breaker closes again; none before."""
         self._breaker, released = breaker.release(self._breaker, now)
         if released is None:
             return []
         data = notices.release_data(released)
-        happened = [Event("watch.overflow_released", now, data)]
+        events = [Event("watch.overflow_released", now, data)]
         if released.tripper is not None:
             key = f"{_overflow(released.tripped_at)}:released"
             overflow = Notice(key, "watch_overflow_released", None, released.tripper, now, released.origin, data)
-            happened += queued(overflow)
+            events += queued(overflow)
         for session, processes in released.sessions.items():
-            happened += queued(self._for_owner(released, session, processes, now))
-        return happened
+            events += queued(self._for_owner(released, session, processes, now))
+        return events
 
     def renamed(self, old: str, new: str) -> None:
         self._breaker = breaker.rename(self._breaker, old, new)
@@ -76,7 +76,9 @@ class MatchNews:
     def transferred(self, process_id: ProcessId, to: str) -> None:
         self._breaker = breaker.transfer(self._breaker, process_id, to)
 
-    def _tell(self, process: Process, data: dict[str, Any], matches: Sequence[Match] | Held, now: float) -> list[Event]:
+    def _notice(
+        self, process: Process, data: dict[str, Any], matches: Sequence[Match] | Held, now: float
+    ) -> list[Event]:
         session, origin = process.meta.session, process.meta.origin
         self._breaker, admitted, tripped = breaker.admit(
             self._breaker, session, process.id, matches, now, self._rules, origin

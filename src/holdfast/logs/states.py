@@ -1,8 +1,8 @@
-"""What a log is made of for a watch: states. A line is one, and so is each state of a line that is written over.
+"""States: what output is divided into to be matched. A line is one, and so is each version of an overwritten line.
 
-A state ends at a line end, at a carriage return, and where the cursor goes to another line or to the begin of its own.
-One that goes on and on is cut where a whole cell of the log holds no such end; cells lie at fixed places. So where a
-state begins can be told from a bounded number of bytes before it, and the same way by whoever looks. No I/O.
+A state ends at a line end, at a carriage return, and where the cursor goes to another line or to the start of its own.
+A long state is cut where a whole cell of the log holds no such end; cells lie at fixed offsets. So the start of a
+state can be found in a bounded number of bytes before it, and every reader finds the same one. No I/O.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.logs import blocks
 from holdfast.model.text import without_sequences
 
 CELL = 64 << 10
-#: Of what comes before a cut, as much is looked at together with what follows.
+#: As many bytes before a cut are searched together with what follows it.
 OVERLAP = 8 << 10
 #: The sequences that the text view takes for a return or a move to another line, as they stand in the bytes.
 _MOVE = rb"(?:[0-9]{0,4}[ABEF]|0{0,4}G|0{0,3}1G|0?[1-9][0-9]{2}D|[1-9][0-9]{3}D|0{0,3}2K)"
@@ -24,22 +24,21 @@ _LONGEST = 7
 #: Each begins with one text, so that it is found at speed.
 _MOVES = re.compile(rb"\x1b\[" + _MOVE)
 _C1_MOVES = re.compile(rb"\xc2\x9b" + _MOVE)
-#: Where there are whole lines, what a terminal ends them with is one end.
+#: Among whole lines, `\r\n` is one end.
 _ENDS = re.compile(rb"\n|\r\n?|(?:\x1b\[|\xc2\x9b)" + _MOVE)
-_COLORS = re.compile(rb"\x1b\[(?:[0-9;:]*m|0?K)")
-#: Reading so far back is enough to see where a state begins.
+#: The start of a state lies within this many bytes.
 LOOKBACK = 2 * CELL + OVERLAP + _LONGEST
 
 
-class Begin(NamedTuple):
+class StateStart(NamedTuple):
     """Where a state begins; `is_inside` when that is in the middle of a line, after a cut or what was dropped."""
 
     at: int
     is_inside: bool
 
 
-def begin(raw: bytes, base: int, is_whole: bool) -> Begin:
-    """Where the state begins that goes on behind `raw`, which lies at `base` of the log.
+def begin(raw: bytes, base: int, is_whole: bool) -> StateStart:
+    """Where the state begins that continues behind `raw`, the bytes of the log from `base` on.
 
     `is_whole`: there is nothing before `base`, or nothing left; else `raw` has LOOKBACK bytes.
     """
@@ -48,8 +47,8 @@ def begin(raw: bytes, base: int, is_whole: bool) -> Begin:
     known = base + last if last else base
     cut = end // CELL * CELL
     if (last or is_whole) and cut < next_cut(known):
-        return Begin(known, not last and base > 0)
-    return Begin(cut, True)
+        return StateStart(known, not last and base > 0)
+    return StateStart(cut, True)
 
 
 def next_cut(at: int) -> int:
@@ -102,17 +101,11 @@ def text_of(raw: bytes, is_open: bool) -> bytes:
 def texts_of(raw: bytes) -> bytes:
     """The texts of whole states, each with a newline behind it; as many as `ends` finds."""
     raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    clean = _without_colors(raw)
+    clean = blocks.without_colors(raw)
     if clean is None:
         raw = _C1_MOVES.sub(b"\n", _MOVES.sub(b"\n", raw))
-        clean = _without_colors(raw)
+        clean = blocks.without_colors(raw)
     return without_sequences(raw.decode(errors="replace")).encode() if clean is None else clean
-
-
-def _without_colors(raw: bytes) -> bytes | None:
-    """The text, if colours are all there is to take out: each escape character begins one, and nothing is special."""
-    clean, colors = _COLORS.subn(b"", raw)
-    return clean if colors == raw.count(b"\x1b") and blocks.is_plain(clean) else None
 
 
 def ends(raw: bytes) -> list[tuple[int, int]]:
@@ -121,14 +114,14 @@ def ends(raw: bytes) -> list[tuple[int, int]]:
 
 
 def counts(raw: bytes, base: int, start: int, stop: int, following: int) -> bool:
-    """Whether a state is one to look at. One without bytes is if it is an empty line."""
+    """Whether a state is one to match. One without bytes is, if it is an empty line."""
     if start < stop:
         return True
     return raw[stop:following] == b"\n" and (base + start == 0 or raw[start - 1 : start] == b"\n")
 
 
 def versions(text: str) -> Iterator[str]:
-    """The text as it was before each time that some of it was taken back, and as it is at last."""
+    """The text as it was before each run of backspaces, and as it is at the end."""
     return (version for version, _ in versions_marked(text))
 
 

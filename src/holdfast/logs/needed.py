@@ -1,7 +1,4 @@
-"""Texts of which every match of an expression contains one: where none stands, the expression need not be run. No I/O.
-
-More is told of groups than `logs.needles` does, since a watch can look for many texts at once.
-"""
+"""Texts of which every match of an expression contains one: where none stands, it need not be run. No I/O."""
 
 from __future__ import annotations
 
@@ -24,22 +21,22 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-Texts = frozenset[str]
+NeededTexts = frozenset[str]
 
 
 class Needed(NamedTuple):
-    """The texts; `is_caseless`: in small or capital letters."""
+    """The texts; `is_caseless`: in lower or upper case."""
 
-    texts: Texts
+    texts: NeededTexts
     is_caseless: bool
 
 
 class _Unknown(Exception):
-    """The expression has something in it that is not looked into."""
+    """The expression has something in it that is not understood here."""
 
 
 def needed(expression: str) -> Needed | None:
-    """None where there is no such text, or it cannot be told at a glance."""
+    """None where there is no such text, or the expression is too complex to say."""
     is_caseless = expression.startswith("(?i)")
     try:
         tokens = _tokens(expression.removeprefix("(?i)"))
@@ -61,8 +58,8 @@ def _tokens(expression: str) -> Iterator[re.Match[str]]:
         at = token.end()
 
 
-def _alternatives(tokens: Iterator[re.Match[str]]) -> Texts | None:
-    """Of what follows up to the end of the group: one text for each alternative at least."""
+def _alternatives(tokens: Iterator[re.Match[str]]) -> NeededTexts | None:
+    """The texts of what follows up to the end of the group: at least one for each alternative."""
     branch = _Branch()
     branches = [branch]
     for token in tokens:
@@ -86,36 +83,36 @@ def _alternatives(tokens: Iterator[re.Match[str]]) -> Texts | None:
 
 
 class _Branch:
-    """One alternative: the texts that have to be in it so far, the best of them."""
+    """One alternative: the best of the texts that it has to contain so far."""
 
     def __init__(self) -> None:
-        self._best: Texts | None = None
+        self._best: NeededTexts | None = None
         self._run = ""
-        #: What the last group needs, as long as it may still turn out to be repeated.
-        self._group: Texts | None = None
+        #: The texts of the last group, as long as a repetition may follow.
+        self._group: NeededTexts | None = None
 
     def add(self, character: str) -> None:
         self._offer(self._group)
         self._group = None
         self._run += character
 
-    def take(self, group: Texts | None) -> None:
-        """What comes next is not one character."""
+    def take(self, group: NeededTexts | None) -> None:
+        """The next thing is not one character."""
         self.end()
         self._group = group
 
     def repeat(self, is_there: bool) -> None:
-        """The last thing is there any number of times; at least once if `is_there`."""
+        """The last thing is repeated; it is there at least once if `is_there`."""
         if not is_there:
             self._run, self._group = self._run[:-1], None
         self.end()
 
-    def end(self) -> Texts | None:
+    def end(self) -> NeededTexts | None:
         self._offer(self._group)
         self._offer(frozenset((self._run,)) if self._run else None)
         self._group, self._run = None, ""
         return self._best
 
-    def _offer(self, texts: Texts | None) -> None:
+    def _offer(self, texts: NeededTexts | None) -> None:
         if texts and (self._best is None or min(map(len, texts)) > min(map(len, self._best))):
             self._best = texts

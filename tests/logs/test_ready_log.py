@@ -1,4 +1,4 @@
-"""Patterns in output: the same is found however the output is cut."""
+"""Patterns of `ready_log`: the same is found however the output is cut."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.daemon.probes.pattern import WINDOW, Search, compile_pattern
 from holdfast.errors import BadValue
+from holdfast.logs.matcher import OnePattern, StreamMatcher
+from holdfast.logs.pattern import compile_pattern
+from holdfast.logs.states import CELL
 
 PATTERNS = [
     "ready",
@@ -50,8 +52,8 @@ PIECES = st.sampled_from(
 
 
 def found(pattern: str, *pieces: bytes) -> bool:
-    search = Search(compile_pattern(pattern, "ready_log"))
-    return any(search.feed(piece) for piece in pieces)
+    matcher = StreamMatcher(OnePattern(compile_pattern(pattern, key="ready_log")), b"\n", -1)
+    return any(any(matcher.feed(matcher.at, piece)) or any(matcher.peek()) for piece in pieces)
 
 
 @given(st.sampled_from(PATTERNS), st.lists(PIECES, max_size=12), st.lists(st.integers(0, 80), max_size=8))
@@ -89,31 +91,14 @@ def test_what_may_yet_be_something_else_is_not(pattern: str, output: bytes) -> N
     assert not found(pattern, output)
 
 
-def test_a_long_line_is_searched_in_constant_memory() -> None:
-    search = Search(compile_pattern("needle$", "ready_log"))
-    for _ in range(200):
-        assert not search.feed(b"x" * 10_000)
-        assert len(search._held) <= 3 * WINDOW
-    assert not search.feed(b"nee")
-    assert not search.feed(b"dle")
-    assert search.feed(b"\n")
-
-
 def test_the_rest_of_a_long_line_does_not_begin_a_line() -> None:
-    assert not found("^x", b"a" * WINDOW, *[b"x" * WINDOW] * 5, b"\n")
-
-
-def test_a_gap_is_not_bridged() -> None:
-    search = Search(compile_pattern("ready", "ready_log"))
-    search.feed(b"rea")
-    search.skip()
-    assert not search.feed(b"dy")
+    assert not found("^x", b"a" * CELL, *[b"x" * CELL] * 5, b"\n")
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)", r"(a)\1", "a{2000}", "a**", "[", "(?<n>", "((a{100}){100}){100}"])
 def test_a_pattern_that_re2_refuses_is_refused_with_its_reason(pattern: str) -> None:
     with pytest.raises(BadValue, match=r"re2 refuses the pattern: .") as refused:
-        compile_pattern(pattern, "ready_log")
+        compile_pattern(pattern, key="ready_log")
     assert "\n" not in refused.value.message
 
 

@@ -1,0 +1,96 @@
+"""The watch worker: which lines of a stream match a set of patterns. Many scans run at once and take turns.
+
+The worker marks in shared memory which scan it is at. A scan that it dies over three times is given up; the others are
+repeated in a new process and lose nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
+from holdfast.errors import BadValue, HoldfastError
+from holdfast.model.ids import ProcessId
+from holdfast.model.watching import Match
+from holdfast.wire.worker import CurrentRequest, KnownValues
+
+_MOST_DEATHS = 3
+_MOST_FAILED_STARTS = 5
+_PAUSE = 0.05
+
+
+class WatchBroken(HoldfastError):
+    """The watch worker dies over this watch again and again."""
+
+
+class WatchScan(NamedTuple):
+    """The matches up to byte `upto`, where the next scan goes on; `complete` when there is no more output to scan.
+
+    Of more than 1,000 matches (or 256 KiB of them) the first ones and the newest are listed; `more` counts the others.
+    """
+
+    matches: list[Match]
+    upto: int
+    complete: bool
+    more: int = 0
+
+
+class WatchWorker(Worker):
+    name = "watch"
+    is_serial = False
+
+    def __init__(self, place: str, environ: dict[str, str]) -> None:
+        super().__init__(environ)
+        self._place = place
+        #: The sets of patterns that the process has: they are sent to it once.
+        self._known: KnownValues[bool] = KnownValues()
+
+    def launch(self) -> WorkerLaunch:
+        fd = CurrentRequest.create()
+        self._known = KnownValues()
+        # After a crash over a request the optional engine is left out: it may be the cause.
+        plain = ["plain"] if self.was_blamed else []
+        arguments = isolated("holdfast.watch", self._place, str(fd), *plain)
+        return WorkerLaunch(arguments, (fd,), CurrentRequest(fd))
+
+    def complete(self, message: Message) -> Message:
+        left_out = ("literals", "patterns") if message["set"] in self._known else ()
+        self._known.use(message["set"], True)
+        return {name: value for name, value in message.items() if name not in left_out}
+
+    async def scan(
+        self,
+        process_id: ProcessId,
+        stream: str,
+        literals: tuple[str, ...],
+        patterns: tuple[str, ...],
+        after: int,
+        upto: int | None,
+        is_final: bool,
+    ) -> WatchScan:
+        """The lines of a stream that match now and did not match at `after`.
+
+        `is_final`: nothing follows `upto`. Raises BadValue for invalid patterns, WatchBroken.
+        """
+        message = {"id": process_id, "stream": stream, "after": after, "upto": upto, "final": is_final}
+        message |= {"set": hash((literals, patterns)), "literals": literals, "patterns": patterns}
+        deaths = 0
+        while True:
+            try:
+                return _scan(await self.request(message), stream)
+            except WorkerDied as died:
+                deaths += died.is_blamed
+            if deaths >= _MOST_DEATHS:
+                what = f"the watch of {process_id} brings the watch process down"
+                raise WatchBroken(what, next="start it again with other patterns")
+            if self.failed_starts >= _MOST_FAILED_STARTS:
+                raise HoldfastError("the watch process does not stay up", next="holdfast doctor")
+            await asyncio.sleep(_PAUSE * deaths)  # scans that are not blamed go first
+
+
+def _scan(reply: Message, stream: str) -> WatchScan:
+    if "error" in reply:
+        raise (BadValue if reply["is_bad"] else HoldfastError)(reply["error"])
+    matches = [Match(stream, *match) for match in reply["matches"]]
+    return WatchScan(matches, reply["upto"], reply["complete"], reply["more"])
