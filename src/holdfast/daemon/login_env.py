@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 
 from holdfast.daemon.logbook import note
-from holdfast.safety.secrets import secret_names
+from holdfast.secrets.environment import secret_names
 
 #: A profile that takes longer is done without.
 _BUDGET = 10.0

@@ -16,8 +16,8 @@ from typing import Any
 
 from holdfast.daemon.environment import NEEDED
 from holdfast.model.matches import MOST_LINES, Match
-from holdfast.safety.redact import Forms, for_model
-from holdfast.safety.secrets import known_forms, masked_forms, secret_names
+from holdfast.secrets.environment import known_forms, masked_forms, secret_names
+from holdfast.secrets.redact import Forms, for_model
 from holdfast.settings import Settings
 from holdfast_keeper import bundle
 

@@ -17,8 +17,8 @@ from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import Process
-from holdfast.safety.redact import redact
-from holdfast.safety.secrets import known_forms
+from holdfast.secrets.environment import known_forms
+from holdfast.secrets.redact import redact
 from holdfast.settings import Settings
 from holdfast_keeper import bundle
 
