@@ -15,8 +15,7 @@ from holdfast.safety.judging import first_state, judge_in, judge_with
 from holdfast.safety.lines import Line, typed, waits_for_more
 from holdfast.safety.marks import UNKNOWN, cleaned
 from holdfast.safety.programs.base import Run
-from holdfast.safety.programs.code import look_at_code
-from holdfast.safety.programs.sql import look_at_statements
+from holdfast.safety.programs.code import look_at_code, look_at_statements
 from holdfast.safety.readers import Kind, reader_of
 from holdfast.safety.state import Call, State
 from holdfast.safety.syntax import MOST_TEXT

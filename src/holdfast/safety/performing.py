@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import HANDLERS
 from holdfast.safety.programs.base import Run
-from holdfast.safety.programs.hidden import look_for_commands
-from holdfast.safety.programs.others import send
-from holdfast.safety.programs.prefixes import loader
 from holdfast.safety.programs.shells import code_file
+from holdfast.safety.programs.wrappers import look_for_commands
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
 
@@ -64,7 +62,7 @@ def program_name(text: str) -> str:
     name = text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2]
     if versioned := _VERSIONED.fullmatch(name):
         return {"python": "python3"}.get(versioned[1], versioned[1])
-    return name
+    return "ld.so" if _LOADER.fullmatch(name) else name
 
 
 def _inside(run: Run, head: Word) -> Feed | None:
@@ -80,8 +78,6 @@ def _inside(run: Run, head: Word) -> Feed | None:
         return code_file(run, head, tuple(word.marked for word in run.arguments))
     if handler := HANDLERS.get(run.name):
         return handler(run)
-    if _LOADER.fullmatch(run.name):
-        return loader(run)
     look_for_commands(run)
     return None
 
@@ -89,5 +85,3 @@ def _inside(run: Run, head: Word) -> Feed | None:
 def _quoted(word: Word) -> str:
     return word.marked if re.fullmatch(r"[\w./~-]+", word.text) else "'" + word.marked.replace("'", "") + "'"
 
-
-__all__ = ["perform", "program_name", "send"]

@@ -12,7 +12,7 @@ from holdfast.safety import assignments, bombs
 from holdfast.safety.marks import UNKNOWN, cleaned, has_glob
 from holdfast.safety.places import resolve
 from holdfast.safety.redirects import Redirects, read_redirects, spans
-from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import DECODED, NOTHING, Call, Feed, State, Word
 from holdfast.safety.syntax import Script, parse
 from holdfast.safety.words import Words
 
@@ -241,8 +241,12 @@ class Reader:
     def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed:
         """What `$(…)` becomes."""
         if node is None or script.source(node).startswith("`"):
-            return self.read(text, state.copy())
-        return self._statements(script, node.named_children, state.copy(), None)
+            feed = self.read(text, state.copy())
+        else:
+            feed = self._statements(script, node.named_children, state.copy(), None)
+        if DECODED in feed.programs:
+            self.find("@unknown-code", text, text)
+        return feed
 
     def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str:
         """The name of the file that `<(…)` stands for; what is in it is known under that name."""

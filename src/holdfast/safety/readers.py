@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from holdfast.safety.programs.base import names
-from holdfast.safety.programs.code import LANGUAGES
-from holdfast.safety.programs.shells import SHELLS
-from holdfast.safety.programs.sql import CLIENTS
+from holdfast.safety.tables import (
+    CONSOLES,
+    DATABASES,
+    ENTERING,
+    LANGUAGES,
+    PAGERS,
+    REMOTE_SHELLS,
+    SHELLS,
+    TERMINALS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,44 +23,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["shell", "code", "sql", "pager", "plain"]
 _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/dev/tty")
-#: Programs that connect to a shell, or show one.
-_HOSTS = (
-    "ssh",
-    "mosh",
-    "autossh",
-    "telnet",
-    "nc",
-    "ncat",
-    "netcat",
-    "socat",
-    "picocom",
-    "minicom",
-    "machinectl",
-    "distrobox",
-)
-_TERMINALS = ("su", "login", "newgrp", "tmux", "screen", "byobu", "zellij", "script", "nsenter", "chroot", "toolbox")
-_ENTERS = (
-    "poetry",
-    "pipenv",
-    "vagrant",
-    "gcloud",
-    "fly",
-    "flyctl",
-    "heroku",
-    "adb",
-    "nix",
-    "multipass",
-    "limactl",
-    "lxc",
-)
-#: Interpreters by other names.
-CONSOLES = frozenset(
-    names("iex ghci scala jshell utop ocaml erl clj bb pry octave swipl sbcl guile racket ptpython xonsh lldb jdb deno")
-)
-#: Programs that run what is typed behind a `!`.
-PAGERS = frozenset(
-    names("vim vi nvim view vimdiff less more most man ed ex gdb ftp sftp lftp mutt mail mailx nano emacs info")
-)
 
 
 def reader_of(calls: list[Call]) -> tuple[Kind, str]:
@@ -80,7 +48,7 @@ def _kind(call: Call) -> Kind:
     if call.program in LANGUAGES or call.program in CONSOLES:
         interactive = not operands or _has_letter(options, "i")
         return "code" if interactive and not {"-c", "-e", "-m", "-V"}.intersection(options) else "plain"
-    if call.program in CLIENTS and not {"-c", "-e", "-f", "--command", "--execute", "-Q", "-q"}.intersection(options):
+    if call.program in DATABASES and not {"-c", "-e", "-f", "--command", "--execute", "-Q", "-q"}.intersection(options):
         return "sql"
     return "pager" if call.program in PAGERS else "plain"
 
@@ -92,9 +60,9 @@ def _starts_shell(program: str, operands: list[str], options: list[str]) -> bool
         # Without a command line, the image says what runs: mostly a shell.
         verb = next((word for word in operands if word in ("run", "exec", "attach", "start")), "")
         return verb == "attach" or (bool(verb) and _has_letter(options, "i"))
-    if program in _HOSTS:
+    if program in REMOTE_SHELLS:
         return bool(operands)
-    return program in _TERMINALS or (program in _ENTERS and bool({"shell", "ssh", "console"} & set(operands[:3])))
+    return program in TERMINALS or (program in ENTERING and bool({"shell", "ssh", "console"} & set(operands[:3])))
 
 
 def _has_letter(options: Sequence[str], letters: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME, UNKNOWN, has_glob, letters, shown
+from holdfast.safety.tables import VARIABLES
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -67,30 +68,16 @@ class Feed:
 
 
 NOTHING = Feed("")
+#: Stands among the programs of a feed that was a literal text and was decoded: it cannot be judged.
+DECODED = "@decoded"
 #: A longer value of a variable counts as not known.
 MOST_VALUE = 8192
 MOST_UNKNOWN = 32
 
-#: Variables that name a program by custom.
-CUSTOMS = {
-    "PYTHON": "python3",
-    "PYTHON3": "python3",
-    "EDITOR": "vi",
-    "VISUAL": "vi",
-    "PAGER": "less",
-    "SHELL": "sh",
-    "BASH": "bash",
-    "CC": "cc",
-    "CXX": "c++",
-    "MAKE": "make",
-    "NODE": "node",
-    "BROWSER": "browser",
-}
-
 
 def first_values() -> dict[str, tuple[str, ...]]:
     """The variables that are known before a script begins."""
-    known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in CUSTOMS.items()}
+    known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in VARIABLES.items()}
     return known | {
         "HOME": (HOME,),
         "HOLDFAST_HOME": (f"{HOME}/.local/state/holdfast",),

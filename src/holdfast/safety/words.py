@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.safety.braces import expand_braces
-from holdfast.safety.escapes import unescaped
+from holdfast.safety.expansion import Parameters, expand_braces, unescaped
 from holdfast.safety.marks import (
     HOME,
     QUOTED,
@@ -21,7 +20,6 @@ from holdfast.safety.marks import (
     split_value,
     without_braces,
 )
-from holdfast.safety.parameters import Parameters
 from holdfast.safety.state import Feed, State, Word
 from holdfast.safety.syntax import MOST_TEXT
 

@@ -1,36 +1,18 @@
-"""Programs that are looked into, because they run others or make what others read. The table of contents."""
+"""Programs that the judge looks into, because they run others or make what others read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.safety.programs import (
-    builtins,
-    code,
-    finders,
-    launchers,
-    others,
-    prefixes,
-    recipes,
-    remote,
-    shells,
-    sql,
-    texts,
-)
+from holdfast.safety.programs import code, finders, outputs, shells, wrappers
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
 HANDLERS: dict[str, Handler] = {
-    **launchers.HANDLERS,
-    **others.HANDLERS,
-    **recipes.HANDLERS,
-    **builtins.HANDLERS,
-    **texts.HANDLERS,
+    **wrappers.HANDLERS,
+    **outputs.HANDLERS,
     **finders.HANDLERS,
     **code.HANDLERS,
-    **sql.HANDLERS,
-    **remote.HANDLERS,
-    **prefixes.HANDLERS,
     **shells.HANDLERS,
 }

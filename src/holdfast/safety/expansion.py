@@ -1,12 +1,13 @@
-"""What `$x` and `${x…}` stand for."""
+"""Expansion: `$x` and `${x…}`, braces, and backslash escapes as in `$'…'`, `printf` and `echo -e`."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import SPLIT, UNKNOWN
+from holdfast.safety.marks import CLOSE, COMMA, OPEN, SPLIT, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,19 @@ _CASES: dict[str, Callable[[str], str]] = {
     "^": lambda text: text[:1].upper() + text[1:],
     ",": lambda text: text[:1].lower() + text[1:],
 }
+#: The most words that one word becomes; a longer list is data, and its rest is left out.
+MOST_BRACES = 64
+_BRACE_RANGE = re.compile(r"(-?\w+)\.\.(-?\w+)(?:\.\.-?\d+)?")
+_ESCAPE = re.compile(
+    r"\\(?:x(?P<hex>[0-9A-Fa-f]{1,2})|u(?P<short>[0-9A-Fa-f]{1,4})|U(?P<long>[0-9A-Fa-f]{1,8})"
+    r"|(?P<octal>0?[0-7]{1,3})|c(?P<control>.)|(?P<letter>.))",
+    re.DOTALL,
+)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 
 
 class Parameters:
-    """Looks up and works on variables for the words of one script."""
+    """Variables of one script, looked up and transformed."""
 
     def __init__(self, words: Words, quoted: bool) -> None:
         self.words = words
@@ -33,7 +43,7 @@ class Parameters:
         self.quoted = quoted
 
     def named(self, name: str) -> list[str]:
-        """The possible values of a variable; UNKNOWN when the script does not say."""
+        """The possible values of a variable; UNKNOWN if the script does not set it."""
         return self._set_values(name) or [UNKNOWN]
 
     def _set_values(self, name: str) -> list[str]:
@@ -58,7 +68,7 @@ class Parameters:
         return [self.state.arguments[number - 1] if number <= len(self.state.arguments) else ""]
 
     def braced(self, start: int, end: int) -> list[str]:
-        """The possible values of what stands between `${` and `}`."""
+        """The possible values of `${…}`."""
         text = self.words.text
         if text.startswith("#", start) and end - start > 1:
             return [UNKNOWN]
@@ -110,7 +120,7 @@ class Parameters:
 
 
 def worked(value: str, operator: str) -> str:
-    """A value after `:1:2`, `#x`, `%x`, `/x/y`, `^^` and their kin."""
+    """A value after an operator such as `:1:2`, `#x`, `%x`, `/x/y`, `^^`."""
     if operator.startswith(":"):
         return _sliced(value, operator[1:])
     for trim in _TRIMS:
@@ -150,3 +160,82 @@ def _replaced(value: str, operand: str) -> str:
     if not pattern or any(sign in pattern for sign in "*?["):
         return UNKNOWN
     return value.replace(pattern, new) if everywhere else value.replace(pattern, new, 1)
+
+
+def expand_braces(marked: str, most: int = MOST_BRACES) -> list[str]:
+    """The words that a word becomes. Braces that do not expand are kept as they are."""
+    if OPEN not in marked:
+        return [marked]
+    done: list[str] = []
+    todo = [marked]
+    while todo and len(done) + len(todo) <= most:
+        word = todo.pop()
+        parts = _first_group(word)
+        if parts is None:
+            done.append(word)
+        else:
+            todo.extend(reversed(parts))
+    return done + todo[::-1]
+
+
+def _first_group(word: str) -> list[str] | None:
+    start = word.find(OPEN)
+    while start >= 0:
+        commas, end = _group(word, start)
+        if end < 0:
+            return None
+        inner = word[start + 1 : end]
+        choices = _choices(inner, [comma - start - 1 for comma in commas])
+        if choices:
+            return [word[:start] + choice + word[end + 1 :] for choice in choices]
+        start = word.find(OPEN, start + 1)
+    return None
+
+
+def _group(word: str, start: int) -> tuple[list[int], int]:
+    """Where the commas and the end of a group are; -1 for a group without an end."""
+    depth, commas = 0, []
+    for position in range(start, len(word)):
+        letter = word[position]
+        depth += (letter == OPEN) - (letter == CLOSE)
+        if letter == COMMA and depth == 1:
+            commas.append(position)
+        if depth == 0:
+            return commas, position
+    return commas, -1
+
+
+def _choices(inner: str, commas: list[int]) -> list[str]:
+    if commas:
+        edges = [-1, *commas, len(inner)]
+        return [inner[left + 1 : right] for left, right in pairwise(edges)]
+    if span := _BRACE_RANGE.fullmatch(inner):
+        return _between(span[1], span[2])
+    return []
+
+
+def _between(first: str, last: str) -> list[str]:
+    """The ends of a range, and what lies between when it is short."""
+    if first.lstrip("-").isdecimal() and last.lstrip("-").isdecimal() and len(first) + len(last) < 12:
+        low, high = int(first), int(last)
+        return [str(n) for n in range(low, high + 1)] if 0 <= high - low < 8 else [first, last]
+    if len(first) == len(last) == 1:
+        low, high = ord(first), ord(last)
+        return [chr(n) for n in range(low, high + 1)] if 0 <= high - low < 26 else [first, last]
+    return []
+
+
+def unescaped(text: str) -> str:
+    """The text with its escapes replaced; an unknown escape stands for its character."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    if code := found["hex"] or found["short"] or found["long"]:
+        number = int(code, 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE010 else "\ufffd"
+    if found["octal"]:
+        return chr(int(found["octal"], 8) & 0xFF)
+    if found["control"]:
+        return chr(ord(found["control"]) & 0x1F)
+    return _ESCAPED.get(found["letter"], found["letter"])

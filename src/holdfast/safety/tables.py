@@ -1,0 +1,100 @@
+"""The tables of programs.toml, read when the first command is judged, and the options of `holdfast run`."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def holdfast_run_options() -> dict[str, bool]:
+    """The options of `holdfast run`, and whether each takes a separate word as its value."""
+    # derived from the operation's declaration; a test compares it with the command line
+    flags = "-d --detach --clean-env -t --pty --stdin --split --wait-ready --notify --sudo --gate --json -h --help"
+    values = (
+        "-c --name --session --task --parent-session --cwd --env --size --lifetime --deadline --deadline-action "
+        "--ready-log --ready-port --ready-http --ready-uptime --ready-timeout --stall --watch --watch-regex "
+        "--check-interval --origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running "
+        "--log-cap --memory --cpus --pids --shell --detach-key"
+    )
+    return dict.fromkeys(flags.split(), False) | dict.fromkeys(values.split(), True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """How a program runs a command line or a shell text; programs.toml explains the keys."""
+
+    values: frozenset[str] = frozenset()
+    skip: int | None = None
+    after: dict[str, int] = field(default_factory=dict)
+    typed: dict[str, int] = field(default_factory=dict)
+    texts: frozenset[str] = frozenset()
+    text: bool = False
+    operands: bool = False
+    appends: bool = False
+    shell: bool = False
+    cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    inline: tuple[str, ...] = ()
+    values: frozenset[str] = frozenset()
+    subcommand: str = ""
+    reads: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseClient:
+    options: tuple[str, ...] = ()
+    operand: int | None = None
+
+
+def _wrapper(keys: dict[str, Any]) -> Wrapper:
+    values, texts = (frozenset(keys.pop(key, "").split()) for key in ("values", "texts"))
+    if not keys.keys() & {"after", "typed", "operands"} and not texts:
+        keys.setdefault("skip", 0)
+    return Wrapper(values | texts, texts=texts, **keys)
+
+
+def _language(keys: dict[str, Any]) -> Language:
+    return Language(
+        tuple(keys.pop("inline", "").split()), frozenset(keys.pop("values", "").split()), **keys
+    )
+
+
+def _client(keys: dict[str, Any]) -> DatabaseClient:
+    return DatabaseClient(tuple(keys.get("options", "").split()), keys.get("operand"))
+
+
+_FILE = tomllib.loads(files("holdfast.safety").joinpath("programs.toml").read_text(encoding="utf-8"))
+
+
+def _table(section: str, make: Callable[[dict[str, Any]], T]) -> dict[str, T]:
+    """A key of the file names one program or several."""
+    return {name: made for key, keys in _FILE[section].items() for made in [make(keys)] for name in key.split()}
+
+
+WRAPPERS = _table("wrappers", _wrapper)
+LANGUAGES = _table("languages", _language)
+DATABASES = _table("databases", _client)
+VARIABLES: dict[str, str] = _FILE["variables"]
+_NAMES = {key: frozenset(text.split()) for key, text in _FILE["names"].items()}
+SHELLS = _NAMES["shells"]
+FETCHERS = _NAMES["fetchers"]
+DECODERS = _NAMES["decoders"]
+SENDERS = _NAMES["senders"]
+PLAIN = _NAMES["plain"]
+DESTRUCTIVE = _NAMES["destructive"]
+CARRIERS = _NAMES["carriers"]
+REMOTE_SHELLS = _NAMES["remote_shells"]
+TERMINALS = _NAMES["terminals"]
+ENTERING = _NAMES["entering"]
+CONSOLES = _NAMES["consoles"]
+PAGERS = _NAMES["pagers"]
