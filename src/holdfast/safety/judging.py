@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import cleaned
-from holdfast.safety.performing import perform
 from holdfast.safety.places import SOMEWHERE, resolve
 from holdfast.safety.policy import comes_before
+from holdfast.safety.programs import perform
 from holdfast.safety.reader import Reader, TooMuch
+from holdfast.safety.rules import ALLOWED, Verdict, worse
 from holdfast.safety.state import Call, State, Word
 from holdfast.safety.syntax import MOST_TEXT
-from holdfast.safety.verdict import ALLOWED, Verdict, worse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.safety.policy import Policy
-    from holdfast.safety.verdict import Level
+    from holdfast.safety.rules import Level
 
 _MOST_SHOWN = 200
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from holdfast.safety.performing import Perform
+    from holdfast.safety.programs import Perform
 
 #: How deep texts within texts, functions within functions and blocks within blocks are followed.
 MOST_DEPTH = 48

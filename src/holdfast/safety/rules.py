@@ -1,4 +1,4 @@
-"""Rules: what a table of a policy file says, and whether it speaks of a call."""
+"""Verdicts, and rules: one table of a policy file, and whether it matches a call."""
 
 from __future__ import annotations
 
@@ -6,21 +6,50 @@ import fnmatch
 import functools
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from holdfast.safety.marks import HOME, UNKNOWN, shown
 from holdfast.safety.places import may_be_in, resolve, surely_in
 
 if TYPE_CHECKING:
     from holdfast.safety.state import Call, Word
-    from holdfast.safety.verdict import Action
 
+Action = Literal["allow", "ask", "deny"]
+Level = Literal["operator", "user", "default"]
+_RANK: dict[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 #: The first operand of these is no path.
 _MODE_FIRST = ("chmod", "chown", "chgrp")
 #: Operands of these may be `host:path`.
 _WITH_HOST = ("scp", "rsync", "socat")
 _MODE = re.compile(r"-[rwxXst]+|--reference.*")
 _BUNDLE = re.compile(r"-[A-Za-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a command may run: at once, after an approval, or not at all."""
+
+    action: Action
+    rule: str | None = None
+    """The name of the rule that decided; None if no rule matched."""
+    why: str = ""
+    """One sentence for users and models."""
+    where: str = ""
+    """The part of the text that it is about."""
+    level: Level = "default"
+    """The policy file that the rule is from."""
+
+    @property
+    def rank(self) -> int:
+        return _RANK[self.action]
+
+
+ALLOWED = Verdict("allow")
+
+
+def worse(one: Verdict, other: Verdict) -> Verdict:
+    """The stricter of two; the first of two equals."""
+    return other if other.rank > one.rank else one
 
 
 @dataclass(frozen=True, slots=True)

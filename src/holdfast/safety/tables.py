@@ -58,15 +58,15 @@ class DatabaseClient:
 
 def _wrapper(keys: dict[str, Any]) -> Wrapper:
     values, texts = (frozenset(keys.pop(key, "").split()) for key in ("values", "texts"))
+    if values == {"@holdfast"}:
+        values = frozenset(flag for flag, takes_word in holdfast_run_options().items() if takes_word)
     if not keys.keys() & {"after", "typed", "operands"} and not texts:
         keys.setdefault("skip", 0)
     return Wrapper(values | texts, texts=texts, **keys)
 
 
 def _language(keys: dict[str, Any]) -> Language:
-    return Language(
-        tuple(keys.pop("inline", "").split()), frozenset(keys.pop("values", "").split()), **keys
-    )
+    return Language(tuple(keys.pop("inline", "").split()), frozenset(keys.pop("values", "").split()), **keys)
 
 
 def _client(keys: dict[str, Any]) -> DatabaseClient:

@@ -77,7 +77,7 @@ class Run:
                     found += self.arguments[place + 1 : place + 2]
                 elif name.startswith("--") and word.marked.startswith(name + "="):
                     found.append(Word(word.marked[len(name) + 1 :], word.source))
-                elif len(name) == 2 and word.marked.startswith(name) and not word.marked.startswith("--"):
+                elif len(name) == 2 and word.marked.startswith(name) and name != "--":
                     found.append(Word(word.marked[2:], word.source))
         return found
 

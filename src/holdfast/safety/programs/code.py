@@ -28,26 +28,19 @@ _STRINGS = re.compile(
 )
 _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _LITERAL = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
-_TREE = (
-    r"rmtree|rm_rf|rm_r|remove_tree|rimraf|removeSync|rmdirSync|rmSync|remove_dir_all|RemoveAll|removedirs|emptyDirSync"
-    r"|remove_dir|remove_entry\w*|deltree|\.rm|rmdir"
-)
 _DELETES = re.compile(
-    rf"(?:\b|(?=\.))(?:(?P<tree>{_TREE})|remove|unlink|unlinkSync|delete_file|File\.delete|rm(?=\s*\())\b[\s(]*"
-    rf"(?:glob[\s(]*)?{_LITERAL}?(?P<more>[^)\n]{{0,80}}\brecursive\b)?"
+    r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf?|rmdir\w*|rmSync|rimraf|removedirs|removeSync|remove_(?:tree|dir|entry)\w*|RemoveAll"
+    r"|emptyDir\w*|\.rm)|remove|unlink\w*|File\.delete|rm(?=\s*\())\b[\s(]*(?:glob[\s(]*)?"
+    rf"{_LITERAL}?(?P<more>(?=[^)\n]{{0,80}}\brecursive\b))?"
 )
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
-_WRITES = re.compile(
-    rf"\b(?:open\(\s*{_LITERAL}\s*,\s*[\"'][wax+]|(?:(?:write|append)File(?:Sync)?|File\.(?:write|open)|Path)\(\s*"
-    rf"{_LITERAL.replace('<path>', '<other>')}|open\b[^;\n]{{0,40}}[\"']\s*>{{1,2}}\s*(?P<perl>[^\"'\n]{{1,300}}))"
-)
+_WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File\.(?:write|open)|[\"']\s*>")
 #: Code that passes strings to a shell or starts programs.
-_STARTS = re.compile(
-    r"\b(?:system|subprocess|p?open[23]?|popen|exec\w*|spawn\w*|child_process|shell_exec|passthru|proc_open|run|call"
-    r"|check_output|qx|getoutput|Command|shell)\b|`|%x"
-)
+_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|Command|qx)\b|`|%x")
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
+_SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
+_EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _SQL_TEXT = re.compile(r"'(?:[^']|'')*'")
 #: Commands that a database client passes to a shell.
@@ -131,17 +124,17 @@ def _report_files(run: Run, code: str) -> None:
 
     temporary = re.search(r"\bmkdtemp\b|TemporaryDirectory", code)
     for found in _DELETES.finditer(code):
-        recursive = [Word("-r")] if found["tree"] or found["more"] else []
+        recursive = [Word("-r")] if found["tree"] or found["more"] is not None else []
         if found["path"] or (recursive and not temporary):
             report("rm", found["path"] or "", *recursive)
     for found in _PATH_DELETES.finditer(code):
         report("rm", found["path"])
-    for found in _WRITES.finditer(code):
-        if found["perl"] or not found[0].startswith("Path") or code.startswith((").write", ") .write"), found.end()):
-            report(">", found["path"] or found["other"] or found["perl"])
+    paths = ">" if _WRITES.search(code) else "@code-path"
     for text in _strings(code):
-        if _PATH.fullmatch(text):
-            report("@code-path", text)
+        path = text.lstrip("> ")
+        if _PATH.fullmatch(path):
+            report("@code-path", path)
+            report(paths, path)
 
 
 def _strings(code: str) -> list[str]:
@@ -181,12 +174,8 @@ def awk(run: Run) -> Feed | None:
 def sed(run: Run) -> Feed | None:
     """The `e` command and flag run a shell."""
     scripts = [*run.option_values(("-e", "--expression")), *run.operands(["-e", "-f", "--expression"])[:1]]
-    for script in scripts:
-        if found := re.search(r"(?:^|[\d$/;{])e\s+(\S.*)", script.text):
-            run.script(found[1])
-        elif found := re.fullmatch(r"s(\W).*?\1(.*)\1[gpiI\d]*e[gpiI]*", script.text, re.DOTALL):
-            run.script(found[2].replace("\\", ""))
-            run.find("@code", script.text, "sed-e")
+    if any(_SED_RUNS.search(script.text) for script in scripts):
+        run.find("@unknown-code", run.where)
     return None
 
 
@@ -194,13 +183,9 @@ def editor(run: Run) -> Feed | None:
     """`vim -c ':!command'`, and an `ed` that reads commands."""
     commands = [word.text for word in run.option_values(("-c", "--cmd"))]
     commands += [word.text[1:] for word in run.arguments if word.text.startswith("+")]
-    if run.stdin and run.stdin.text:
-        commands += run.stdin.text.splitlines()
-    for command in commands:
-        if found := re.match(r":?\s*(?:silent\S*\s+)?(?:r\w*\s+)?!(.*)", command):
-            run.script(found[1])
-        elif re.search(r"\b(system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b", command):
-            read_commands(run, command)
+    commands += (run.stdin.text or "").splitlines() if run.stdin else []
+    if any(_EDITOR_RUNS.search(command) for command in commands):
+        run.find("@unknown-code", run.where)
     return None
 
 

@@ -21,6 +21,7 @@ _OR = ("-o", "-or")
 _DELETERS = ("rm", "unlink", "shred")
 _NARROWING = ("-name", "-iname")
 
+
 def find(run: Run) -> Feed | None:
     """It finds `start/name`, and runs a command of its own for each."""
     found = _found(run)

@@ -186,7 +186,8 @@ def make(run: Run) -> Feed | None:
             run.script(word.marked.removeprefix("SHELL="))
     named = run.option("-f", "--file", "--makefile")
     held = [run.held(word) for word in ([named] if named else [Word(name) for name in _MAKEFILES])]
-    if any(feed and feed.programs != ("<",) for feed in held) or any(w.text.startswith("--eval") for w in run.arguments):
+    given = any(word.text.startswith("--eval") for word in run.arguments)
+    if given or any(feed and feed.programs != ("<",) for feed in held):
         run.find("@unknown-code", run.where)
     return None
 

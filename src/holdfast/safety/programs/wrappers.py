@@ -15,7 +15,7 @@ from holdfast.safety.marks import HOME, UNKNOWN
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.outputs import send, which
 from holdfast.safety.state import Call, Feed, Word
-from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PLAIN, SENDERS, WRAPPERS, Wrapper, holdfast_run_options
+from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PLAIN, SENDERS, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
 
 _ENTER = ("Enter", "C-m", "KPEnter")
+_LOGIN = ("-s", "-i", "--shell", "--login")
 #: Options of ssh whose value is run on this machine.
 _HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
 #: Settings whose value git runs.
@@ -42,62 +43,42 @@ _COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
 def wrapper(run: Run) -> Feed | None:
     """Look into a program of the table."""
     table = WRAPPERS[run.name]
-    for text in _option_texts(run, table):
-        run.script(text)
     if table.cwd:
         state = run.state.copy()
         state.cwd = HOME if table.cwd == "~" else table.cwd
         run = replace(run, state=state)
+    line, is_text = _line(run, table)
+    options = replace(run, arguments=run.arguments[: len(run.arguments) - len(line)])
+    for word in options.option_values(table.texts):
+        run.script(word.marked)
     if table.operands:
         for word in run.operands(table.values):
             run.script(word.marked)
-    for place, word in enumerate(run.arguments):
-        if word.text in table.after:
-            return _start(run.after(place + 1), table, table.after[word.text])
-        if word.text in table.typed:
-            line = run.after(place + 1).command_line(table.values, table.typed[word.text])
-            return run.script(joined(word for word in line if word.text not in _ENTER))
-    return None if table.skip is None else _start(run, table, table.skip)
-
-
-def _option_texts(run: Run, table: Wrapper) -> list[str]:
-    """Every value counts, because the last one need not be the one that runs."""
-    attached = [option for option in table.texts if option.startswith("+")]
-    return [word.marked for word in run.option_values(table.texts)] + [
-        word.marked[len(option) :] for word in run.arguments for option in attached if word.marked.startswith(option)
-    ]
-
-
-def _start(run: Run, table: Wrapper, skip: int) -> Feed | None:
-    line = run.command_line(table.values, skip)
     while line and "=" in line[0].text and line[0].text.partition("=")[0].rstrip("%").isidentifier():
         declare_word(run.reader, line.pop(0), run.state.copy())
-    if table.appends:
+    if line and table.appends:
         line.append(Word(UNKNOWN, run.where))
-    if line:
-        return run.script(joined(line)) if table.text else run.perform(line)
-    options = run.name not in ("sudo", "doas") or run.has("-s", "-i", "--shell", "--login")
-    return run.perform([Word("sh", "sh")]) if table.shell and run.stdin and run.arguments and options else None
+    if line and is_text:
+        return run.script(joined(word for word in line if word.text not in _ENTER))
+    if not line and table.shell and run.stdin and run.arguments and (table.skip or run.has(*_LOGIN)):
+        line = [Word("sh", "sh")]
+    return run.perform(line) if line else None
+
+
+def _line(run: Run, table: Wrapper) -> tuple[list[Word], bool]:
+    """The command line of a wrapper, and whether it is a text for a shell."""
+    for place, word in enumerate(run.arguments):
+        if word.text in table.after:
+            return run.after(place + 1).command_line(table.values, table.after[word.text]), table.text
+        if word.text in table.typed:
+            return run.after(place + 1).command_line(table.values, table.typed[word.text]), True
+    return ([] if table.skip is None else run.command_line(table.values, table.skip)), table.text
 
 
 def package_manager(run: Run) -> Feed | None:
     """The scripts of a package.json that the same command wrote cannot be judged."""
     if run.arguments and run.held(Word("package.json")) is not None:
         run.find("@unknown-code", run.where)
-    return wrapper(run)
-
-
-def holdfast(run: Run) -> Feed | None:
-    """`holdfast run` and the like: the options come from the declaration of `run`."""
-    takes = frozenset(flag for flag, takes_word in holdfast_run_options().items() if takes_word)
-    for place, word in enumerate(run.arguments):
-        if word.text in ("run", "start"):
-            inner = run.after(place + 1)
-            line = inner.command_line(takes)
-            options = replace(inner, arguments=inner.arguments[: len(inner.arguments) - len(line)])
-            for text in options.option_values(("-c", "--stop-cmd")):
-                run.script(text.marked)
-            return run.perform(line) if line else None
     return wrapper(run)
 
 
@@ -213,7 +194,6 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys((*SENDERS, "mosh", "autossh"), remote),
     **{name: container for name, table in WRAPPERS.items() if table.cwd == "/@container" and "run" in table.after},
     **dict.fromkeys(("npm", "pnpm", "yarn"), package_manager),
-    **dict.fromkeys(("holdfast", "hold"), holdfast),
     **dict.fromkeys(("env", "printenv"), env),
     "command": command,
     "coproc": coproc,
