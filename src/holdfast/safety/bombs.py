@@ -62,7 +62,8 @@ def _functions_multiply(script: Script, nodes: list[Node]) -> bool:
                 reached.setdefault(script.source(name), set()).add(called)
                 multiplied += [(script.source(name), called)] if parallel else []
     for caller, called in multiplied:
-        seen, todo = set(), {called}
+        seen: set[str] = set()
+        todo = {called}
         while todo - seen:
             seen |= todo
             todo = {other for name in todo for other in reached.get(name, ())}

@@ -10,19 +10,10 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import CLOSE, COMMA, OPEN, SPLIT, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.safety.words import Words
 
 _HEAD = re.compile(r"(?P<indirect>!?)(?P<name>[A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?")
-_SLICE = re.compile(r"\s*(-?\d+|\(-\d+\))\s*(?::\s*(-?\d+)\s*)?")
 _TRIMS = ("##", "#", "%%", "%")
-_CASES: dict[str, Callable[[str], str]] = {
-    "^^": str.upper,
-    ",,": str.lower,
-    "^": lambda text: text[:1].upper() + text[1:],
-    ",": lambda text: text[:1].lower() + text[1:],
-}
 #: The most words that one word becomes; a longer list is data, and its rest is left out.
 MOST_BRACES = 64
 _BRACE_RANGE = re.compile(r"(-?\w+)\.\.(-?\w+)(?:\.\.-?\d+)?")
@@ -47,25 +38,19 @@ class Parameters:
         return self._set_values(name) or [UNKNOWN]
 
     def _set_values(self, name: str) -> list[str]:
+        arguments = self.state.arguments
         if name in ("@", "*"):
-            return self._all_arguments(name)
+            return [] if arguments is None else [self._joined(arguments, name)]
         if name.isdecimal() and name != "0":
-            return self._argument(int(name))
+            return [] if arguments is None else [arguments[int(name) - 1] if int(name) <= len(arguments) else ""]
         if name == "PWD":
             return [self.state.cwd]
         if elements := self.state.arrays.get(name):
             return [elements[0]]
         return list(self.state.values.get(name, ()))
 
-    def _all_arguments(self, name: str) -> list[str]:
-        if self.state.arguments is None:
-            return []
-        return [(" " if name == "*" and self.quoted else SPLIT).join(self.state.arguments)]
-
-    def _argument(self, number: int) -> list[str]:
-        if self.state.arguments is None:
-            return []
-        return [self.state.arguments[number - 1] if number <= len(self.state.arguments) else ""]
+    def _joined(self, values: tuple[str, ...], sign: str) -> str:
+        return (" " if sign == "*" and self.quoted else SPLIT).join(values)
 
     def braced(self, start: int, end: int) -> list[str]:
         """The possible values of `${…}`."""
@@ -92,7 +77,7 @@ class Parameters:
         if elements is None:
             return self._set_values(name) if index in ("@", "*", "0") else []
         if index in ("@", "*"):
-            return [(" " if index == "*" and self.quoted else SPLIT).join(elements)]
+            return [self._joined(elements, index)]
         if index.lstrip("-").isdecimal() and len(index) < 6:
             return [elements[int(index)]] if -len(elements) <= int(index) < len(elements) else [""]
         return list(elements)
@@ -104,8 +89,13 @@ class Parameters:
         if text.lstrip(":")[:1] in ("-", "=", "+", "?") and len(text) - len(text.lstrip(":")) < 2:
             return self._defaulted(name, values, start + text.startswith(":"), end)
         operand = self.words.scan(start, end, quoted=True)
-        known = bool(values) and UNKNOWN not in "".join(values) and UNKNOWN not in "".join(operand)
-        return [worked(value, operand[0]) for value in values] if known else [UNKNOWN]
+        if not values or UNKNOWN in "".join((*values, *operand)):
+            return [UNKNOWN]
+        if trim := next((sign for sign in _TRIMS if text.startswith(sign)), None):
+            return [_trimmed(value, operand[0][len(trim) :], trim) for value in values]
+        # A known value that is sliced, replaced or changed in case may spell anything.
+        self.words.runs.find("@unknown-code", text, f"${{{name}{text}}}")
+        return [UNKNOWN]
 
     def _defaulted(self, name: str, values: list[str], start: int, end: int) -> list[str]:
         sign = self.words.text[start]
@@ -119,29 +109,6 @@ class Parameters:
         return [value for value in values if value] or other
 
 
-def worked(value: str, operator: str) -> str:
-    """A value after an operator such as `:1:2`, `#x`, `%x`, `/x/y`, `^^`."""
-    if operator.startswith(":"):
-        return _sliced(value, operator[1:])
-    for trim in _TRIMS:
-        if operator.startswith(trim):
-            return _trimmed(value, operator[len(trim) :], trim)
-    if operator.startswith("/"):
-        return _replaced(value, operator[1:])
-    for sign, change in _CASES.items():
-        if operator.startswith(sign):
-            return change(value)
-    return UNKNOWN
-
-
-def _sliced(value: str, operand: str) -> str:
-    found = _SLICE.fullmatch(operand)
-    if not found or len(operand) > 16:
-        return UNKNOWN
-    rest = value[int(found[1].strip("()")) :]
-    return rest[: int(found[2])] if found[2] else rest
-
-
 def _trimmed(value: str, pattern: str, trim: str) -> str:
     if len(value) > 256 or len(pattern) > 64:
         return UNKNOWN
@@ -152,14 +119,6 @@ def _trimmed(value: str, pattern: str, trim: str) -> str:
         if fnmatch.fnmatchcase(part, pattern):
             return value[cut:] if at_front else value[:cut]
     return value
-
-
-def _replaced(value: str, operand: str) -> str:
-    everywhere = operand.startswith("/")
-    pattern, _, new = operand[everywhere:].partition("/")
-    if not pattern or any(sign in pattern for sign in "*?["):
-        return UNKNOWN
-    return value.replace(pattern, new) if everywhere else value.replace(pattern, new, 1)
 
 
 def expand_braces(marked: str, most: int = MOST_BRACES) -> list[str]:

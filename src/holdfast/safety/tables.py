@@ -44,7 +44,9 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    inline: tuple[str, ...] = ()
+    """How an interpreter is given code."""
+
+    inline: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
     subcommand: str = ""
     reads: bool = True
@@ -52,12 +54,13 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseClient:
-    options: tuple[str, ...] = ()
+    """How a database client is given statements."""
+
+    options: frozenset[str] = frozenset()
     operand: int | None = None
 
 
-def _wrapper(keys: dict[str, Any]) -> Wrapper:
-    values, texts = (frozenset(keys.pop(key, "").split()) for key in ("values", "texts"))
+def _wrapper(values: frozenset[str] = frozenset(), texts: frozenset[str] = frozenset(), **keys: Any) -> Wrapper:
     if values == {"@holdfast"}:
         values = frozenset(flag for flag, takes_word in holdfast_run_options().items() if takes_word)
     if not keys.keys() & {"after", "typed", "operands"} and not texts:
@@ -65,26 +68,26 @@ def _wrapper(keys: dict[str, Any]) -> Wrapper:
     return Wrapper(values | texts, texts=texts, **keys)
 
 
-def _language(keys: dict[str, Any]) -> Language:
-    return Language(tuple(keys.pop("inline", "").split()), frozenset(keys.pop("values", "").split()), **keys)
-
-
-def _client(keys: dict[str, Any]) -> DatabaseClient:
-    return DatabaseClient(tuple(keys.get("options", "").split()), keys.get("operand"))
-
-
 _FILE = tomllib.loads(files("holdfast.safety").joinpath("programs.toml").read_text(encoding="utf-8"))
+_SETS = ("values", "texts", "inline", "options")
 
 
-def _table(section: str, make: Callable[[dict[str, Any]], T]) -> dict[str, T]:
-    """A key of the file names one program or several."""
-    return {name: made for key, keys in _FILE[section].items() for made in [make(keys)] for name in key.split()}
+def _table(section: str, make: Callable[..., T]) -> dict[str, T]:
+    """A table by program; a key of the file names one program or several."""
+    return {
+        name: made
+        for key, keys in _FILE[section].items()
+        for made in [make(**{key: frozenset(given.split()) if key in _SETS else given for key, given in keys.items()})]
+        for name in key.split()
+    }
 
 
 WRAPPERS = _table("wrappers", _wrapper)
-LANGUAGES = _table("languages", _language)
-DATABASES = _table("databases", _client)
+LANGUAGES = _table("languages", Language)
+DATABASES = _table("databases", DatabaseClient)
 VARIABLES: dict[str, str] = _FILE["variables"]
+#: Regular expressions without blanks; the file breaks them into lines.
+PATTERNS = {key: "".join(text.split()) for key, text in _FILE["patterns"].items()}
 _NAMES = {key: frozenset(text.split()) for key, text in _FILE["names"].items()}
 SHELLS = _NAMES["shells"]
 FETCHERS = _NAMES["fetchers"]

@@ -11,7 +11,7 @@ from holdfast.safety.marks import HOME, UNKNOWN, letters
 from holdfast.safety.places import resolve
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.state import NOTHING, Feed, Word
-from holdfast.safety.tables import FETCHERS, SHELLS
+from holdfast.safety.tables import FETCHERS, PATTERNS, SHELLS
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 #: No variable: marks that the passwords of a file are in the environment.
 DOTENV = "@dotenv"
 _VALUES = ("--rcfile", "--init-file", "-o", "+o", "-O", "+O")
-#: Programs whose output is made for eval.
-_FOR_EVAL = re.compile(
-    r"""^"?(?:\$\(|`)\s*(?:ssh-agent|direnv|pyenv|rbenv|nodenv|goenv|fnm|nvm|opam|brew|\S*/brew|starship|zoxide|dircolors|conda
-    |mamba|micromamba|mise|rtx|asdf|minikube|keychain|register-python-argcomplete|luarocks|atuin|fzf|docker-machine|lesspipe
-    |thefuck|vagrant|pip|pipx|gh|kubectl|helm|poetry|uv|rustup|npm|mcfly|stack|perl\s+-I\S+)\b[^;|&`$<>]*(?:\)|`)"?$""",
-    re.VERBOSE,
-)
+_FOR_EVAL = re.compile(rf'^"?(?:\$\(|`)\s*(?:{PATTERNS["for_eval"]})\b[^;|&`$<>]*(?:\)|`)"?$')
 
 
 def shell(run: Run) -> Feed | None:

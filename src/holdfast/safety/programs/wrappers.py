@@ -15,7 +15,7 @@ from holdfast.safety.marks import HOME, UNKNOWN
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.outputs import send, which
 from holdfast.safety.state import Call, Feed, Word
-from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PLAIN, SENDERS, WRAPPERS, Wrapper
+from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PATTERNS, PLAIN, SENDERS, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,17 +26,8 @@ _ENTER = ("Enter", "C-m", "KPEnter")
 _LOGIN = ("-s", "-i", "--shell", "--login")
 #: Options of ssh whose value is run on this machine.
 _HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
-#: Settings whose value git runs.
-_GIT_COMMANDS = (
-    r"alias\.[^=]*|(?i:core\.(?:editor|pager|sshcommand|fsmonitor|askpass|gitproxy)|pager\.\w+|sequence\.editor|diff\.external"
-    r"|gpg(?:\.\w+)?\.program|(?:filter|diff|merge|difftool|mergetool|credential|remote|browser|man|trailer)\.(?:[^=]*\.)?"
-    r"(?:clean|smudge|process|textconv|driver|cmd|command|helper|uploadpack|receivepack))"
-)
-#: Options whose value is prose.
-_PROSE = re.compile(
-    r"--?(m|message|msg|title|body|b|t|text|description|desc|comment|subject|note|notes|label|reason|summary|name|search"
-    r"|query|grep|prompt|p|F|field|raw-field|data.*|d|H|header|u|k|keyword)"
-)
+_GIT_COMMANDS = PATTERNS["git_commands"]
+_PROSE = re.compile(PATTERNS["prose_options"])
 _COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
 
 
