@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.wire import Wire
-from tests.safety.canaries import canaries, needles
+from tests.secrets.canaries import canaries, needles
 
 
 def test_thirty_canaries_are_seen_by_nobody(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

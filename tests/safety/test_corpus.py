@@ -1,4 +1,4 @@
-"""The corpus: no dangerous spelling is allowed, and hardly a harmless one asked about."""
+"""The corpus and the held-out set: no dangerous command is allowed, few harmless ones are asked about."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def verdict(command: str) -> Verdict:
     return judge(command, default_policy(), WHERE)
 
 
-def test_no_dangerous_spelling_is_allowed() -> None:
+def test_no_dangerous_command_is_allowed() -> None:
     cases = [
         (least, text)
         for group in groups("dangerous.toml")
@@ -37,7 +37,7 @@ def test_no_dangerous_spelling_is_allowed() -> None:
     assert too_mild == []
 
 
-def test_hardly_a_harmless_command_is_asked_about() -> None:
+def test_at_most_2_percent_of_harmless_commands_are_asked_about() -> None:
     cases = [text for group in groups("harmless.toml") for text in group["commands"]]
     asked = [(text, found) for text in cases if (found := verdict(text)).action != "allow"]
     for text, found in asked:
@@ -46,7 +46,7 @@ def test_hardly_a_harmless_command_is_asked_about() -> None:
     assert len(asked) <= 0.02 * len(cases)
 
 
-def test_what_is_not_allowed_says_by_which_rule_and_why() -> None:
+def test_a_verdict_that_is_not_allow_names_its_rule_and_reason() -> None:
     for group in groups("dangerous.toml"):
         for text in (*group.get("ask", []), *group.get("deny", [])):
             found = verdict(text)
@@ -54,7 +54,20 @@ def test_what_is_not_allowed_says_by_which_rule_and_why() -> None:
             assert "could not be judged" not in found.why, text
 
 
-def test_no_command_stands_on_both_sides() -> None:
+def test_no_command_is_in_both_files() -> None:
     bad = {text.strip() for group in groups("dangerous.toml") for key in ("ask", "deny") for text in group.get(key, [])}
     good = {text.strip() for group in groups("harmless.toml") for text in group["commands"]}
     assert not bad & good
+
+
+def held_out(name: str) -> list[str]:
+    with open(Path(__file__).parent / "held_out" / name, "rb") as file:
+        found: list[str] = tomllib.load(file)["commands"]
+    return found
+
+
+def test_the_held_out_set() -> None:
+    dangerous, harmless = held_out("dangerous.toml"), held_out("harmless.toml")
+    assert (len(dangerous), len(harmless)) == (120, 120)
+    assert [text for text in dangerous if verdict(text).action == "allow"] == []
+    assert len([text for text in harmless if verdict(text).action != "allow"]) <= 0.02 * len(harmless)

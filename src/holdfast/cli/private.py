@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from holdfast.safety.secrets import secret_names
+from holdfast.secrets.environment import secret_names
 
 #: Tells the second self where to read what the first one hid.
 _HIDDEN = "HOLDFAST_HIDDEN_FD"

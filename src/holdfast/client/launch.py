@@ -167,7 +167,7 @@ def _spawn(tell: int, log: int, env: dict[str, str]) -> None:
 
 def environment(paths: Paths) -> dict[str, str]:
     """What the daemon is given of the caller's environment. Nothing else: it may hold secrets."""
-    from holdfast.safety.minimal import minimal
+    from holdfast.secrets.environment import minimal
 
     env = minimal(os.environ)
     if paths.runtime == paths.home:

@@ -20,7 +20,7 @@ from holdfast.daemon import instance, logbook, notify, standby
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
-from holdfast.safety.minimal import minimal
+from holdfast.secrets.environment import minimal
 from holdfast.settings import read_settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from holdfast.safety.minimal import minimal
+from holdfast.secrets.environment import minimal
 
 __all__ = ["NEEDED", "merge", "merge_path", "minimal", "without"]
 

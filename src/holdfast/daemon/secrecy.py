@@ -15,8 +15,8 @@ from typing import Any
 from holdfast.daemon.environment import NEEDED
 from holdfast.model.matches import MOST_LINES, Match
 from holdfast.places.base import ExecutionPlace
-from holdfast.safety.redact import Forms, for_model
-from holdfast.safety.secrets import known_forms, masked_forms, secret_names
+from holdfast.secrets.environment import known_forms, masked_forms, secret_names
+from holdfast.secrets.redact import Forms, for_model
 from holdfast.settings import Settings
 
 #: So many values are remembered, the newest of all. Each costs time in every text that is shown.

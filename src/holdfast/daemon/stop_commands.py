@@ -15,8 +15,8 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import Process
 from holdfast.places.base import ExecutionPlace
-from holdfast.safety.redact import redact
-from holdfast.safety.secrets import known_forms
+from holdfast.secrets.environment import known_forms
+from holdfast.secrets.redact import redact
 from holdfast.settings import Settings
 
 #: So much of the output of a command that failed goes to the log, from its end.

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from holdfast import files
 from holdfast.places.keeper_link import Note
-from holdfast.safety.secrets import secret_names
+from holdfast.secrets.environment import secret_names
 
 #: A profile that takes longer is ignored.
 _BUDGET = 10.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN, letters
 from holdfast.safety.redirects import spans
 from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.tables import PATTERNS
 from holdfast.safety.words import MOST_OUTCOMES, Words, stored
 
 if TYPE_CHECKING:
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 _KINDS = ("variable_assignment", "variable_assignments", "declaration_command", "unset_command")
 _KEY = re.compile(r"^\[[^\]]*\]\+?=")
 _NAMED = re.compile(r"([A-Za-z_][\w%]*)(\+?)=(.*)", re.DOTALL)
-#: Variables whose values are run as commands by somebody.
-_COMMANDS = re.compile(
-    r"([A-Z]+_)*(COMMAND|[A-Z]*EDITOR|[A-Z]*PAGER|VISUAL|BROWSER|ASKPASS|OPENER|RSH|GIT_SSH|GIT_PROXY)|GIT_EXTERNAL_DIFF"
-    r"|LESSOPEN|LESSCLOSE"
-)
-#: Variables in which only substitutions are run.
+_COMMANDS = re.compile(PATTERNS["command_variables"])
+#: Variables of which a shell runs the substitutions.
 _PROMPTS = re.compile(r"PS[0-4]|PROMPT|RPROMPT")
 
 
@@ -33,7 +30,7 @@ def handles(node: Node) -> bool:
 
 
 def read(reader: Reader, script: Script, node: Node, state: State) -> Feed:
-    """Learn what is assigned, and note it for the rules."""
+    """Set the variables, and report the assignments for the rules."""
     if node.type == "variable_assignment":
         _assign(reader, script, node, state)
     elif node.type == "variable_assignments":
@@ -108,7 +105,7 @@ def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where
         if _COMMANDS.fullmatch(name):
             reader.read(letters(value).lstrip("|"), state.copy())
         elif value.startswith("() {"):
-            # A function that a shell takes from its environment.
+            # A function that a shell imports from its environment.
             reader.read_quietly(f"f{letters(value)}; f", state.copy())
         elif _PROMPTS.fullmatch(name) and re.search(r"[$`]\(?", value):
             reader.read_quietly(f': "{letters(value)}"', state.copy())

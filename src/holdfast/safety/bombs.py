@@ -1,4 +1,6 @@
-"""Fork bombs, found by their shape: a function that starts itself twice, or in the background, without a condition."""
+"""Fork bombs, found by their shape: a function that starts itself in parallel without a condition, and endless loops
+that start programs in the background.
+"""
 
 from __future__ import annotations
 
@@ -18,90 +20,71 @@ _PAUSES = ("sleep", "wait", "read", "break", "exit", "return", "inotifywait", "t
 
 
 def find(script: Script) -> Iterator[str]:
-    """The bombs in a script: `@fork-bomb`, and `@fork-loop` for a loop that starts programs without end."""
+    """`@fork-bomb`, and `@fork-loop` for a loop that starts programs without end."""
     if "&" not in script.text and "|" not in script.text:
         return
-    nodes = list(_all(script.root))
-    if _functions_bomb(script, nodes) or any(_starts_itself(script, node) for node in nodes):
+    nodes, todo = [], [script.root]
+    while todo:
+        nodes.append(todo.pop())
+        todo.extend(nodes[-1].children)
+    starts_itself = any(name in _SELF and parallel for name, parallel in _calls(script, script.root))
+    if starts_itself or _functions_multiply(script, nodes):
         yield "@fork-bomb"
     if any(_loops(script, node) for node in nodes):
         yield "@fork-loop"
 
 
-def _all(root: Node) -> Iterator[Node]:
-    todo = [root]
+def _calls(script: Script, root: Node) -> Iterator[tuple[str, bool]]:
+    """Names that are called without a condition, and whether the caller goes on in parallel."""
+    todo = [(root, _in_background(root))]
     while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(node.children)
+        node, parallel = todo.pop()
+        if node.type == "command":
+            if name := node.child_by_field_name("name"):
+                yield script.source(name), parallel
+        elif node.type not in _CONDITIONS:
+            parallel = parallel or node.type == "pipeline"
+            todo += [(child, parallel or _in_background(child)) for child in node.named_children]
 
 
-def _functions_bomb(script: Script, nodes: list[Node]) -> bool:
-    calls: dict[str, set[str]] = {}
+def _in_background(node: Node) -> bool:
+    return node.next_sibling is not None and node.next_sibling.type == "&"
+
+
+def _functions_multiply(script: Script, nodes: list[Node]) -> bool:
+    """Whether a function reaches itself through at least one parallel call."""
+    reached: dict[str, set[str]] = {}
     multiplied: list[tuple[str, str]] = []
     for node in nodes:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if node.type == "function_definition" and name and body:
-            edges = list(_unconditional_calls(script, body, parallel=False))
-            calls.setdefault(script.source(name), set()).update(called for called, _ in edges)
-            multiplied += [(script.source(name), called) for called, parallel in edges if parallel]
-    return any(_reaches(calls, called, caller) for caller, called in multiplied)
-
-
-def _unconditional_calls(script: Script, root: Node, *, parallel: bool) -> Iterator[tuple[str, bool]]:
-    """Names called below a node whatever happens, and whether the caller goes on beside them."""
-    todo = [(root, parallel)]
-    while todo:
-        node, beside = todo.pop()
-        if node.type == "command":
-            if name := node.child_by_field_name("name"):
-                yield script.source(name), beside
-        elif node.type not in _CONDITIONS:
-            beside = beside or node.type == "pipeline"
-            todo += [(child, beside or _in_background(child)) for child in node.named_children]
-
-
-def _in_background(node: Node) -> bool:
-    return bool(node.next_sibling) and node.next_sibling.type == "&" if node.next_sibling else False
-
-
-def _reaches(calls: dict[str, set[str]], start: str, goal: str) -> bool:
-    seen, todo = set(), [start]
-    while todo:
-        name = todo.pop()
-        if name == goal:
+            for called, parallel in _calls(script, body):
+                reached.setdefault(script.source(name), set()).add(called)
+                multiplied += [(script.source(name), called)] if parallel else []
+    for caller, called in multiplied:
+        seen: set[str] = set()
+        todo = {called}
+        while todo - seen:
+            seen |= todo
+            todo = {other for name in todo for other in reached.get(name, ())}
+        if caller in seen:
             return True
-        if name not in seen:
-            seen.add(name)
-            todo.extend(calls.get(name, ()))
     return False
-
-
-def _starts_itself(script: Script, node: Node) -> bool:
-    if node.type != "command" or not (name := node.child_by_field_name("name")) or script.source(name) not in _SELF:
-        return False
-    parent = node.parent
-    return _in_background(node) or (parent is not None and (parent.type == "pipeline" or _in_background(parent)))
 
 
 def _loops(script: Script, node: Node) -> bool:
     body = node.child_by_field_name("body")
     if body is None or not _is_endless(script, node):
         return False
-    started = [child for child in body.named_children if _in_background(child)]
-    waits = any(
-        name in _PAUSES
-        for child in body.named_children
-        if not _in_background(child)
-        for name, _ in _unconditional_calls(script, child, parallel=False)
-    )
-    return bool(started) and not waits
+    waiting = [child for child in body.named_children if not _in_background(child)]
+    waits = any(name in _PAUSES for child in waiting for name, _ in _calls(script, child))
+    return len(waiting) < len(body.named_children) and not waits
 
 
 def _is_endless(script: Script, node: Node) -> bool:
-    if node.type == "c_style_for_statement":
-        return node.child_by_field_name("condition") is None
     condition = node.child_by_field_name("condition")
+    if node.type == "c_style_for_statement":
+        return condition is None
     if node.type != "while_statement" or condition is None:
         return False
     text = script.source(condition).strip()

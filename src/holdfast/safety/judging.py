@@ -1,31 +1,31 @@
-"""The judge: a command text, a policy, a verdict. Pure, quick, and it never raises."""
+"""The judge: a command text and a policy give a verdict. No I/O; it never raises."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import cleaned
-from holdfast.safety.performing import perform
 from holdfast.safety.places import SOMEWHERE, resolve
 from holdfast.safety.policy import comes_before
+from holdfast.safety.programs import perform
 from holdfast.safety.reader import Reader, TooMuch
+from holdfast.safety.rules import ALLOWED, Verdict, worse
 from holdfast.safety.state import Call, State, Word
 from holdfast.safety.syntax import MOST_TEXT
-from holdfast.safety.verdict import ALLOWED, Verdict, worse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.safety.policy import Policy
-    from holdfast.safety.verdict import Level
+    from holdfast.safety.rules import Level
 
 _MOST_SHOWN = 200
 
 
 def judge(command: str, policy: Policy, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Verdict:
-    """Whether a command text may be given to a shell; the worst of all that it would do counts.
+    """Whether a shell may run a command text; the worst of its calls counts.
 
-    `env` names variables whose values are known; those of others are not.
+    `env` holds the variables whose values are known.
     """
     state = first_state(cwd)
     for name, value in (env or {}).items():
@@ -34,10 +34,10 @@ def judge(command: str, policy: Policy, cwd: str | None = None, env: Mapping[str
 
 
 def judge_argv(argv: Sequence[str], policy: Policy, cwd: str | None = None) -> Verdict:
-    """Whether a program may be started with these arguments, without a shell in between."""
+    """Whether a program may be started with these arguments, without a shell."""
     state = first_state(cwd)
     if sum(map(len, argv)) > MOST_TEXT:
-        return _verdict_of(Call("@unparsed", (Word("it is too long to be looked into"),)), policy, state.cwd)
+        return _verdict_of(Call("@unparsed", (Word("it is too long"),)), policy, state.cwd)
 
     return judge_with(lambda reader: reader.start(argv, state), state, policy, state.cwd)
 
@@ -51,10 +51,7 @@ def judge_in(
     passes: tuple[str, ...] = (),
     calls: list[Call] | None = None,
 ) -> Verdict:
-    """Judge a text that goes on from what earlier texts have set; `state` learns from it.
-
-    Findings in `passes` do not count; `calls` is filled with what the text would do.
-    """
+    """Judge a text in a state, which is updated. Findings in `passes` do not count; `calls` receives all calls."""
 
     def read(reader: Reader) -> None:
         reader.read(command, state)
@@ -80,14 +77,14 @@ def judge_with(
     passes: tuple[str, ...] = (),
     calls: list[Call] | None = None,
 ) -> Verdict:
-    """Judge what `read` makes a reader see."""
+    """Judge the calls that `read` makes a reader report."""
     reader = Reader(perform)
     depth = state.branches
     try:
         read(reader)
     except (TooMuch, RecursionError) as stopped:
         reader.find("@unparsed", "", str(stopped) if isinstance(stopped, TooMuch) else "it is nested too deep")
-    except Exception as surprise:  # noqa: BLE001  (a door that breaks stays shut)
+    except Exception as surprise:  # noqa: BLE001 - a failure of the judge must not allow a command
         reader.find("@unparsed", "", f"it could not be judged ({type(surprise).__name__})")
     state.branches = depth
     seen = [call for call in dict.fromkeys(reader.calls) if call.program not in passes]

@@ -1,6 +1,4 @@
-"""What is typed becomes lines, as a terminal and its line editor make them of keys; and whether a shell waits for
-more.
-"""
+"""Keys become lines, as a terminal and its line editor make them; and whether a shell waits for more lines."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ _KEYS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[^\r\n]|\x1b[^\r\n\x1b]?|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+", re.DOTALL
 )
 _PASTE, _PASTED = "\x1b[200~", "\x1b[201~"
-#: What neither ends a line nor changes it.
+#: Keys that neither end a line nor change it.
 _HARMLESS = ("\x0c", "\x07", "\x00")
-#: Enter, and what readline's operate-and-get-next does with the line.
+#: Enter, and readline's operate-and-get-next, which runs the line as well.
 _ENTER = ("\r", "\n", "\x0f")
-#: End a program, or stop it; whether the line is gone then is up to who reads.
+#: Keys that send a signal; the reader decides whether the line is discarded.
 _SIGNALS = ("\x03", "\x1a", "\x1c")
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(['\"]?)([\w.-]+)\2")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|(?<=\s))#[^\n]*", re.DOTALL)
@@ -31,12 +29,12 @@ class Line:
 
     text: str
     edited: bool
-    """Whether keys were used that move within the line or bring back an old one: what it says is not sure."""
+    """Whether keys were used that move within the line or recall an old one: its text is uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Lines that are complete, and what is not."""
+    """Complete lines, and the unfinished rest."""
 
     lines: tuple[Line, ...]
     pending: str
@@ -47,16 +45,16 @@ class Typed:
 
 
 def typed(pending: str, edited: bool, text: str, *, terminal: bool = True) -> Typed:
-    """What is there after some more keys. Without a terminal no key edits: every one of them is in the text."""
+    """The lines after some more keys. Without a terminal no key edits: every key is part of the text."""
     keys = _Keyboard(pending, edited, terminal)
     for key in _KEYS.findall(text):
         keys.press(key)
-    # Until a paste has ended, nobody can tell what keys do.
+    # Until a paste has ended, the effect of keys is not known.
     return Typed(tuple(keys.lines), keys.pending, keys.edited or keys.pastes, keys.interrupts, keys.ends)
 
 
 class _Keyboard:
-    """Follows what is surely the same for every reader of a terminal; all else makes a line unsure."""
+    """Follows the keys that every reader of a terminal handles alike; all others make a line uncertain."""
 
     def __init__(self, pending: str, edited: bool, terminal: bool) -> None:
         self.pending, self.edited = pending, edited
@@ -73,55 +71,35 @@ class _Keyboard:
             self.pending += key
             self.edited = self.edited or "\ufffd" in key
         elif key == "\t":
-            self._tab()
+            # It may complete a word; at the start of a line, in a paste and in a pipe it is a blank.
+            self.edited = self.edited or (self._terminal and not self.pastes and bool(self.pending.strip()))
+            self.pending += "\t"
         elif not self._terminal or self.pastes:
-            self._unsure(key)
-        elif key in _SIGNALS:
-            # A shell may be deaf to them, and keep its line.
+            self.pastes = self.pastes and key != _PASTED
+            self.edited = self.edited or key not in (_PASTED, "\x00")
+        else:
+            self._control(key)
+
+    def _control(self, key: str) -> None:
+        if key in _SIGNALS:
+            # A shell may ignore them, and keep its line.
             self.edited = self.edited or bool(self.pending)
             self.pending, self.interrupts = "", self.interrupts + 1
-        else:
-            self._edit(key)
-
-    def _tab(self) -> None:
-        """It may complete a word; in front of a line, in a paste and in a pipe it is a blank."""
-        self.edited = self.edited or (self._terminal and not self.pastes and bool(self.pending.strip()))
-        self.pending += "\t"
-
-    def _unsure(self, key: str) -> None:
-        self.pastes = self.pastes and key != _PASTED
-        self.edited = self.edited or key not in (_PASTED, "\x00")
-
-    def _edit(self, key: str) -> None:
-        if key == "\x04":
-            self._end()
-        elif key == "\x7f":
-            self.pending = self.pending[:-1]
-        elif key == "\x15":
-            self.pending = ""
-        elif key == "\x17":
-            self._erase_word()
+        elif key == "\x04" and self.pending:
+            # A terminal passes the unfinished line to the reader, who may run it.
+            self.lines.append(Line(self.pending, self.edited))
+        elif key == "\x04":
+            self.ends += 1
+        elif key in ("\x7f", "\x15"):
+            self.pending = self.pending[:-1] if key == "\x7f" else ""
         elif key == _PASTE:
             self.pastes = True
         elif key not in _HARMLESS and key != _PASTED:
             self.edited = True
 
-    def _end(self) -> None:
-        """On a line that is not empty, a plain terminal hands it to the reader, who may act upon it."""
-        if self.pending:
-            self.lines.append(Line(self.pending, self.edited))
-        else:
-            self.ends += 1
-
-    def _erase_word(self) -> None:
-        """What a word is depends on who reads: a line editor goes by blanks, a plain terminal by letters."""
-        by_blanks = re.sub(r"\S*\s*$", "", self.pending)
-        self.edited = self.edited or by_blanks != re.sub(r"\w*\W*$", "", self.pending)
-        self.pending = by_blanks
-
 
 def waits_for_more(text: str) -> bool:
-    """Whether a shell would ask for another line before it runs anything of this."""
+    """Whether a shell reads another line before it runs this text."""
     if _open_here_document(text) or text.rstrip("\n").endswith("\\"):
         return True
     bare = _QUOTED.sub("_", text)
@@ -134,7 +112,7 @@ def waits_for_more(text: str) -> bool:
 
 
 def _open_blocks(bare: str) -> int:
-    """How many of `if`, `case` and loops have no end yet; the words count only where a command may stand."""
+    """How many of `if`, `case` and loops are open; keywords count only where a command may stand."""
     count, command_next = 0, True
     for token in _TOKEN.findall(bare):
         if command_next:

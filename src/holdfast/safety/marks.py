@@ -1,9 +1,8 @@
-"""Marked text: what a shell would make of a word, with signs where the outcome is not a matter of letters.
+"""Marked text: an expanded word, with private characters for parts that are no plain letters.
 
-A word of a script is expanded before it is judged. What cannot be known before it runs becomes UNKNOWN; characters
-that the shell would still act upon (globs, braces, a tilde, the places where an unquoted value is cut) become marks
-of their own, so that `*` and `'*'` are two things. The marks are private characters; text that comes from outside is
-freed of them first.
+What is only known at run time becomes UNKNOWN. Characters that the shell still acts upon (globs, braces, a tilde, the
+points where an unquoted value is split) become marks, so that `*` and `'*'` differ. Private characters are removed from
+text that comes from outside.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ COMMA = "\ue006"
 CLOSE = "\ue007"
 HOME = "\ue008"
 QUOTED = "\ue009"
-"""Something was quoted here: an empty word is a word."""
+"""A quoted part: an empty word in quotes is a word."""
 
 _GLOBS = {"*": STAR, "?": QUESTION, "[": BRACKET}
 _ACTIVE = {**_GLOBS, "{": OPEN, ",": COMMA, "}": CLOSE}
@@ -32,7 +31,7 @@ _FOREIGN = str.maketrans({chr(code): "\ufffd" for code in range(0xE000, 0xE00A)}
 
 
 def cleaned(text: str) -> str:
-    """Text from outside, without private characters that would be taken for marks."""
+    """Text from outside, without private characters."""
     return text if text.isascii() else text.translate(_FOREIGN)
 
 
@@ -42,14 +41,14 @@ def active(letter: str) -> str:
 
 
 def split_value(value: str, separators: str = " \t\n") -> str:
-    """A value as it stands in a script without quotes: cut at blanks, its globs active."""
+    """A value that is used without quotes: split at blanks, its globs active."""
     for separator in separators:
         value = value.replace(separator, SPLIT)
     return value.translate(_TO_GLOBS)
 
 
 def letters(marked: str) -> str:
-    """The text, globs and tilde as their letters; what is unknown stays marked."""
+    """The text with globs and tilde as letters; unknown parts stay marked."""
     return marked if marked.isascii() else marked.translate(_TO_LETTERS)
 
 
@@ -62,5 +61,5 @@ def has_glob(marked: str) -> bool:
 
 
 def shown(marked: str) -> str:
-    """For people: the text with `…` for what is not known."""
+    """For users: the text with `…` for unknown parts."""
     return letters(marked).replace(UNKNOWN, "…").replace(SPLIT, " ")

@@ -1,4 +1,4 @@
-"""Where a path leads, and whether that is a place that a rule speaks of. Letters only: no file system is asked."""
+"""Paths, and whether they are in a place of a rule. Only text: the file system is not read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 
 from holdfast.safety.marks import BRACKET, HOME, QUESTION, STAR, UNKNOWN, has_glob, without_braces
 
-#: The directory a text is judged in when nobody says which.
+#: The directory of a text if the caller gives none.
 SOMEWHERE = "/@here"
 MOST_PATH = 1024
 HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
@@ -19,7 +19,7 @@ _ONLY_GLOB = re.compile(
 
 
 def resolve(marked: str, cwd: str) -> str:
-    """The whole path, without detours: it begins with `/`, with HOME, or with UNKNOWN."""
+    """The absolute, normalised path: it begins with `/`, with HOME, or with UNKNOWN."""
     path = without_braces(marked)[:MOST_PATH]
     if path.startswith(HOME):
         _, slash, rest = path.partition("/")
@@ -50,7 +50,7 @@ def children_of(path: str) -> str:
 
 
 def below(path: str, top: str) -> str | None:
-    """The path as seen from a directory: `.`, `./x`, or None for one outside."""
+    """The path relative to a directory: `.`, `./x`, or None if it is outside."""
     if path == top:
         return "."
     if path.startswith(top.rstrip("/") + "/"):
@@ -59,7 +59,7 @@ def below(path: str, top: str) -> str | None:
 
 
 def spellings(path: str, start: str) -> list[str]:
-    """The ways in which a pattern may speak of a path."""
+    """The spellings of a path that a pattern may match."""
     found = [path]
     if (inside := below(path, start)) is not None:
         found.append(inside)
@@ -69,8 +69,8 @@ def spellings(path: str, start: str) -> list[str]:
 
 
 def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
-    """Whether a path is in one of the places whatever its globs and unknown parts become."""
-    # An unknown part may be nothing: /tmp/$x is /tmp then.
+    """Whether a path is in one of the places for all values of its globs and unknown parts."""
+    # An unknown part may be empty: /tmp/$x is /tmp then.
     if UNKNOWN in path[1:] and not path.startswith(UNKNOWN):
         emptied = _straight(path.replace(UNKNOWN, ""))
         if not surely_in(emptied, patterns, start):
@@ -80,7 +80,7 @@ def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
 
 
 def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
-    """Whether a path is in one of the places; a glob of the command counts when it could lead there."""
+    """Whether a path is in one of the places; a glob counts if it could match one."""
     found = spellings(path, start)
     if has_glob(path):
         found += spellings(children_of(path), start)
@@ -104,7 +104,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _could_meet(path: str, pattern: str) -> bool:
-    """Whether a path with globs could name something that a pattern names, part by part."""
+    """Whether a path with globs and a pattern could match the same name, part by part."""
     if pattern.startswith("~"):
         pattern = HOME + pattern[1:]
     parts, wanted = path.split("/"), pattern.split("/")

@@ -1,8 +1,8 @@
-"""Policies: files of rules, and whose word counts.
+"""Policies: files of rules, and their precedence.
 
-Three files are read: the operator's, the user's, and the one that comes with holdfast. A deny of the operator or the
-user holds against everything. Else the operator's allow and ask come first, then the user's, then the defaults; on
-one level deny comes before allow and allow before ask.
+Three files are read: the operator's, the user's, and the default one. A deny of the operator or the user always wins.
+Then the operator's allow and ask come first, then the user's, then the defaults; within the defaults deny comes before
+allow and allow before ask.
 """
 
 from __future__ import annotations
@@ -16,40 +16,23 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from holdfast.errors import BadValue
 from holdfast.safety.places import HOMES
-from holdfast.safety.rules import Rule, compiled, program_fits
-from holdfast.safety.verdict import Action, Level
+from holdfast.safety.rules import Action, Level, Rule, compiled, program_fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
-#: What in the home of an instance nobody but holdfast and its owner should touch; logs of processes are not among it.
+#: Files in the home of an instance that only holdfast and its owner touch; logs of processes are not among them.
 _OWN_FILES = (
-    "policy.toml",
-    "config.toml",
-    "store.db*",
-    "daemon.*",
-    "start.lock",
-    "token",
-    "http-listen",
-    "hooks",
-    "hooks/**",
-    "place",
-    "place/*.sock",
-)
+    "policy.toml", "config.toml", "store.db*", "daemon.*", "start.lock", "token", "http-listen", "hooks", "hooks/**",
+    "place", "place/*.sock",
+)  # fmt: skip
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (
-    ("operator", "deny"),
-    ("user", "deny"),
-    ("operator", "allow"),
-    ("operator", "ask"),
-    ("user", "allow"),
-    ("user", "ask"),
-    ("default", "deny"),
-    ("default", "allow"),
-    ("default", "ask"),
-)
+    ("operator", "deny"), ("user", "deny"), ("operator", "allow"), ("operator", "ask"), ("user", "allow"),
+    ("user", "ask"), ("default", "deny"), ("default", "allow"), ("default", "ask"),
+)  # fmt: skip
 
 
 def comes_before(level: Level, action: Action, other_level: Level, other_action: Action) -> bool:
@@ -65,7 +48,7 @@ class Policy:
 
     @functools.cached_property
     def ordered(self) -> tuple[tuple[Level, Rule], ...]:
-        """All rules, the first that fits a call decides."""
+        """All rules; the first that matches a call decides."""
         return tuple(
             (level, rule) for level, action in _ORDER for rule in self.levels.get(level, ()) if rule.action == action
         )
@@ -75,7 +58,7 @@ class Policy:
         return {}
 
     def about(self, program: str) -> tuple[tuple[Level, Rule], ...]:
-        """The rules that may fit a program, in order."""
+        """The rules that may match a program, in order."""
         found = self._by_program.get(program)
         if found is None:
             found = tuple(
@@ -86,11 +69,11 @@ class Policy:
         return found
 
     def about_text(self, text: str) -> Iterator[tuple[Level, Rule]]:
-        """The rules about this very text, in order."""
+        """The rules about exactly this text, in order."""
         return ((level, rule) for level, rule in self.ordered if rule.command and rule.command.strip() == text.strip())
 
     def with_allowed(self, commands: Iterable[str]) -> Policy:
-        """This policy, with commands that a user has allowed for good, letter for letter."""
+        """This policy, with exact command texts that the user has allowed permanently."""
         more = tuple(Rule("allow", "allowed by the user", "allowed by the user", command=text) for text in commands)
         return Policy({**self.levels, "user": (*self.levels.get("user", ()), *more)})
 
@@ -105,7 +88,7 @@ def default_policy() -> Policy:
 def load_policy(home: str | None = None, environ: Mapping[str, str] | None = None) -> Policy:
     """The policy of an instance: the operator's file over the one in `home` over the defaults.
 
-    Raises BadValue for a file that is there and cannot be used: a rule that is not understood must not be passed over.
+    Raises BadValue for a file that exists and is invalid: no rule is ignored.
     """
     operator_home = (os.environ if environ is None else environ).get("HOLDFAST_POLICY_DIR") or OPERATOR_DIRECTORY
     levels: dict[Level, tuple[Rule, ...]] = dict(default_policy().levels)
@@ -136,7 +119,7 @@ def _read_file(path: str) -> tuple[Rule, ...]:
 
 
 def read_rules(text: str, path: str) -> tuple[tuple[Rule, ...], dict[str, tuple[str, ...]]]:
-    """The rules of a policy file and the places it names; `path` is for what is said when it is broken."""
+    """The rules of a policy file and its places; `path` is for error messages."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
@@ -212,7 +195,7 @@ def _rule(action: Action, entry: object, places: dict[str, tuple[str, ...]], pat
 
 def _check(action: Action, values: dict[str, Any], path: str) -> None:
     if not set(values) - {"name", "why"}:
-        raise _bad(path, f"a rule under [[{action}]] that says nothing")
+        raise _bad(path, f"a rule under [[{action}]] without conditions")
     import re2
 
     for pattern in (*values.get("arguments", ()), *values.get("without", ())):
@@ -220,4 +203,4 @@ def _check(action: Action, values: dict[str, Any], path: str) -> None:
             try:
                 compiled(pattern[3:])
             except re2.error as broken:
-                raise _bad(path, f"pattern {pattern!r} is none") from broken
+                raise _bad(path, f"pattern {pattern!r} is no valid expression") from broken

@@ -1,7 +1,7 @@
-"""Reads a script from top to bottom as a shell would run it, and notes every call it would make.
+"""Reads a script from top to bottom as a shell would run it, and reports every call it would make.
 
-Nothing runs. Both sides of a choice are read, loops are read once, functions are read where they are called, and what
-one part makes (a variable, a file, the text in a pipe) is known to the parts behind it.
+Nothing runs. Both sides of a condition are read, loops are read once, functions are read where they are called, and
+variables, files and the text in a pipe are known to the parts behind them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from holdfast.safety import assignments, bombs
 from holdfast.safety.marks import UNKNOWN, cleaned, has_glob
 from holdfast.safety.places import resolve
 from holdfast.safety.redirects import Redirects, read_redirects, spans
-from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import DECODED, NOTHING, Call, Feed, State, Word
 from holdfast.safety.syntax import Script, parse
 from holdfast.safety.words import Words
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from holdfast.safety.performing import Perform
+    from holdfast.safety.programs import Perform
 
-#: How deep texts within texts, functions within functions and blocks within blocks are followed.
+#: The depth of nested texts, functions and blocks.
 MOST_DEPTH = 48
-#: How many commands of one text are looked at, those of called functions each time.
+#: The most commands of one text; those of a function count at each call.
 MOST_COMMANDS = 4000
 MOST_COMBINATIONS = 16
 MOST_WORDS = 1000
@@ -35,7 +35,7 @@ _PASSED_OVER = ("comment", "heredoc_body", "heredoc_end", "function_definition")
 
 
 class TooMuch(Exception):
-    """The text goes on beyond what is looked at."""
+    """The text exceeds a limit of the reader."""
 
 
 class Reader:
@@ -52,15 +52,15 @@ class Reader:
         self.calls.append(call)
 
     def find(self, finding: str, where: str, *words: str, cwd: str = ".") -> None:
-        """Note something that is no call, but worth a rule."""
+        """Report a finding that is no call, for rules to match."""
         self.report(Call(finding, tuple(Word(word, word) for word in words), where, cwd))
 
     def start(self, argv: Sequence[str], state: State) -> Feed:
-        """Look at a program that is started with arguments, without a shell."""
+        """Read a program that is started with arguments, without a shell."""
         return self.perform(self, [Word(cleaned(text), text) for text in argv], state, None, " ".join(argv))
 
     def read(self, text: str, state: State, stdin: Feed | None = None) -> Feed:
-        """Read a text as a script of its own; what it writes, as far as it is known."""
+        """Read a text as a script of its own. Returns its output, as far as it is known."""
         self.count()
         script = parse(text)
         if script.trouble:
@@ -88,7 +88,7 @@ class Reader:
             todo.extend(node.children)
 
     def read_uncalled(self, state: State) -> None:
-        """Read the functions that nothing called: they may be called later, with anything."""
+        """Read functions that were not called: they may be called later, with any arguments."""
         for name, (script, node) in list(state.functions.items()):
             if name not in state.called:
                 state.called.add(name)
@@ -119,7 +119,7 @@ class Reader:
         """Read one node of a script."""
         self.depth += 1
         if self.depth > MOST_DEPTH:
-            raise TooMuch("it is nested too deep to be looked into")
+            raise TooMuch("it is nested too deep")
         try:
             return self._run(script, node, state, stdin, redirects)
         finally:
@@ -161,7 +161,7 @@ class Reader:
         return feed
 
     def _header(self, script: Script, node: Node, state: State) -> None:
-        """The words of a block: the list of a `for`, the value of a `case`, what is tested."""
+        """The words of a block: the list of a `for`, the value of a `case`, a test."""
         words = Words(script, state, self)
         if node.type != "for_statement":
             inner = node if node.type in ("test_command", "ERROR") else node.child_by_field_name("value")
@@ -210,7 +210,7 @@ class Reader:
         redirects = self.redirects(script, inner, state).with_outer(redirects)
         stdin = redirects.stdin or stdin
         words = Words(script, state, self)
-        # Assigned for the program alone; its words are expanded without.
+        # Assignments in front hold for the program only: its words are expanded without them.
         outcomes = [words.expand(start, end) for start, end in spans(script, _words_of(node))]
         outcomes += [[extra] for extra in redirects.arguments]
         for block in node.children:
@@ -224,7 +224,7 @@ class Reader:
 
     def _combined(self, outcomes: list[list[list[Word]]], state: State, stdin: Feed | None, where: str) -> Feed:
         if len(outcomes) > MOST_WORDS:
-            self.find("@unparsed", where[:200], "it has more words than are looked into")
+            self.find("@unparsed", where[:200], "it has too many words")
             outcomes = outcomes[:MOST_WORDS]
         feeds = [self.perform(self, words, state, stdin, where) for words in combinations(outcomes)]
         if len(feeds) == 1:
@@ -236,16 +236,20 @@ class Reader:
     def count(self) -> None:
         self.commands += 1
         if self.commands > MOST_COMMANDS:
-            raise TooMuch("it is too long to be looked into")
+            raise TooMuch("it is too long")
 
     def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed:
-        """What `$(…)` becomes."""
+        """The output of `$(…)`."""
         if node is None or script.source(node).startswith("`"):
-            return self.read(text, state.copy())
-        return self._statements(script, node.named_children, state.copy(), None)
+            feed = self.read(text, state.copy())
+        else:
+            feed = self._statements(script, node.named_children, state.copy(), None)
+        if DECODED in feed.programs:
+            self.find("@unknown-code", text, text)
+        return feed
 
     def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str:
-        """The name of the file that `<(…)` stands for; what is in it is known under that name."""
+        """The name of the file that `<(…)` stands for; its content is known under that name."""
         feed = self.substitute(script, node, text, state)
         name = f"/dev/fd/{len(state.files) + 63}"
         state.files[resolve(name, state.cwd)] = feed
@@ -271,7 +275,7 @@ def _words_of(node: Node) -> list[Node]:
 
 
 def combinations(outcomes: list[list[list[Word]]]) -> Iterator[list[Word]]:
-    """The command lines that a command may be: all of them when they are few, else each word's outcomes in turn."""
+    """The possible command lines: all of them if they are few, else the outcomes of one word at a time."""
     lines: list[list[Word]] = [[]]
     for choices in outcomes:
         if len(lines) * len(choices) > MOST_COMBINATIONS:
@@ -287,6 +291,6 @@ def _one_at_a_time(outcomes: list[list[list[Word]]]) -> Iterator[list[Word]]:
 
 
 def is_unknown_program(marked: str) -> bool:
-    """Whether it cannot be told which program a word names."""
+    """Whether it is not known which program a word names."""
     name = marked.rpartition("/")[2]
     return not name or UNKNOWN in name or has_glob(marked)

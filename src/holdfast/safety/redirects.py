@@ -1,6 +1,6 @@
 """Redirections: `>`, `<`, here-documents and here-strings.
 
-Each is noted as a call of `>` or `<` with its file, so that a rule can speak of both a program and a redirection.
+Each is reported as a call of `>` or `<` with its file, so that one rule covers programs and redirections.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _TABS = re.compile(r"^\t+", re.MULTILINE)
 
 @dataclass
 class Redirects:
-    """What the redirections of one command amount to."""
+    """The redirections of one command."""
 
     stdin: Feed | None = None
     input: Feed | None = None
-    """What a file holds that is read, for `$(<file)`."""
+    """The content of a file that is read, for `$(<file)`."""
     targets: list[Word] = field(default_factory=list)
     """Files that take the standard output."""
     arguments: list[list[Word]] = field(default_factory=list)
-    """Arguments that the grammar counts to the redirection."""
+    """Arguments that the grammar counts as part of the redirection."""
     followers: list[Node] = field(default_factory=list)
-    """What stands behind `<<END` on its line: the rest of the pipeline or list."""
+    """The rest of the pipeline or list behind `<<END` on its line."""
 
     def with_outer(self, outer: Redirects | None) -> Redirects:
         if outer is None:
@@ -50,7 +50,7 @@ class Redirects:
         )
 
     def wrote(self, feed: Feed, state: State) -> Feed:
-        """Note what the files hold now; what is left for the pipe."""
+        """Record the content of the files. Returns the output that is left for the pipe."""
         for target in self.targets:
             if target.known:
                 state.files[resolve(target.marked, state.cwd)] = feed
@@ -58,7 +58,7 @@ class Redirects:
 
 
 def spans(script: Script, nodes: Iterable[Node]) -> list[tuple[int, int]]:
-    """From where to where the words are: what stands without a gap is one word, whatever the grammar says."""
+    """The spans of words: nodes without a gap are one word, even if the grammar splits them."""
     found: list[tuple[int, int]] = []
     for node in nodes:
         gap = script.text[found[-1][1] : node.start_byte] if found else " "
@@ -70,7 +70,7 @@ def spans(script: Script, nodes: Iterable[Node]) -> list[tuple[int, int]]:
 
 
 def read_redirects(script: Script, nodes: list[Node], words: Words, report: Callable[[Call], None]) -> Redirects:
-    """Read the redirections of one command and note them."""
+    """Read the redirections of one command and report them."""
     reads = _Reads(script, words, report)
     for node in nodes:
         if node.type == "heredoc_redirect":
@@ -99,7 +99,7 @@ class _Reads:
         self._fed(node, Feed(text, self.script.source(node), _fetchers(self.script.source(node))))
 
     def _fed(self, node: Node, feed: Feed) -> None:
-        """Text for the standard input, or for another descriptor, which is known by its file."""
+        """Text for the standard input, or for another descriptor, recorded as a file."""
         number = next((self.script.source(child) for child in node.children if child.type == "file_descriptor"), "0")
         if number == "0":
             self.found.stdin = feed
@@ -123,7 +123,7 @@ class _Reads:
     def _body(self, body: Node | None, quoted: bool, tabs: bool) -> str | None:
         if body is None:
             return ""
-        # The grammar counts the blanks in front of the first line to what stands before it.
+        # The grammar leaves out the blanks in front of the first line.
         begin = self.script.text.rfind("\n", 0, body.start_byte) + 1
         text = self.script.text[begin : body.end_byte]
         if not quoted:
@@ -165,5 +165,5 @@ _FOLLOWERS = (
 
 
 def _fetchers(source: str) -> tuple[str, ...]:
-    """Programs that are named in a text that is expanded; enough to know that it comes from the net."""
+    """Fetchers that are named in an expanded text: it may come from the network."""
     return tuple(name for name in ("curl", "wget") if name in source)

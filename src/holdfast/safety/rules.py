@@ -1,4 +1,4 @@
-"""Rules: what a table of a policy file says, and whether it speaks of a call."""
+"""Verdicts, and rules: one table of a policy file, and whether it matches a call."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import fnmatch
 import functools
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from holdfast.safety.marks import HOME, UNKNOWN, shown
 from holdfast.safety.places import may_be_in, resolve, surely_in
 
 if TYPE_CHECKING:
     from holdfast.safety.state import Call, Word
-    from holdfast.safety.verdict import Action
 
+Action = Literal["allow", "ask", "deny"]
+Level = Literal["operator", "user", "default"]
+_RANK: dict[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 #: The first operand of these is no path.
 _MODE_FIRST = ("chmod", "chown", "chgrp")
 #: Operands of these may be `host:path`.
@@ -24,31 +26,58 @@ _BUNDLE = re.compile(r"-[A-Za-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a command may run: at once, after an approval, or not at all."""
+
+    action: Action
+    rule: str | None = None
+    """The name of the rule that decided; None if no rule matched."""
+    why: str = ""
+    """One sentence for users and models."""
+    where: str = ""
+    """The part of the text that it is about."""
+    level: Level = "default"
+    """The policy file that the rule is from."""
+
+    @property
+    def rank(self) -> int:
+        return _RANK[self.action]
+
+
+ALLOWED = Verdict("allow")
+
+
+def worse(one: Verdict, other: Verdict) -> Verdict:
+    """The stricter of two; the first of two equals."""
+    return other if other.rank > one.rank else one
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """One table of a policy file. All that it names has to be so."""
+    """One table of a policy file. It matches if all of its conditions do."""
 
     action: Action
     name: str
     why: str
     program: tuple[str, ...] = ("*",)
-    """Names or globs, one of which fits; a `!` in front leaves a program out."""
+    """Names or globs, one of which matches; a `!` in front excludes a program."""
     subcommand: tuple[str, ...] = ()
-    """Words behind the options, one of which fits: `push`, `system prune`."""
+    """Words behind the options, one of which matches: `push`, `system prune`."""
     arguments: tuple[str, ...] = ()
-    """Patterns, each of which some argument fits."""
+    """Patterns, each of which matches some argument."""
     without: tuple[str, ...] = ()
-    """Patterns that no argument fits."""
+    """Patterns that match no argument."""
     path: tuple[str, ...] = ()
     """Places, in one of which some path of the call is."""
     unless_path: tuple[str, ...] = ()
-    """Places: there is a path that is surely in none of them."""
+    """Places: some path of the call is not certainly in one of them."""
     at: str = ""
-    """Which arguments are taken for paths: all, `last`, or those that begin so (`of=`)."""
+    """The arguments that are paths: all, `last`, or those with this prefix (`of=`)."""
     command: str = ""
-    """The whole text, letter for letter."""
+    """The exact command text."""
 
     def fits(self, call: Call, start: str) -> bool:
-        """Whether this rule speaks of a call in a text that is judged in a directory."""
+        """Whether this rule matches a call in a text that is judged in a directory."""
         return (
             not self.command
             and program_fits(call.program, self.program)
@@ -81,13 +110,13 @@ def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _subcommand_fits(arguments: tuple[Word, ...], wanted: tuple[str, ...]) -> bool:
-    """Whether the words of a subcommand stand behind the options; a word behind an option may be its value."""
+    """Whether the words of a subcommand follow the options; a word behind an option may be its value."""
     texts = [word.text for word in arguments[:64]]
     return any(_follows(texts, choice.split()) for choice in wanted)
 
 
 def _follows(texts: list[str], words: list[str]) -> bool:
-    """Whether the words stand there one after the other, with nothing between them but options and their values."""
+    """Whether the words follow each other, with only options and their values between them."""
     if not words:
         return True
     for place, text in enumerate(texts):
@@ -101,7 +130,7 @@ def _follows(texts: list[str], words: list[str]) -> bool:
 
 
 def any_fits(pattern: str, arguments: tuple[Word, ...]) -> bool:
-    """Whether some argument fits a pattern: an option, a glob, or with `re:` a regular expression."""
+    """Whether some argument matches a pattern: an option, a glob, or with `re:` a regular expression."""
     if pattern.startswith("re:"):
         expression = compiled(pattern[3:])
         return any(expression.search(_searched(word)) for word in arguments)
@@ -143,7 +172,7 @@ def _fits(choice: str, word: Word, options: bool) -> bool:
 
 
 def paths_of(call: Call, at: str) -> list[str]:
-    """What of the arguments may be a path."""
+    """The arguments that may be paths."""
     words = [word.marked for word in call.arguments]
     if at == "last":
         target = _target_option(words) if call.program in ("cp", "mv", "ln", "install") else None
@@ -157,14 +186,14 @@ def paths_of(call: Call, at: str) -> list[str]:
 
 
 def _without_mode(words: list[str]) -> list[str]:
-    """The words without the mode or the owner, which stands in front of the paths, or is an option such as `-x`."""
+    """The words without the mode or the owner in front of the paths; a mode may also be an option such as `-x`."""
     place = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
     given = any(_MODE.fullmatch(word) for word in words)
     return words if place is None or given else words[:place] + words[place + 1 :]
 
 
 def _behind_host(word: str) -> list[str]:
-    """The path in `host:path`; it is seen from the home directory."""
+    """The path in `host:path`, relative to the home directory."""
     _, colon, path = word.partition(":")
     if not colon or path.startswith("//"):
         return []
@@ -181,7 +210,7 @@ def _target_option(words: list[str]) -> str | None:
 
 
 def paths_in(word: str) -> list[str]:
-    """What of one argument may be a path: all of it, or what stands behind `=` or `@`."""
+    """The parts of one argument that may be a path: all of it, or the part behind `=` or `@`."""
     found = [] if word.startswith("-") else [word]
     if "=" in word:
         found.append(word.partition("=")[2].removeprefix("@"))

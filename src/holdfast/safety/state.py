@@ -1,6 +1,4 @@
-"""What a script knows while it is read: variables, functions, files it wrote, where it is; and what it was seen to
-do.
-"""
+"""The state of a script while it is read (variables, functions, files, directory), and its calls."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME, UNKNOWN, has_glob, letters, shown
+from holdfast.safety.tables import VARIABLES
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,13 +29,13 @@ class Word:
 
     @property
     def known(self) -> bool:
-        """Whether nothing of it depends on what happens at run time; a glob does."""
+        """Whether no part depends on the run time; a glob does."""
         return UNKNOWN not in self.marked and not has_glob(self.marked)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One program with its arguments, or with `@` in front something that was found, or a redirection (`>`, `<`)."""
+    """A program with its arguments, a finding (with `@` in front), or a redirection (`>`, `<`)."""
 
     program: str
     arguments: tuple[Word, ...] = ()
@@ -49,15 +48,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a command writes or reads: a known text, or what is known about an unknown one."""
+    """The output or input of a command: a known text, or what is known about an unknown one."""
 
     text: str | None = None
     source: str = ""
     """The part of the script that makes it."""
     programs: tuple[str, ...] = ()
-    """The programs that have a hand in it."""
+    """The programs that made it."""
     paths: tuple[str, ...] = ()
-    """Names of files it lists, as far as they can be told."""
+    """Names of files that it lists, as far as they are known."""
 
     def joined(self, other: Feed) -> Feed:
         text = None if self.text is None or other.text is None else self.text + other.text
@@ -67,30 +66,16 @@ class Feed:
 
 
 NOTHING = Feed("")
-#: A longer value of a variable counts as not known.
+#: Stands among the programs of a feed that was a literal text and was decoded: it cannot be judged.
+DECODED = "@decoded"
+#: A longer value of a variable counts as unknown.
 MOST_VALUE = 8192
 MOST_UNKNOWN = 32
-
-#: Variables that name a program by custom.
-CUSTOMS = {
-    "PYTHON": "python3",
-    "PYTHON3": "python3",
-    "EDITOR": "vi",
-    "VISUAL": "vi",
-    "PAGER": "less",
-    "SHELL": "sh",
-    "BASH": "bash",
-    "CC": "cc",
-    "CXX": "c++",
-    "MAKE": "make",
-    "NODE": "node",
-    "BROWSER": "browser",
-}
 
 
 def first_values() -> dict[str, tuple[str, ...]]:
     """The variables that are known before a script begins."""
-    known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in CUSTOMS.items()}
+    known: dict[str, tuple[str, ...]] = {name: (value,) for name, value in VARIABLES.items()}
     return known | {
         "HOME": (HOME,),
         "HOLDFAST_HOME": (f"{HOME}/.local/state/holdfast",),
@@ -112,14 +97,14 @@ class State:
     aliases: dict[str, str] = field(default_factory=dict)
     functions: dict[str, tuple[Script, Node]] = field(default_factory=dict)
     files: dict[str, Feed] = field(default_factory=dict)
-    """What files hold that the script wrote itself."""
+    """The content of files that the script wrote itself."""
     origins: dict[str, str] = field(default_factory=dict)
-    """How values that are not known were written, by variable."""
+    """The source of unknown values, by variable."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """What was moved or linked by the script, by its new name."""
+    """Old names of files that the script moved or linked, by new name."""
     called: set[str] = field(default_factory=set)
     branches: int = 0
-    """How many ifs, cases and loops are around: what is set there may not be."""
+    """The number of enclosing conditions and loops: a variable set there may keep its old value."""
 
     def copy(self) -> State:
         return replace(self, values=dict(self.values), arrays=dict(self.arrays), aliases=dict(self.aliases))

@@ -1,7 +1,7 @@
-"""The grammar: a text becomes a tree of commands, by tree-sitter's grammar of bash.
+"""Parsing with tree-sitter-bash: a text becomes a tree of commands.
 
-The grammar is trusted with the structure alone (lists, pipelines, blocks, here-documents). It cuts words wrongly at
-times, so words are put together again from the text, see `words`.
+Only the structure is taken from the grammar (lists, pipelines, blocks, here-documents). It splits some words wrongly,
+so `words` reads words from the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.safety.marks import cleaned
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-#: A longer text is not looked into.
+#: A longer text is not parsed.
 MOST_TEXT = 64 * 1024
 MOST_DEPTH = 64
 MOST_HERE_DOCUMENTS = 256
@@ -34,17 +34,17 @@ class Script:
     text: str
     root: Node
     trouble: str | None
-    """Why it cannot be read as a whole; what could be read of it is in the tree nevertheless."""
+    """Why it cannot be parsed as a whole; the tree holds the parts that can."""
 
     substitutions: dict[int, Node]
-    """The `$(…)`, `<(…)` and the like in it, by where they begin."""
+    """Substitutions such as `$(…)` and `<(…)`, by their start."""
 
     def source(self, node: Node) -> str:
         return self.text[node.start_byte : node.end_byte]
 
 
 def parse(text: str) -> Script:
-    """The tree of a command text. Never raises; what is no bash says so in `trouble`."""
+    """The tree of a command text. Never raises; `trouble` says why a text is no bash."""
     text = cleaned(text)
     if trouble := too_much(text):
         return Script("", _parser().parse(b"").root_node, trouble, {})
@@ -53,18 +53,18 @@ def parse(text: str) -> Script:
 
 
 def too_much(text: str) -> str | None:
-    """Why a text is not even handed to the grammar, whose time for some texts grows faster than they do."""
+    """Why a text is not parsed: for some texts the time of the grammar grows faster than their length."""
     if len(text) > MOST_TEXT:
-        return "it is too long to be looked into"
+        return "it is too long"
     if text.count("|") > MOST_PIPES and _DATA.sub("", text).count("|") > MOST_PIPES:
-        return "it has more pipes than are looked into"
+        return "it has too many pipes"
     if text.count("<<") > MOST_HERE_DOCUMENTS or _depth(text) > MOST_DEPTH:
-        return "it is nested too deep to be looked into"
+        return "it is nested too deep"
     return None
 
 
 def _depth(text: str) -> int:
-    """How deep brackets are nested, quoted ones with them: more than it is, never less."""
+    """The depth of brackets, including quoted ones: an upper bound."""
     depth = deepest = 0
     for sign in _BRACKETS.findall(text):
         depth = depth + 1 if sign in "({" else max(depth - 1, 0)
@@ -75,7 +75,7 @@ def _depth(text: str) -> int:
 def _trouble(text: str, root: Node) -> str | None:
     if "\0" in text:
         return "it holds a NUL byte"
-    return "it cannot be read as shell text" if root.has_error else None
+    return "it cannot be parsed as shell text" if root.has_error else None
 
 
 def _substitutions(text: str, root: Node) -> dict[int, Node]:
@@ -83,7 +83,7 @@ def _substitutions(text: str, root: Node) -> dict[int, Node]:
     todo = [root] if "`" in text or "(" in text else []
     while todo:
         node = todo.pop()
-        # Where backticks end, the grammar does not always know.
+        # The grammar does not always find the end of backticks.
         if node.type in _SUBSTITUTIONS and not node.has_error and text[node.start_byte] != "`":
             found[node.start_byte] = node
         todo.extend(node.children)

@@ -1,7 +1,7 @@
 """Words of a script, expanded as the shell would: quotes, escapes, variables, substitutions, braces.
 
-A word has more than one outcome where a variable may have more than one value; all of them are given, up to a bound.
-Words are read from the text itself; of the tree only the places of substitutions are used.
+A word has several outcomes if a variable may have several values; all of them are returned, up to a limit. Words are
+read from the text; only the positions of substitutions are taken from the tree.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.safety.braces import expand_braces
-from holdfast.safety.escapes import unescaped
+from holdfast.safety.expansion import Parameters, expand_braces, unescaped
 from holdfast.safety.marks import (
     HOME,
     QUOTED,
@@ -21,7 +20,6 @@ from holdfast.safety.marks import (
     split_value,
     without_braces,
 )
-from holdfast.safety.parameters import Parameters
 from holdfast.safety.state import Feed, State, Word
 from holdfast.safety.syntax import MOST_TEXT
 
@@ -30,9 +28,9 @@ if TYPE_CHECKING:
 
     from holdfast.safety.syntax import Script
 
-#: How many outcomes of one word are followed.
+#: The most outcomes of one word.
 MOST_OUTCOMES = 16
-#: What is longer than that counts as not known.
+#: A longer word counts as unknown.
 MOST_LETTERS = 2 * MOST_TEXT
 _PLAIN = re.compile(r"""[^\\'"$`<>~]+""")
 _BLANKS = re.compile(r"\s+")
@@ -41,11 +39,13 @@ _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]")
 
 
 class Substitutes(Protocol):
-    """Who runs `$(…)` and `<(…)`; the reader of scripts does."""
+    """Reads `$(…)` and `<(…)`; implemented by the reader of scripts."""
 
     def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed: ...
 
     def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str: ...
+
+    def find(self, finding: str, where: str, *words: str) -> None: ...
 
 
 class Words:
@@ -65,7 +65,7 @@ class Words:
         return [_words(outcome, source) for outcome in self.scan(start, end, quoted=False)]
 
     def values(self, start: int, end: int) -> tuple[str, ...]:
-        """The possible values of a text that is not cut into words, such as what is assigned."""
+        """The possible values of a text that is not split into words, such as an assigned value."""
         return tuple(dict.fromkeys(stored(outcome) for outcome in self.scan(start, end, quoted=False)))
 
     def scan(self, start: int, end: int, *, quoted: bool) -> list[str]:
@@ -80,7 +80,7 @@ class Words:
 
     def _piece(self, position: int, end: int, start: int, quoted: bool) -> tuple[list[str], int]:
         if run := _PLAIN.match(self.text, position, end):
-            # Blanks in a word are there when the grammar has taken two words for one.
+            # A word contains blanks if the grammar took two words for one.
             return [run[0] if quoted else _BLANKS.sub(SPLIT, active(run[0]))], run.end()
         letter = self.text[position]
         if letter == "\\":
@@ -119,37 +119,32 @@ class Words:
         return end if found < 0 else found
 
     def word_end(self, position: int) -> int:
-        """Where the word ends that begins here."""
+        """The end of the word that begins here."""
         end = len(self.text)
         while position < end and self.text[position] not in " \t\n;|&()<>":
-            letter = self.text[position]
-            if letter == "\\":
-                position += 2
-            elif letter == "'":
-                position = self._find("'", position + 1, end) + 1
-            elif letter == '"':
-                position = self.closing_quote(position + 1, end) + 1
-            elif self.text.startswith("$'", position):
-                position = self._ansi(position + 2, end)[1]
-            elif letter == "`" or self.text.startswith(("$(", "${"), position):
-                position = self._end_of_expansion(position, end)
-            else:
-                position += 1
+            position = self._skip(position, end)
         return min(position, end)
 
+    def _skip(self, position: int, end: int, *, in_quotes: bool = False) -> int:
+        """Behind the character, the escape, the quoted text or the expansion that begins here."""
+        letter = self.text[position]
+        if letter == "\\":
+            return position + 2
+        if letter == "`" or self.text.startswith(("$(", "${"), position):
+            return self._end_of_expansion(position, end)
+        if in_quotes:
+            return position + 1
+        if letter == "'":
+            return self._find("'", position + 1, end) + 1
+        if letter == '"':
+            return self.closing_quote(position + 1, end) + 1
+        return self._ansi(position + 2, end)[1] if self.text.startswith("$'", position) else position + 1
+
     def closing_quote(self, position: int, end: int) -> int:
-        """Where a double-quoted text ends that begins here."""
-        while position < end:
-            letter = self.text[position]
-            if letter == '"':
-                return position
-            if letter == "\\":
-                position += 2
-            elif letter == "`" or self.text.startswith(("$(", "${"), position):
-                position = self._end_of_expansion(position, end)
-            else:
-                position += 1
-        return end
+        """The end of the double-quoted text that begins here."""
+        while position < end and self.text[position] != '"':
+            position = self._skip(position, end, in_quotes=True)
+        return min(position, end)
 
     def _dollar(self, position: int, end: int, quoted: bool) -> tuple[list[str], int]:
         following = self.text[position + 1 : position + 2]
@@ -189,7 +184,7 @@ class Words:
         node = self.script.substitutions.get(position)
         feed = self.runs.substitute(self.script, node, self._inner(position, close), self.state)
         if feed.text is None:
-            # Whose pids they are matters to who wants to end them.
+            # Rules about kill need to know whose process ids these are.
             return [UNKNOWN + "holdfast" if "holdfast" in feed.source else UNKNOWN], close
         return [self.placed(feed.text.rstrip("\n"), quoted)], close
 
@@ -218,18 +213,8 @@ class Words:
         opening, closing = ("{", "}") if self.text[position - 1] == "{" else ("(", ")")
         depth = 1
         while position < end and depth:
-            letter = self.text[position]
-            if letter == "\\":
-                position += 1
-            elif letter == "'":
-                position = self._find("'", position + 1, end)
-            elif letter == '"':
-                position = self.closing_quote(position + 1, end)
-            elif self.text.startswith(("$(", "${"), position) or letter == "`":
-                position = self._end_of_expansion(position, end) - 1
-            else:
-                depth += (letter == opening) - (letter == closing)
-            position += 1
+            depth += (self.text[position] == opening) - (self.text[position] == closing)
+            position = self._skip(position, end)
         return min(position, end)
 
 

@@ -1,4 +1,4 @@
-"""What every program that is looked into has in common."""
+"""One call of a program, with what its handlers need: options, operands, and reading further text."""
 
 from __future__ import annotations
 
@@ -7,35 +7,24 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME, UNKNOWN, letters
 from holdfast.safety.places import resolve
-from holdfast.safety.state import NOTHING, Feed, State, Word
+from holdfast.safety.state import DECODED, Feed, State, Word
+from holdfast.safety.tables import DECODERS, DESTRUCTIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from holdfast.safety.reader import Reader
 
     Handler = Callable[["Run"], "Feed | None"]
 
-
-def names(text: str) -> tuple[str, ...]:
-    """A list of names, written as one text."""
-    return tuple(text.split())
-
-
-#: Programs that bring bytes from elsewhere.
-FETCHERS = frozenset(
-    names(
-        "curl wget nc ncat netcat socat ssh scp sftp rsync ftp tftp aria2c http https xh fetch lynx w3m links telnet "
-        "openssl aws gsutil gcloud az rclone git svn"
-    )
-)
-#: How a part of a text that is not known is written when the text is read as a script.
+#: An unknown part of a text, in text that is read as a script.
 _UNKNOWN_TEXT = "${_holdfast_unknown_}"
+_STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One call, about to be looked into."""
+    """A program with its arguments, its standard input and the state of its shell."""
 
     reader: Reader
     name: str
@@ -45,29 +34,30 @@ class Run:
     where: str
 
     def unknown(self) -> Feed:
-        """What it writes, when nothing more is known than who had a hand in it."""
+        """Output of which only the programs that made it are known."""
         before = self.stdin.programs if self.stdin else ()
         source = f"{self.stdin.source} | {self.where}" if self.stdin and self.stdin.source else self.where
-        return Feed(None, source[:2000], (self.name, *before)[:32])
+        hides = self.name in DECODERS and self.stdin is not None and bool(self.stdin.text)
+        return Feed(None, source[:2000], (*((DECODED,) if hides else ()), self.name, *before)[:32])
 
     def perform(self, words: Iterable[Word], stdin: Feed | None = None) -> Feed:
-        """Go on with another command line."""
+        """Judge another command line."""
         return self.reader.perform(self.reader, list(words), self.state, stdin or self.stdin, self.where)
 
     def script(self, text: str, arguments: tuple[str, ...] | None = None, stdin: Feed | None = None) -> Feed:
-        """Go on with a text that some shell will read."""
+        """Judge a text that another shell reads."""
         state = self.state.copy()
         if arguments is not None:
             state.arguments = arguments
         return self.reader.read(as_text(text), state, stdin or self.stdin)
 
     def here(self, text: str) -> Feed:
-        """Go on with a text that this very shell will read: what it sets stays set."""
+        """Judge a text that this shell reads: what it sets stays set."""
         return self.reader.read(as_text(text), self.state, self.stdin)
 
     def held(self, word: Word) -> Feed | None:
-        """What a file holds, when the script itself put it there."""
-        if word.text in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+        """The content of a file that the script itself wrote, or of the standard input."""
+        if word.text in _STANDARD_INPUT:
             return self.stdin
         return self.state.files.get(resolve(word.marked, self.state.cwd))
 
@@ -76,16 +66,20 @@ class Run:
 
     def option(self, *names: str) -> Word | None:
         """The value of an option: `-c x`, `-cx` for one letter, `--command x`, `--command=x`."""
+        return next(iter(self.option_values(names)), None)
+
+    def option_values(self, names: Collection[str]) -> list[Word]:
+        """All values of these options."""
+        found: list[Word] = []
         for place, word in enumerate(self.arguments):
-            text = word.marked
             for name in names:
-                if text == name:
-                    return self.arguments[place + 1] if place + 1 < len(self.arguments) else None
-                if name.startswith("--") and text.startswith(name + "="):
-                    return Word(text[len(name) + 1 :], word.source)
-                if len(name) == 2 and text.startswith(name) and not text.startswith("--"):
-                    return Word(text[2:], word.source)
-        return None
+                if word.marked == name:
+                    found += self.arguments[place + 1 : place + 2]
+                elif name.startswith("--") and word.marked.startswith(name + "="):
+                    found.append(Word(word.marked[len(name) + 1 :], word.source))
+                elif len(name) == 2 and word.marked.startswith(name) and name != "--":
+                    found.append(Word(word.marked[2:], word.source))
+        return found
 
     def has(self, *names: str) -> bool:
         return any(word.text in names for word in self.arguments)
@@ -93,35 +87,42 @@ class Run:
     def after(self, count: int) -> Run:
         return replace(self, arguments=self.arguments[count:])
 
-    def operands(self, with_value: Iterable[str] = ()) -> list[Word]:
+    def operands(self, with_value: Collection[str] = ()) -> list[Word]:
         """The arguments that are no options; options may stand between them."""
         found: list[Word] = []
         rest = list(self.arguments)
-        takes = set(with_value)
         while rest:
             word = rest.pop(0)
             if word.text == "--":
                 return found + rest
             if not word.text.startswith("-") or word.text == "-":
                 found.append(word)
-            elif takes_next(word.text, takes) and rest:
+            elif takes_next(word.text, with_value) and rest:
                 rest.pop(0)
         return found
 
-    def command_line(self, with_value: Iterable[str] = (), skip: int = 0) -> list[Word]:
-        """What stands behind the options of a program that runs another one."""
+    def command_line(self, with_value: Collection[str] = (), skip: int = 0) -> list[Word]:
+        """The words behind the options, and behind `skip` operands, of a program that runs another one.
+
+        A destructive program is neither skipped nor taken for the value of an option: the tables may be wrong.
+        """
         rest = list(self.arguments)
-        takes = set(with_value)
-        while rest and rest[0].text.startswith("-") and rest[0].text != "-":
-            option = rest.pop(0).text
-            if option == "--":
-                break
-            if takes_next(option, takes) and rest:
-                rest.pop(0)
-        return rest[skip:]
+        while rest and rest[0].text not in DESTRUCTIVE:
+            text = rest.pop(0).text
+            if text == "--":
+                destructive = bool(rest) and rest[0].text in DESTRUCTIVE
+                return rest if destructive else rest[skip:]
+            if text.startswith("-") and text != "-":
+                if takes_next(text, with_value) and rest and rest[0].text not in DESTRUCTIVE:
+                    rest.pop(0)
+            elif skip > 0:
+                skip -= 1
+            else:
+                return list(self.arguments[-len(rest) - 1 :])
+        return rest
 
 
-def takes_next(option: str, takes: set[str]) -> bool:
+def takes_next(option: str, takes: Collection[str]) -> bool:
     """Whether the word behind an option is its value: `-u x`, and `-dmS x` where the last letter takes one."""
     if option in takes or option.startswith("--"):
         return option in takes
@@ -136,7 +137,3 @@ def as_text(marked: str) -> str:
 
 def joined(words: Iterable[Word]) -> str:
     return " ".join(word.marked for word in words)
-
-
-def nothing(_: Run) -> Feed:
-    return NOTHING

@@ -1,4 +1,4 @@
-"""Which variables of an environment are secrets, by their names and by their values. No I/O."""
+"""Secrets of an environment, by name and by value, and the environment of holdfast's own processes. No I/O."""
 
 from __future__ import annotations
 
@@ -10,49 +10,21 @@ from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
-from holdfast.safety import shapes
-from holdfast.safety.names import is_place_name, is_secret_name, is_strong_name, is_switch_name
+from holdfast.secrets import shapes
+from holdfast.secrets.names import is_path_name, is_secret_name, is_strong_name, is_switch_name, words
 
-#: Values that are no secret whatever they are called.
-_TRIVIAL = frozenset(
-    {
-        *(
-            "",
-            "0",
-            "1",
-            "true",
-            "false",
-            "yes",
-            "no",
-            "on",
-            "off",
-            "none",
-            "null",
-            "auto",
-            "default",
-            "always",
-            "never",
-        ),
-        *("enabled", "disabled", "undefined", "required", "optional", "unset", "keyring", "helper", "cache", "store"),
-    }
+#: Values that are no secret under any name.
+_TRIVIAL = words(
+    "0 1 true false yes no on off none null auto default always never enabled disabled undefined required optional "
+    "unset keyring helper cache store"
+).union({""})
+#: Masking these everywhere would hide ordinary text and protect nothing.
+_TOO_COMMON = _TRIVIAL | words(
+    "password passw0rd postgres postgresql changeme changeit localhost development production secret username database "
+    "minioadmin rabbitmq mongodb wordpress administrator anonymous testtest password1 password123 12345678 123456789 "
+    "1234567890 00000000 sandbox staging notasecret not-a-secret placeholder redacted [redacted] ******** 127.0.0.1 "
+    "example.com"
 )
-#: Masking these wherever they stand would hide half of what is said, and they protect nothing.
-_TOO_COMMON = _TRIVIAL | {
-    *(
-        "password",
-        "passw0rd",
-        "postgres",
-        "postgresql",
-        "changeme",
-        "changeit",
-        "localhost",
-        "development",
-        "production",
-    ),
-    *("secret", "username", "database", "minioadmin", "rabbitmq", "mongodb", "wordpress", "administrator", "anonymous"),
-    *("testtest", "password1", "password123", "12345678", "123456789", "1234567890", "00000000", "sandbox", "staging"),
-    *("notasecret", "not-a-secret", "placeholder", "redacted", "[redacted]", "********", "127.0.0.1", "example.com"),
-}
 _NUMBER = re.compile(r"[+-]?\d{1,6}(?:\.\d{0,3})?\Z")
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=.~-]{20,4096}\Z")
 _PIECES = re.compile(r"[-_.=~]")
@@ -60,33 +32,48 @@ _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _SEAM = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
 _SHORTEST_PIECE = 16
 _LEAST_ENTROPY = 3.3
-#: Where digits are few: as often as this capitals and small letters take turns, which they do not in names of things.
+#: For values with few digits: the least share of changes between capitals and small letters. Words have fewer.
 _LEAST_TURNS = 0.47
 _HIGH_ENTROPY = 3.8
-_PLACE = re.compile(r"(?:[~./]|\w:\\)\S*\Z")
+_PATH = re.compile(r"(?:[~./]|\w:\\)\S*\Z")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}://")
 
-#: Shorter values are found everywhere by chance.
+#: Shorter values occur everywhere by chance.
 SHORTEST_MASKED = 8
 _LONGEST_MASKED = 16384
 _SHORTEST_LINE = 20
 _LONGEST_REMEMBERED = 4096
 
+#: What holdfast's own processes keep of the environment that started them.
+_KEPT = words("HOME PATH USER LOGNAME SHELL LANG TZ TMPDIR")
+_KEPT_PREFIXES = ("LC_", "XDG_", "HOLDFAST_")
+#: The marks of a held command. A process that has them counts as its descendant, and ends with it.
+_NEVER_KEPT = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
+
+
+def minimal(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that holdfast itself needs. It holds no secret: commands can read it in /proc."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and name not in _NEVER_KEPT and not is_secret(name, value))
+    }
+
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable is a secret of whoever has it, and not to be handed on without being asked for."""
+    """Whether a variable is a secret, which is passed on only when it is granted by name."""
     if is_secret_name(name):
         return not _is_harmless(name, value)
     return shapes.is_one(value) or is_opaque(value)
 
 
 def secret_names(env: Mapping[str, str], known: Collection[str] = ()) -> set[str]:
-    """The names of the secrets of an environment, and of what has a value that is `known` to be one."""
+    """The names of the secrets of an environment, including those with a `known` secret value."""
     return {name for name, value in env.items() if value and (_judged(name, value) or value in known)}
 
 
 def _judged(name: str, value: str) -> bool:
-    """Callers bring the same environment again and again."""
+    """Cached, because callers send the same environment again and again."""
     return _remembered(name, value) if len(value) <= _LONGEST_REMEMBERED else is_secret(name, value)
 
 
@@ -96,9 +83,9 @@ def _remembered(name: str, value: str) -> bool:
 
 
 def is_opaque(value: str) -> bool:
-    """Whether a value looks drawn by lot: long, letters and digits in turn, nothing a person would have chosen.
+    """Whether a value looks random: long, with letters and digits mixed.
 
-    Hashes and UUIDs look like it as well, and mostly are no secrets: they are left alone.
+    Hashes and UUIDs look random as well, but mostly are no secrets: they do not count.
     """
     if not _OPAQUE.match(value) or value[0] in "/.~" or value.count("/") > 3:
         return False
@@ -119,7 +106,7 @@ def _kind(character: str) -> str:
 
 
 def masked_forms(value: str) -> set[str]:
-    """In which forms a secret value is looked for in text: itself, its lines, the secrets in it, as in an address."""
+    """The forms of a secret value that are masked: the value, its lines, and secrets in it such as a URL's password."""
     found = {value.strip(), *(value[start:end] for start, end in shapes.find(value))}
     if _ADDRESS.match(value) and (password := _password(value)):
         found |= {password, unquote(password)}
@@ -139,9 +126,9 @@ def _is_worth_masking(form: str) -> bool:
 
 
 def _is_harmless(name: str, value: str) -> bool:
-    """What cannot be a secret though its name is one: a place, an address without a password, a switch, a number."""
-    if is_place_name(name):
-        return bool(_PLACE.match(value)) or not value
+    """Whether a value is no secret although its name says so: a path, a switch, a number."""
+    if is_path_name(name):
+        return bool(_PATH.match(value)) or not value
     if value.lower() in _TRIVIAL:
         return not is_strong_name(name) or is_switch_name(name) or not value
     if _NUMBER.match(value):
@@ -150,7 +137,7 @@ def _is_harmless(name: str, value: str) -> bool:
 
 
 def _password(address: str) -> str:
-    """What lets somebody in: the password, or a long name without one."""
+    """The credential in a URL: the password, or a long user name without one."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What models are shown, and what is kept on disk for them: no secrets. What the owner asks for is as it is."""
+"""Notices and files hold no secrets; the owner can read the raw output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 import holdfast
 from holdfast.errors import BadValue
-from holdfast.safety.redact import MASK
-from tests.safety.canaries import canaries, needles
+from holdfast.secrets.redact import MASK
+from tests.secrets.canaries import canaries, needles
 from tests.support import content_of, eventually, files_below, run_cli
 
 ENV = {name: value for name, value in canaries("shown").items() if name != "HOLDFAST_URL"}
@@ -55,7 +55,7 @@ def print_all(client: holdfast.Client, names: list[str], **options: object) -> h
 
 
 @pytest.mark.parametrize("name", ENV)
-def test_a_completion_shows_none_and_the_log_shows_it(shared: holdfast.Client, name: str) -> None:
+def test_a_completion_notice_is_masked_and_the_raw_log_is_not(shared: holdfast.Client, name: str) -> None:
     process = print_all(shared, [name])
     (notice,) = shared.inbox(wait=10)
     needle = needles(ENV)[name]
@@ -84,11 +84,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped
         end_instance(str(home))
 
 
-def test_nothing_of_ours_on_disk_holds_what_was_printed(host: Path) -> None:
+def test_no_file_of_holdfast_but_the_log_holds_a_printed_secret(host: Path) -> None:
     with holdfast.connect("a") as client:
         ended = print_all(client, list(ENV))
         client.inbox(wait=10)
-        told = client.run(
+        process = client.run(
             ["python3", "-c", f"{PRINT_ALL}\nimport time; time.sleep(1000)"],
             env={"NAMES": " ".join(ENV), **ENV},
             clean=True,
@@ -98,7 +98,7 @@ def test_nothing_of_ours_on_disk_holds_what_was_printed(host: Path) -> None:
         progress = eventually(lambda: [one for one in client.inbox(wait=5) if one.kind == "progress"])[0]
         assert seen_in(progress.text.encode()) == []
         assert seen_in(client.logs(ended, raw=True).data) == list(ENV)
-        client.kill(told)
+        client.kill(process)
         client.remove(ended)
         kept = [one for one in client.inbox(raw=True) if one.process == ended.id]
         assert kept
@@ -121,7 +121,7 @@ def test_the_secrets_of_a_command_are_known_after_a_crash(host: Path) -> None:
         assert notice.data["output"] == MASK
 
 
-def test_the_owner_may_want_it_all_shown(host: Path) -> None:
+def test_redaction_can_be_switched_off(host: Path) -> None:
     host.mkdir(mode=0o700)
     (host / "config.toml").write_text("redact = false\n")
     with holdfast.connect("a") as client:
@@ -134,15 +134,15 @@ def test_the_owner_may_want_it_all_shown(host: Path) -> None:
 def test_any_text_can_be_masked(shared: holdfast.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     shared.run("true", clean=True)
     texts = [f"x {value} y" for value in ENV.values()]
-    told = shared.redact(*texts, "harmless")
-    assert seen_in("".join(told).encode()) == []
-    assert told[-1] == "harmless"
+    output = shared.redact(*texts, "harmless")
+    assert seen_in("".join(output).encode()) == []
+    assert output[-1] == "harmless"
     assert shared.redact() == []
     with pytest.raises(BadValue):
         shared.redact(*["x"] * 10_001)
 
 
-def test_over_http_as_well(host: Path) -> None:
+def test_any_text_can_be_masked_over_http(host: Path) -> None:
     with holdfast.connect("a") as client:
         client.run("true", clean=True)
         url = client.http("open", "127.0.0.1:0")["url"]
@@ -154,7 +154,7 @@ def test_over_http_as_well(host: Path) -> None:
             assert seen_in(remote.logs(process, raw=True).data) == []
 
 
-def test_files_are_for_their_owner_alone(host: Path) -> None:
+def test_files_of_the_home_are_for_their_owner_alone(host: Path) -> None:
     before = os.umask(0)
     try:
         with holdfast.connect("a") as client:
@@ -171,7 +171,9 @@ def test_files_are_for_their_owner_alone(host: Path) -> None:
         os.umask(before)
 
 
-def test_so_is_what_is_in_the_runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_runtime_directory_are_for_their_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("HOLDFAST_HOME", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
@@ -187,7 +189,7 @@ def test_so_is_what_is_in_the_runtime_directory(tmp_path: Path, monkeypatch: pyt
 
 
 def open_to_others(directory: Path) -> dict[str, str]:
-    """Whatever there is that its owner shares with somebody, and a directory or socket that is not quite closed."""
+    """Paths that others than the owner can read, or with a wrong mode."""
     found = {}
     for path in [directory, *(Path(place) for place, _, _ in os.walk(directory)), *files_below(directory)]:
         try:
@@ -199,7 +201,7 @@ def open_to_others(directory: Path) -> dict[str, str]:
     return found
 
 
-def test_a_match_shows_none_in_its_notice_its_event_and_on_disk(host: Path) -> None:
+def test_a_match_is_masked_in_its_notice_its_event_and_on_disk(host: Path) -> None:
     value = ENV["PGPASSWORD"]
     command = "for n in $(seq 50); do echo match $n $PGPASSWORD; done; exec sleep 1000"
     with holdfast.connect("a") as client:
@@ -213,7 +215,7 @@ def test_a_match_shows_none_in_its_notice_its_event_and_on_disk(host: Path) -> N
         assert files_with_secrets(host) == {}
 
 
-def test_what_a_failed_stop_command_said_is_masked_in_our_log(host: Path) -> None:
+def test_the_output_of_a_failed_stop_command_is_masked_in_the_daemon_log(host: Path) -> None:
     with holdfast.connect("a") as client:
         granted = {"PGPASSWORD": ENV["PGPASSWORD"]}
         process = client.run("exec sleep 1000", env=granted, clean=True, stop_cmd="echo failed: $PGPASSWORD; exit 3")

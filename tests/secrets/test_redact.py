@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.safety.redact import MASK, Redactor, for_model, redact
-from holdfast.safety.secrets import known_forms
-from tests.safety.canaries import canaries, needles
+from holdfast.secrets.environment import known_forms
+from holdfast.secrets.redact import MASK, Redactor, for_model, redact
+from tests.secrets.canaries import canaries, needles
 
 ENV = canaries()
 FORMS = known_forms(ENV)
@@ -20,9 +20,9 @@ SECRET = "s3cret-Value-0123456789"
 @pytest.mark.parametrize("name", ENV)
 def test_every_canary_is_masked_where_it_is_known(name: str) -> None:
     needle = needles(ENV)[name].decode()
-    told = redact(f"before {ENV[name]} after\n{needle}\n", FORMS)
-    assert needle not in told
-    assert told.startswith("before ")
+    masked = redact(f"before {ENV[name]} after\n{needle}\n", FORMS)
+    assert needle not in masked
+    assert masked.startswith("before ")
 
 
 @pytest.mark.parametrize("name", ENV)
@@ -45,8 +45,8 @@ def test_a_known_value_is_seen_however_it_is_broken(between: str) -> None:
 @pytest.mark.parametrize("between", ["\x1b[0m", "\r", "\x1b[1;32m", "\x00"])
 def test_a_shape_is_seen_through_escape_sequences(between: str) -> None:
     token = ENV["GITHUB_TOKEN"]
-    told = redact(f"remote: {token[:8]}{between}{token[8:]} ok\n")
-    assert told == f"remote: {MASK} ok\n"
+    masked = redact(f"remote: {token[:8]}{between}{token[8:]} ok\n")
+    assert masked == f"remote: {MASK} ok\n"
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_what_only_speaks_of_secrets_is_left_alone(text: str) -> None:
 
 def test_a_private_key_is_hidden_line_by_line_and_the_text_goes_on_after_it() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEabc123\nzzz=\n-----END RSA PRIVATE KEY-----"
-    told = redact(f"start\n{key}\nend of it all\n")
-    assert "MIIE" not in told
-    assert "zzz=" not in told
-    assert told.startswith("start\n-----BEGIN RSA PRIVATE KEY-----\n")
-    assert told.endswith("-----END RSA PRIVATE KEY-----\nend of it all\n")
+    masked = redact(f"start\n{key}\nend of it all\n")
+    assert "MIIE" not in masked
+    assert "zzz=" not in masked
+    assert masked.startswith("start\n-----BEGIN RSA PRIVATE KEY-----\n")
+    assert masked.endswith("-----END RSA PRIVATE KEY-----\nend of it all\n")
 
 
 def test_a_key_that_never_ends_does_not_hide_the_rest() -> None:
-    told = redact("-----BEGIN PRIVATE KEY-----\nMIIEabc123\nserver is up on port 80\nanother line here\n")
-    assert "MIIE" not in told
-    assert told.endswith("server is up on port 80\nanother line here\n")
+    masked = redact("-----BEGIN PRIVATE KEY-----\nMIIEabc123\nserver is up on port 80\nanother line here\n")
+    assert "MIIE" not in masked
+    assert masked.endswith("server is up on port 80\nanother line here\n")
 
 
 def test_a_text_that_was_cut_out_of_a_longer_one_shows_no_half_of_a_known_value() -> None:
@@ -138,29 +138,29 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=40), st.data())
 def test_however_the_text_is_cut_the_outcome_is_the_same(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
-    redactor, told, at = Redactor([SECRET]), "", 0
+    redactor, masked, at = Redactor([SECRET]), "", 0
     while at < len(text):
         size = data.draw(st.integers(1, 30))
-        told += redactor.feed(text[at : at + size])
+        masked += redactor.feed(text[at : at + size])
         at += size
-    assert told + redactor.finish() == redact(text, [SECRET])
+    assert masked + redactor.finish() == redact(text, [SECRET])
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(PIECES, max_size=30), st.lists(st.sampled_from(["", "\n", "\x1b[1m", "\r"]), min_size=1, max_size=6))
 def test_no_known_value_is_left(pieces: list[str], breaks: list[str]) -> None:
     broken = "".join(character + breaks[at % len(breaks)] for at, character in enumerate(SECRET))
-    told = redact("".join(pieces) + "\n" + broken, [SECRET])
-    bare = told.replace("\n", "").replace("\x1b[1m", "").replace("\r", "").replace(" ", "")
+    masked = redact("".join(pieces) + "\n" + broken, [SECRET])
+    bare = masked.replace("\n", "").replace("\x1b[1m", "").replace("\r", "").replace(" ", "")
     assert SECRET not in bare
 
 
 def test_lines_without_an_end_come_out_in_the_same_way() -> None:
     text = ("word, " * 30_000) + SECRET + (" more" * 30_000)
     redactor = Redactor([SECRET])
-    told = "".join(redactor.feed(text[at : at + 10_007]) for at in range(0, len(text), 10_007))
-    told += redactor.finish()
-    assert told == redact(text, [SECRET]) == text.replace(SECRET, MASK)
+    masked = "".join(redactor.feed(text[at : at + 10_007]) for at in range(0, len(text), 10_007))
+    masked += redactor.finish()
+    assert masked == redact(text, [SECRET]) == text.replace(SECRET, MASK)
 
 
 def test_a_line_is_shown_when_it_is_complete() -> None:

@@ -1,31 +1,32 @@
-"""Masking secrets in text: known values, and whatever looks like a secret. No I/O.
+"""Masking secrets in text: known values, and everything that looks like a secret. No I/O.
 
-A character is masked when it belongs to a known value, or to something that has the shape of a secret. Known values
-are found however they are broken: by line ends, spaces, escape sequences or carriage returns. Shapes are looked for
-line by line, through escape sequences.
+Known values are found even when line ends, spaces, escape sequences or carriage returns split them. Shapes of
+secrets are searched line by line, through escape sequences.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import accumulate
 
-from holdfast.safety import shapes
-from holdfast.safety.bare import Bare, views, without_space
-from holdfast.safety.secrets import SHORTEST_MASKED
-from holdfast.safety.shapes import Span
+from holdfast.secrets import shapes
+from holdfast.secrets.environment import SHORTEST_MASKED
+from holdfast.secrets.shapes import Span
 
 MASK = "[redacted]"
 
-#: A line that is longer is looked at in pieces.
+#: A longer line is searched in pieces.
 _LONGEST = 1 << 16
-#: Pieces end at one of these, where there is one in the last part of it.
+#: A piece ends at one of these, if its last part contains one.
 _GAP = re.compile(r"[\s,;\"'(){}\[\]<>]")
 _GAP_WITHIN = 4096
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-#: Whatever stands before it, as a name and a bar: a line of a private key, or one of its headers.
+#: A line of a private key or one of its headers, behind an optional log prefix.
 _KEY_LINE = re.compile(
     r"(?:[^|\n]{0,60}\|)?[\s>#*\"']{0,16}"
     r"(?:[A-Za-z0-9+/=]{0,200}|(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n]{0,200})"
@@ -33,8 +34,55 @@ _KEY_LINE = re.compile(
 )
 
 
+#: Control characters but tab and newline, and characters without width.
+_CONTROL = r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060\ufeff]+"
+#: With escape sequences, each within one line.
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~]?)"
+    rf"|\x9b[0-?]*[ -/]*[@-~]?|{_CONTROL}"
+)
+_CONTROLS = re.compile(rf"(?:[\x1b\x9b]|{_CONTROL})+")
+_SPACE = re.compile(r"\s+")
+
+
+class _Stripped:
+    """Text without terminal control; `whence` maps a span of `text` to the original."""
+
+    def __init__(self, original: str, noise: re.Pattern[str]) -> None:
+        self._original = original
+        self._noise = noise
+        self.text = noise.sub("", original)
+
+    def whence(self, start: int, end: int) -> Span:
+        """The span in the original of a span that is not empty."""
+        return self._index(start), self._index(end - 1) + 1
+
+    def _index(self, at: int) -> int:
+        starts, sums = self._pieces
+        piece = bisect_right(sums, at, hi=len(starts)) - 1
+        return starts[piece] + at - sums[piece]
+
+    @cached_property
+    def _pieces(self) -> tuple[list[int], list[int]]:
+        """Where each piece begins in the original, and in what is left. Computed only when a secret was found."""
+        cuts = [match.span() for match in self._noise.finditer(self._original)]
+        starts = [0, *(end for _, end in cuts)]
+        ends = [*(start for start, _ in cuts), len(self._original)]
+        return starts, [0, *accumulate(end - start for start, end in zip(starts, ends, strict=True))]
+
+
+def _views(text: str) -> tuple[_Stripped, ...]:
+    """The text as a terminal shows it, and with escape sequences also the text that they hide."""
+    shown = _Stripped(text, _ESCAPES)
+    return (shown, _Stripped(text, _CONTROLS)) if "\x1b" in text or "\x9b" in text else (shown,)
+
+
+def _without_space(text: str) -> _Stripped:
+    return _Stripped(text, _SPACE)
+
+
 class Forms(tuple[str, ...]):
-    """Known values made ready to be looked for, where that is done again and again."""
+    """Known values prepared for repeated searches."""
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Forms:
@@ -45,36 +93,35 @@ class Forms(tuple[str, ...]):
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """The text with every secret in it masked. `known`: forms of values, as `secrets.known_forms` gives them."""
+    """The text with every secret masked. `known`: forms of values, from `environment.known_forms`."""
     return Redactor(known).finish(text)
 
 
 def for_model(text: str, known_values: Iterable[str] = ()) -> str:
-    """As `redact`, for a text that may be cut out of a longer one: a known value cut by its edges is masked, too."""
+    """As `redact`, for an excerpt: a known value that is cut at its start or end is masked as well."""
     forms = Forms.of(known_values)
-    return redact(_told(text, _edges(text, forms), is_masking=False)[0], forms)
+    return redact(_masked(text, _edges(text, forms), is_masking=False)[0], forms)
 
 
 class Redactor:
-    """Text in, masked text out. However the text is cut into pieces, the outcome is the same.
+    """Masks a stream. The result does not depend on how the text is cut into pieces.
 
-    A line comes out when it is complete; of its end, what may be the beginning of a known value stays until that is
-    known.
+    A line is returned when it is complete, except an end that may be the beginning of a known value.
     """
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = Forms.of(known)
         #: Not a complete line yet.
         self._line = ""
-        #: Looked at and held back, and what is masked of it.
+        #: Searched but held back, and its masked spans.
         self._held = ""
         self._spans: list[Span] = []
         self._is_in_key = False
-        #: Whether what came out last was a mask that goes on.
+        #: Whether the last returned text ended inside a mask.
         self._is_masking = False
 
     def feed(self, text: str) -> str:
-        """What can be said now."""
+        """The masked text that is final now."""
         pieces, self._line = _complete_lines(self._line + text)
         return "".join([self._release(piece, is_last=False) for piece in pieces])
 
@@ -91,12 +138,12 @@ class Redactor:
         dense = _dense(window) if self._known else []
         spans = [*self._spans, *found, *_occurrences(dense, self._known)]
         upto = len(window) if is_last else _settled(window, dense, self._known)
-        out, self._is_masking = _told(window[:upto], _clipped(spans, 0, upto), self._is_masking)
+        out, self._is_masking = _masked(window[:upto], _clipped(spans, 0, upto), self._is_masking)
         self._held, self._spans = window[upto:], _clipped(spans, upto, len(window))
         return out
 
     def _shapes(self, text: str) -> Iterator[Span]:
-        shown, *hidden = views(text)
+        shown, *hidden = _views(text)
         yield from _back(shown, (*shapes.find(shown.text), *self._keys(shown.text)))
         for view in hidden:
             yield from _back(view, shapes.find(view.text))
@@ -136,22 +183,22 @@ def _complete_lines(text: str) -> tuple[list[str], str]:
 
 
 def _gap(line: str) -> int:
-    """Where to cut a line that goes on: behind the last gap near its end."""
+    """Where to cut a long line: behind the last gap near its end."""
     beginning = len(line) - _GAP_WITHIN
     gaps = [match.end() for match in _GAP.finditer(line, beginning)]
     return gaps[-1] if gaps else len(line)
 
 
-def _back(view: Bare, spans: Iterable[Span]) -> Iterator[Span]:
+def _back(view: _Stripped, spans: Iterable[Span]) -> Iterator[Span]:
     return (view.whence(start, end) for start, end in spans if start < end)
 
 
-#: A text as it is looked through for known values: as it is shown, and that without spaces.
-_Dense = tuple[Bare, Bare]
+#: A text as it is searched for known values: without terminal control, and that without spaces.
+_Dense = tuple[_Stripped, _Stripped]
 
 
 def _dense(text: str) -> list[_Dense]:
-    return [(view, without_space(view.text)) for view in views(text)]
+    return [(view, _without_space(view.text)) for view in _views(text)]
 
 
 def _occurrences(texts: list[_Dense], forms: Forms) -> Iterator[Span]:
@@ -164,7 +211,7 @@ def _occurrences(texts: list[_Dense], forms: Forms) -> Iterator[Span]:
 
 
 def _settled(window: str, texts: list[_Dense], forms: Forms) -> int:
-    """Up to where nothing that follows can make a known value of what is there."""
+    """The position before which later text cannot complete a known value."""
     settled = len(window)
     for view, dense in texts:
         size = len(dense.text)
@@ -174,7 +221,7 @@ def _settled(window: str, texts: list[_Dense], forms: Forms) -> int:
 
 
 def _overlap(text: str, form: str, least: int = 1) -> int:
-    """How many characters at the end of the text are the beginning of the form, and not all of it."""
+    """How many characters at the end of the text begin the form without completing it."""
     if not text:
         return 0
     last = text[-1]
@@ -185,7 +232,7 @@ def _overlap(text: str, form: str, least: int = 1) -> int:
 
 
 def _edges(text: str, forms: Forms) -> Iterator[Span]:
-    """Known values of which only the end is there at the beginning, or only the beginning at the end."""
+    """Parts of known values that are cut by the start or the end of the text."""
     for view, dense in _dense(text) if forms else ():
         ahead, behind, size = dense.text, dense.text[::-1], len(dense.text)
         for form in forms:
@@ -196,12 +243,12 @@ def _edges(text: str, forms: Forms) -> Iterator[Span]:
 
 
 def _clipped(spans: Iterable[Span], start: int, end: int) -> list[Span]:
-    """What lies between, counted from there."""
+    """The spans between two positions, relative to the first."""
     clipped = ((max(a, start) - start, min(b, end) - start) for a, b in spans)
     return [(a, b) for a, b in clipped if a < b]
 
 
-def _told(text: str, spans: Iterable[Span], is_masking: bool) -> tuple[str, bool]:
+def _masked(text: str, spans: Iterable[Span], is_masking: bool) -> tuple[str, bool]:
     """The text with one mask for each run of masked characters, and whether its end is masked."""
     out, at = [], 0
     for start, end in sorted(spans):

@@ -1,4 +1,4 @@
-"""Secrets of whoever starts holdfast: in no command, in no process of ours, in no file."""
+"""Secrets of the user who starts holdfast: in no command, in no process of holdfast, in no file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from tests.safety.canaries import canaries, needles
+from tests.secrets.canaries import canaries, needles
 from tests.support import content_of, eventually, files_below, processes_of, run_cli
 
 #: Of the caller's own address and token, a client makes use itself.
@@ -61,7 +61,7 @@ def files_with_secrets(home: Path, without_output: bool = False) -> dict[str, li
     return found
 
 
-def test_a_clean_start_gets_no_secret_and_no_ancestor_shows_one(host: Path) -> None:
+def test_a_clean_start_and_its_ancestors_have_no_secret_in_their_environment(host: Path) -> None:
     with holdfast.connect("a") as client:
         process = client.run("env -0; echo; exec sleep 1000", clean=True, pty=False)
         client.wait_for([process.id], until="output", after=0, timeout=10)
@@ -83,7 +83,7 @@ def test_a_clean_start_gets_no_secret_and_no_ancestor_shows_one(host: Path) -> N
         assert seen_in(note.encode()) == []
 
 
-def test_no_worker_of_ours_shows_one(host: Path) -> None:
+def test_no_worker_process_has_a_secret_in_its_environment(host: Path) -> None:
     """With terminals, the process that emulates them; with hooks and login shells, those."""
     with holdfast.connect("a") as client:
         process = client.run("echo hello; exec sleep 1000", clean=True, pty=True, watch=["hello"])
@@ -91,7 +91,7 @@ def test_no_worker_of_ours_shows_one(host: Path) -> None:
         assert leaks_of(host) == {}
 
 
-def test_the_command_line_leaves_them_out_as_well_and_says_so(host: Path) -> None:
+def test_run_with_clean_env_names_the_variables_it_left_out(host: Path) -> None:
     done = run_cli("run", "--clean-env", "--", "env", "-0")
     assert done.returncode == 0
     assert seen_in(done.stdout) == []
@@ -100,7 +100,7 @@ def test_the_command_line_leaves_them_out_as_well_and_says_so(host: Path) -> Non
     assert seen_in(done.stderr) == []
 
 
-def test_what_is_granted_by_name_is_passed(host: Path) -> None:
+def test_a_variable_granted_by_name_is_passed(host: Path) -> None:
     done = run_cli("run", "--clean-env", "--env", "PGPASSWORD", "--", "env", "-0")
     assert seen_in(done.stdout) == ["PGPASSWORD"]
     with holdfast.connect("a") as client:
@@ -109,7 +109,7 @@ def test_what_is_granted_by_name_is_passed(host: Path) -> None:
         assert seen_in(client.logs(process, raw=True).data) == ["GITHUB_TOKEN"]
 
 
-def test_what_the_owner_passes_always_is_passed(host: Path) -> None:
+def test_a_variable_in_pass_env_is_passed(host: Path) -> None:
     host.mkdir(mode=0o700)
     (host / "config.toml").write_text('pass_env = ["NPM_AUTH"]\n')
     done = run_cli("run", "--clean-env", "--", "env", "-0")
@@ -117,7 +117,7 @@ def test_what_the_owner_passes_always_is_passed(host: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["1", '["A=B"]', '[""]', "[1]", '"A"'])
-def test_names_to_pass_are_a_list_of_names(home: Path, value: str) -> None:
+def test_an_invalid_pass_env_is_refused(home: Path, value: str) -> None:
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(f"pass_env = {value}\n")
     done = run_cli("ps")
@@ -126,12 +126,12 @@ def test_names_to_pass_are_a_list_of_names(home: Path, value: str) -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_a_person_gets_what_a_person_has(host: Path) -> None:
+def test_a_plain_run_passes_the_whole_environment(host: Path) -> None:
     done = run_cli("run", "--", "env", "-0")
     assert set(seen_in(done.stdout)) == set(ENV) - set(OF_THE_CLIENT)
 
 
-def test_a_daemon_that_is_started_by_hand_shows_none_either(host: Path) -> None:
+def test_a_daemon_started_by_hand_drops_the_secrets_of_its_environment(host: Path) -> None:
     daemon = subprocess.Popen(
         [sys.executable, "-P", "-m", "holdfast.daemon"], env={**os.environ, **ENV}, stderr=subprocess.DEVNULL
     )
@@ -149,7 +149,7 @@ def test_a_daemon_that_is_started_by_hand_shows_none_either(host: Path) -> None:
         daemon.wait(20)
 
 
-def test_a_daemon_that_is_run_for_a_service_manager_shows_none_either(host: Path) -> None:
+def test_daemon_run_drops_the_secrets_of_its_environment(host: Path) -> None:
     daemon = subprocess.Popen([sys.executable, "-m", "holdfast", "daemon", "run"], stderr=subprocess.DEVNULL)
     try:
         eventually(lambda: (host / "daemon.sock").exists())
@@ -159,7 +159,7 @@ def test_a_daemon_that_is_run_for_a_service_manager_shows_none_either(host: Path
         daemon.wait(20)
 
 
-def test_secrets_that_a_profile_exports_are_not_kept_on_disk(
+def test_secrets_exported_by_a_profile_are_not_written_to_disk(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = tmp_path / "user"
@@ -186,7 +186,7 @@ def test_secrets_that_a_profile_exports_are_not_kept_on_disk(
     assert done.stdout.decode().strip() == "yes"
 
 
-def test_what_an_older_release_kept_of_a_profile_is_removed(home: Path) -> None:
+def test_secrets_kept_by_an_older_release_are_removed(home: Path) -> None:
     home.mkdir(mode=0o700)
     kept = home / "login-env.json"
     kept.write_text(json.dumps({"PATH": os.environ["PATH"], "GITHUB_TOKEN": ENV["GITHUB_TOKEN"]}))

@@ -1,6 +1,6 @@
-"""What secrets look like in text, whoever they belong to. No I/O.
+"""Patterns of secrets in text. No I/O.
 
-Every pattern stays within a line and has bounds, so that hostile text costs no more than time in proportion to it.
+Every pattern stays within a line and is bounded, so that the time for hostile text is linear.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from holdfast.safety.names import is_telling_name
+from holdfast.secrets.names import is_telling_name, words
 
 Span = tuple[int, int]
 
-#: Tokens that say what they are by how they begin: what has to be in a text for it to be worth a look, and the pattern.
+#: Tokens with a known prefix: substrings that a text must contain before the pattern is tried, and the pattern.
 _TOKENS = (
     ("ghp_ gho_ ghs_ ghu_ ghr_", r"gh[opsur]_[A-Za-z0-9]{20,255}"),
     ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,255}"),
@@ -56,11 +56,11 @@ _TOKENS = (
     ("eyJ", r"eyJ[A-Za-z0-9_-]{6,16384}\.[A-Za-z0-9_-]{6,16384}\.[A-Za-z0-9_-]{0,2048}"),
     (":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{33}"),
 )
-#: The same for others, with what has to be there in small letters.
+#: The same for other secrets; the substrings are in lower case.
 _OTHERS = (
-    # The password in an address.
+    # The password in a URL.
     ("://", r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/@:\"'<>]{0,256}:(?P<secret>[^\s/\"'<>]{1,512})@"),
-    # Addresses that are a secret as a whole.
+    # URLs that are secret as a whole.
     ("hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{12,256})"),
     ("discord", r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{6,24}/[A-Za-z0-9_-]{16,128})"),
     # Headers.
@@ -85,31 +85,15 @@ _ASSIGNMENTS = (
     _NAME + rf"[\"']?{_BLANK}{{0,4}}[:=]{_BLANK}{{0,4}}[\"'](?P<secret>[^\s\"']{{6,4096}})[\"']",
     rf"(?<![\w-])--?(?P<name>[A-Za-z][A-Za-z0-9-]{{1,40}}){_BLANK}{{1,4}}[\"']?(?P<secret>[^\s\"'`;|<>$(){{}}-][^\s\"'`;|<>]{{5,4096}})",
 )
-#: `name: value` also says how much there is of something, or what to do with it: the value has to look like a secret.
+#: `name: value` is also ordinary prose: here the value has to look like a secret.
 _SAID = _NAME + rf":{_BLANK}{{1,4}}(?P<secret>[^\s\"'`;,&|<>$(){{}}]{{8,4096}})"
 _UPPER = re.compile(r"[A-Z0-9_]+\Z")
 
 
-#: No name of a secret is without one of these.
-_TELLING = (
-    *(
-        "token",
-        "secret",
-        "pass",
-        "key",
-        "pwd",
-        "cred",
-        "auth",
-        "cookie",
-        "dsn",
-        "jwt",
-        "bearer",
-        "hook",
-        "_pat",
-        "_sas",
-    ),
-    *("pin", "otp", "mnem", "salt", "sign", "conn", "aws_", "gh_", "openai_", "anthropic_", "azure_", "cloudflare_"),
-    *("stripe_", "twilio_", "vault_", "databricks_", "pat_", "sas_"),
+#: Every name of a secret contains one of these.
+_TELLING = words(
+    "token secret pass key pwd cred auth cookie dsn jwt bearer hook _pat _sas pin otp mnem salt sign conn aws_ gh_ "
+    "openai_ anthropic_ azure_ cloudflare_ stripe_ twilio_ vault_ databricks_ pat_ sas_"
 )
 
 _Hinted = tuple[tuple[str, ...], re.Pattern[str]]
@@ -133,7 +117,7 @@ def _assigned() -> tuple[re.Pattern[str], ...]:
 
 
 def find(text: str) -> Iterator[Span]:
-    """Where something stands that looks like a secret; some may overlap."""
+    """The spans of text that look like secrets; some may overlap."""
     lower = _lower(text)
     for pattern in _worth_a_look(text, lower):
         for found in pattern.finditer(text):
@@ -144,14 +128,14 @@ def find(text: str) -> Iterator[Span]:
 
 
 def is_one(value: str) -> bool:
-    """Whether a value is, or holds, something that looks like a secret whatever its name."""
+    """Whether a value contains something that looks like a secret, under any name."""
     if "PRIVATE KEY-----" in value:
         return True
     return any(pattern.search(value) for pattern in _worth_a_look(value, value.lower()))
 
 
 def _worth_a_look(text: str, lower: str) -> Iterator[re.Pattern[str]]:
-    """The patterns that can match. Looking for a word is a hundred times faster than looking for a pattern."""
+    """The patterns that can match. A substring search is a hundred times faster than a pattern."""
     for where, table in ((text, _tokens()), (lower, _others())):
         for hints, pattern in table:
             if any(hint in where for hint in hints):
@@ -159,7 +143,7 @@ def _worth_a_look(text: str, lower: str) -> Iterator[re.Pattern[str]]:
 
 
 def _telling_lines(lower: str) -> list[Span]:
-    """The lines in which the name of a secret may stand."""
+    """The lines that may contain the name of a secret."""
     lines: set[Span] = set()
     for word in _TELLING:
         at = lower.find(word)
@@ -171,7 +155,7 @@ def _telling_lines(lower: str) -> list[Span]:
 
 
 def _lower(text: str) -> str:
-    """In small letters, and as long as it was."""
+    """Lower case, of the same length."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c.lower() if c.isascii() else c for c in text)
 
@@ -188,7 +172,7 @@ def _find_assigned(line: str) -> Iterator[Span]:
 
 
 def _is_meant(name: str, value: str) -> bool:
-    """In a listing of variables any value is one. In code, `token: "string"` speaks of a secret and is none."""
+    """In a listing of variables every value counts. In code, `token: "string"` is no secret."""
     if _UPPER.match(name):
         return True
     return len(value) >= 20 or (len(value) >= 8 and any(character.isdigit() for character in value))

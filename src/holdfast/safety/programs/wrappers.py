@@ -1,0 +1,192 @@
+"""Programs that run a command line or a shell text: `sudo`, `timeout`, `ssh`, `docker exec` and all of programs.toml.
+
+Below the tables there is a net for programs that are not known: a destructive command among their arguments counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.safety.assignments import declare_word
+from holdfast.safety.marks import HOME, UNKNOWN
+from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.outputs import send, which
+from holdfast.safety.state import Call, Feed, Word
+from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PATTERNS, PLAIN, SENDERS, WRAPPERS, Wrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.safety.programs.base import Handler
+
+_ENTER = ("Enter", "C-m", "KPEnter")
+_LOGIN = ("-s", "-i", "--shell", "--login")
+#: Options of ssh whose value is run on this machine.
+_HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
+_GIT_COMMANDS = PATTERNS["git_commands"]
+_PROSE = re.compile(PATTERNS["prose_options"])
+_COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
+
+
+def wrapper(run: Run) -> Feed | None:
+    """Look into a program of the table."""
+    table = WRAPPERS[run.name]
+    if table.cwd:
+        state = run.state.copy()
+        state.cwd = HOME if table.cwd == "~" else table.cwd
+        run = replace(run, state=state)
+    line, is_text = _line(run, table)
+    options = replace(run, arguments=run.arguments[: len(run.arguments) - len(line)])
+    for word in options.option_values(table.texts):
+        run.script(word.marked)
+    if table.operands:
+        for word in run.operands(table.values):
+            run.script(word.marked)
+    while line and "=" in line[0].text and line[0].text.partition("=")[0].rstrip("%").isidentifier():
+        declare_word(run.reader, line.pop(0), run.state.copy())
+    if line and table.appends:
+        line.append(Word(UNKNOWN, run.where))
+    if line and is_text:
+        return run.script(joined(word for word in line if word.text not in _ENTER))
+    if not line and table.shell and run.stdin and run.arguments and (table.skip or run.has(*_LOGIN)):
+        line = [Word("sh", "sh")]
+    return run.perform(line) if line else None
+
+
+def _line(run: Run, table: Wrapper) -> tuple[list[Word], bool]:
+    """The command line of a wrapper, and whether it is a text for a shell."""
+    for place, word in enumerate(run.arguments):
+        if word.text in table.after:
+            return run.after(place + 1).command_line(table.values, table.after[word.text]), table.text
+        if word.text in table.typed:
+            return run.after(place + 1).command_line(table.values, table.typed[word.text]), True
+    return ([] if table.skip is None else run.command_line(table.values, table.skip)), table.text
+
+
+def package_manager(run: Run) -> Feed | None:
+    """The scripts of a package.json that the same command wrote cannot be judged."""
+    if run.arguments and run.held(Word("package.json")) is not None:
+        run.find("@unknown-code", run.where)
+    return wrapper(run)
+
+
+def env(run: Run) -> Feed | None:
+    """Without arguments it prints the environment: after `source .env`, with the passwords of the file."""
+    if not run.arguments and "@dotenv" in run.state.values:
+        run.find("@environment-shown", run.name)
+    return wrapper(run) if run.name == "env" else None
+
+
+def command(run: Run) -> Feed | None:
+    if run.has("-v", "-V"):
+        return which(run)
+    rest = run.command_line()
+    return run.perform(rest) if rest else None
+
+
+def coproc(run: Run) -> Feed | None:
+    """`coproc NAME { … }` and `coproc command`."""
+    named = len(run.arguments) > 1 and run.arguments[1].text == "{"
+    return run.perform(run.arguments[1:] if named else run.arguments)
+
+
+def remote(run: Run) -> Feed | None:
+    """A program that connects to another machine: what it runs here and there, and what it sends."""
+    send(run)
+    for word in run.arguments:
+        if found := _HELPERS.search(word.text):
+            run.script(found[1])
+    if run.name == "sftp" and run.stdin and run.stdin.text:
+        run.script(run.stdin.text)
+    if run.name in ("ssh", "autossh"):
+        place = next((at for at, word in enumerate(run.arguments) if re.match(r"-[A-Za-z]*R", word.text)), None)
+        if place is not None and place < 6:
+            run.find("@tunnel", *(word.text for word in run.arguments))
+    if run.name in WRAPPERS:
+        wrapper(run)
+    return None
+
+
+def container(run: Run) -> Feed | None:
+    """`docker run` and `docker exec`: the command, and the directories that the container gets."""
+    texts = [word.text for word in run.arguments]
+    verb = next((place for place, text in enumerate(texts[:4]) if text in ("run", "exec")), None)
+    if verb is None:
+        return None
+    inner = run.after(verb + 1)
+    line = inner.command_line(WRAPPERS[run.name].values)
+    for place, word in enumerate(inner.arguments[: len(inner.arguments) - len(line)] if texts[verb] == "run" else ()):
+        source = _mounted(word.marked, inner.arguments[place - 1].text if place else "")
+        if source:
+            run.reader.report(Call("@mount", (Word(source, word.source),), run.where, run.state.cwd))
+    entry = inner.option("--entrypoint")
+    state = run.state.copy()
+    state.cwd = WRAPPERS[run.name].cwd
+    replace(run, state=state).perform([*([entry] if entry else []), *line[1:]])
+    return None
+
+
+def _mounted(text: str, previous: str) -> str:
+    if previous in ("-v", "--volume"):
+        return text.partition(":")[0]
+    if text.startswith(("--volume=", "-v=")):
+        return text.partition("=")[2].partition(":")[0]
+    if previous == "--mount" or text.startswith("--mount="):
+        fields = dict(part.partition("=")[::2] for part in text.removeprefix("--mount=").split(","))
+        return fields.get("source") or fields.get("src") or ""
+    return ""
+
+
+def git(run: Run) -> Feed | None:
+    for place, word in enumerate(run.arguments[:-1]):
+        setting = run.arguments[place + 1].text
+        if word.text == "-c" and (found := re.match(rf"(?:{_GIT_COMMANDS})=!?(.*)", setting, re.DOTALL)):
+            run.script(found[1])
+        if re.fullmatch(_GIT_COMMANDS, word.text) and (setting.startswith("!") or not word.text.startswith("alias.")):
+            run.reader.read_quietly(setting.removeprefix("!"), run.state.copy())
+    for word in run.arguments:
+        if found := re.match(r"ext::(.*)|-O(\S.*)", word.text, re.DOTALL):
+            run.script(found[1] or found[2])
+    wrapper(run)
+    if [word.text for word in run.operands(["-C", "-c"])] == ["ls-files"]:
+        return replace(run.unknown(), paths=(run.state.cwd,))
+    return None
+
+
+def look_for_commands(run: Run) -> None:
+    """Report destructive commands among the arguments of a program that is not known to run any."""
+    if run.name in PLAIN or run.name.startswith("@") or (run.arguments and run.arguments[0].text == "="):
+        return
+    for place, word in enumerate(run.arguments[:64]):
+        if place and _PROSE.fullmatch(run.arguments[place - 1].text):
+            continue
+        name, equals, value = word.marked.partition("=")
+        text = word.marked
+        if text.startswith("-"):
+            text = value if equals and not _PROSE.fullmatch(name) else ""
+        if text and _COMMAND.match(text):
+            _keep_destructive(run, partial(run.script, text, (), Feed("")))
+        elif word.text.rpartition("/")[2] in DESTRUCTIVE | CARRIERS and place + 1 < len(run.arguments):
+            _keep_destructive(run, partial(run.perform, run.arguments[place:], Feed("")))
+
+
+def _keep_destructive(run: Run, read: Callable[[], object]) -> None:
+    calls = run.reader.calls
+    before = len(calls)
+    read()
+    calls[before:] = [call for call in calls[before:] if call.program in DESTRUCTIVE or call.program[:5] == "mkfs."]
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(WRAPPERS, wrapper),
+    **dict.fromkeys((*SENDERS, "mosh", "autossh"), remote),
+    **{name: container for name, table in WRAPPERS.items() if table.cwd == "/@container" and "run" in table.after},
+    **dict.fromkeys(("npm", "pnpm", "yarn"), package_manager),
+    **dict.fromkeys(("env", "printenv"), env),
+    "command": command,
+    "coproc": coproc,
+    "git": git,
+}
