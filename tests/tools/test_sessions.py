@@ -16,7 +16,8 @@ import pytest
 import holdfast
 from holdfast.mcp import pool
 from holdfast.mcp.pool import Kind, Pool
-from holdfast.tools import AsyncTools, Tools, calls
+from holdfast.tools import AsyncTools, Tools
+from holdfast.tools import sync as calls
 from tests.support import eventually, run_cli
 from tests.tools.model import Model, checked
 
@@ -100,8 +101,8 @@ def test_whoever_gives_up_is_not_told_of_a_failure_instead(home: Path) -> None:
             call = asyncio.create_task(tools.terminal("echo begun; sleep 300"))
             with holdfast.connect("given-up") as hf:
                 await asyncio.to_thread(eventually, lambda: [one for one in hf.ps() if one.output_bytes])
-            assert tools._context is not None
-            tools._context.client.kill = tools._context.client.inspect = _fails  # type: ignore[method-assign, assignment]
+            assert tools._opened is not None
+            tools._opened.client.kill = tools._opened.client.inspect = _fails  # type: ignore[method-assign, assignment]
             call.cancel()
             await asyncio.wait([call], timeout=10)
             assert call.cancelled()

@@ -120,6 +120,7 @@ def _as_it_is(room: Room, call: Call, ask: Message) -> Message:
 
 NARROW: dict[str, Narrow] = {
     "start": _start,
+    "foreground": _start,
     "list": _own_session,
     "top": _own_session,
     "wait": _several,

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp import types
 
-from holdfast.tools.envelope import Answer
+from holdfast.tools.answers import Answer
 
 
 def to_result(made: Answer) -> types.CallToolResult:

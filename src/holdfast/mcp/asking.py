@@ -17,7 +17,7 @@ from holdfast.client.approving import Approval
 from holdfast.errors import HoldfastError
 from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Context, Peer, client_name
-from holdfast.tools.envelope import Answer, answer
+from holdfast.tools.answers import Answer, answer
 
 #: The form's field, and the key of the question where the protocol wants one.
 FIELD = "decision"

@@ -17,7 +17,7 @@ from holdfast.mcp.live import Live
 from holdfast.mcp.peers import Context, FindPeer, Peer, client_name
 from holdfast.mcp.pool import Kind, Pool
 from holdfast.tools.arguments import parse
-from holdfast.tools.envelope import Answer, Refusal, broken, failed, refused
+from holdfast.tools.answers import Answer, Refusal, broken, failed, refused
 
 #: Under this name stand arguments that are no object, so that they reach the tools, which say what is wrong with them.
 NOT_AN_OBJECT = "\0arguments"

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from mcp.server.context import ServerRequestContext
 
 from holdfast.mcp.handles import is_handle, new_handle
-from holdfast.tools.envelope import Refusal
+from holdfast.tools.answers import Refusal
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 

@@ -12,7 +12,7 @@ from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Context
 from holdfast.model.foreground import is_foreground
 from holdfast.model.units import duration_text
-from holdfast.tools import door, reading
+from holdfast.tools import output
 from holdfast.tools.context import uptime
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Peer
-from holdfast.tools import door, reading
+from holdfast.tools import output
 from holdfast.tools.context import brief, was_background
-from holdfast.tools.envelope import Refusal
+from holdfast.tools.answers import Refusal
 from holdfast.tools.limits import Limits
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from holdfast.daemon.handlers import (
     doctor,
     end_session,
     events,
+    foreground,
     http,
     inbox,
     inspect,
@@ -37,6 +38,7 @@ from holdfast.daemon.room import Handler
 
 HANDLERS: dict[str, Handler] = {
     "start": start.handle,
+    "foreground": foreground.handle,
     "list": list.handle,
     "inspect": inspect.handle,
     "logs": logs.handle,
