@@ -13,8 +13,8 @@ import pytest
 
 import holdfast
 from holdfast.model.tokens import estimate
-from holdfast.tools.arguments import ACTIONS
 from holdfast.tools.answers import to_text
+from holdfast.tools.arguments import ACTIONS
 from tests.support import eventually
 from tests.tools.model import Model
 

@@ -14,11 +14,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from holdfast.mcp.calling import Calls
-from holdfast.mcp.http_peers import HttpPeers
-from holdfast.mcp.live import live_of_connection
-from holdfast.mcp.pool import Pool
+from holdfast.mcp.calls import Calls, ToolKey, tool_pool
+from holdfast.mcp.peers import HttpPeers
+from holdfast.mcp.push import push_of_connection
 from holdfast.mcp.server import HoldfastServer
+from holdfast.tools.pool import ToolPool
 
 _MOST_BODY = 16 << 20
 _MOST_SESSIONS = 1000
@@ -31,8 +31,8 @@ async def serve(line: socket.socket) -> None:
     for name in ("mcp", "uvicorn.error", "uvicorn.access"):  # what a client sends may hold secrets
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    pool = Pool(os.getcwd())
-    calls = Calls(pool, HttpPeers(), live_of_connection)
+    pool = tool_pool(os.getcwd())
+    calls = Calls(pool, HttpPeers(), push_of_connection)
     server = HoldfastServer(calls, is_channel=False)
     app = _app(server)
     async with server.session_manager.run():
@@ -82,7 +82,7 @@ async def _take_connections(line: socket.socket, app: Any) -> None:
         loop.remove_reader(line)
 
 
-async def _closed(pool: Pool, calls: Calls) -> None:
+async def _closed(pool: ToolPool[ToolKey], calls: Calls) -> None:
     try:
         async with asyncio.timeout(_SETTLE):
             await pool.close()

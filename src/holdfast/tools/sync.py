@@ -6,8 +6,7 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from holdfast.client import caller
@@ -15,6 +14,7 @@ from holdfast.paths import find_paths
 from holdfast.tools.aio import AsyncTools
 from holdfast.tools.answers import Answer, Limits, Refusal, of_error, to_text
 from holdfast.tools.arguments import named, text
+from holdfast.tools.pool import ToolPool
 
 #: Work that was cancelled ends within this time.
 _CANCEL_TIMEOUT = 3.0
@@ -151,9 +151,9 @@ class Tools:
             return self._loop.submit(getattr(self._tools, method)(*arguments))
 
 
-_tools: dict[tuple[str, str], Tools] = {}
-#: How many calls of each are under way.
-_busy: dict[Tools, int] = {}
+#: The loop and the tools of the plain functions, by the instance's home and the session.
+_loop: LoopThread | None = None
+_pool: ToolPool[tuple[str, str]]
 _lock = threading.Lock()
 
 
@@ -162,7 +162,7 @@ def terminal(*values: object, **arguments: object) -> str:
 
     The answer is JSON. Nothing raises.
     """
-    return _call("terminal", values, arguments)
+    return str(_submit(_call("terminal", values, arguments)).result())
 
 
 def process(*values: object, **arguments: object) -> str:
@@ -170,77 +170,58 @@ def process(*values: object, **arguments: object) -> str:
 
     The answer is JSON. Nothing raises.
     """
-    return _call("process", values, arguments)
+    return str(_submit(_call("process", values, arguments)).result())
 
 
 async def aterminal(*values: object, **arguments: object) -> str:
     """As `terminal`, for asyncio."""
-    return await _acall("terminal", values, arguments)
+    return str(await asyncio.wrap_future(_submit(_call("terminal", values, arguments)).future))
 
 
 async def aprocess(*values: object, **arguments: object) -> str:
     """As `process`, for asyncio."""
-    return await _acall("process", values, arguments)
+    return str(await asyncio.wrap_future(_submit(_call("process", values, arguments)).future))
 
 
 def interrupt(session: str | None = None) -> int:
     """End the foreground command, or the wait, of the session, in all programs; background ones go on."""
-    with _used(session) as tools:
-        return tools.interrupt()
-
-
-@contextmanager
-def _used(session: str | None) -> Iterator[Tools]:
-    """The tools of a session of the instance that HOLDFAST_HOME names now; they stay open meanwhile."""
-    key = (find_paths().home, caller.session_of(session))
-    with _lock:
-        tools = _tools[key] = _tools.pop(key, None) or Tools(key[1])
-        _busy[tools] = _busy.get(tools, 0) + 1
-    try:
-        yield tools
-    finally:
-        with _lock:
-            _busy[tools] -= 1
-            if not _busy[tools]:
-                del _busy[tools]
-            idle = [key for key, tools in _tools.items() if tools not in _busy]
-            unused = [_tools.pop(key) for key in idle[: max(0, len(_tools) - _MOST)]]
-        for one in unused:
-            one.close()
+    return int(_submit(_interrupt(session)).result())
 
 
 def close_all() -> None:
+    """Close the tools of the plain functions."""
+    global _loop
     with _lock:
-        unused = list(_tools.values())
-        _tools.clear()
-    for tools in unused:
-        tools.close()
+        loop, _loop = _loop, None
+    if loop is not None and loop.pid == os.getpid():
+        loop.submit(_pool.close()).result()
+        loop.close()
 
 
-def _call(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
-    try:
-        session, given = _session_and_arguments(name, values, arguments)
-    except Refusal as refusal:
-        return to_text(of_error(refusal))
-    with _used(session) as tools:
-        return tools.call(name, given)
+def _submit(work: Coroutine[Any, Any, Any]) -> Submitted:
+    global _loop, _pool
+    with _lock:
+        if _loop is None or _loop.pid != os.getpid():
+            _loop, _pool = LoopThread(), ToolPool(lambda key: AsyncTools(key[1]), _MOST)
+        return _loop.submit(work)
 
 
-async def _acall(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
-    try:
-        session, given = _session_and_arguments(name, values, arguments)
-    except Refusal as refusal:
-        return to_text(of_error(refusal))
-    with _used(session) as tools:
-        made: str = await asyncio.wrap_future(tools.submit("call", name, given).future)
-    return made
-
-
-def _session_and_arguments(
-    name: str, values: Sequence[object], arguments: Mapping[str, object]
-) -> tuple[str | None, dict[str, object]]:
-    """Raises Refusal."""
+async def _call(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
     given = named(name, values, arguments)
-    session = text(given, "session", 1024)
+    try:
+        session = text(given, "session", 1024)
+    except Refusal as refusal:
+        return to_text(of_error(refusal))
     given.pop("session", None)
-    return session or None, given
+    async with _pool.using(_key(session or None)) as tools:
+        return await tools.call(name, given)
+
+
+async def _interrupt(session: str | None) -> int:
+    async with _pool.using(_key(session)) as tools:
+        return await tools.interrupt()
+
+
+def _key(session: str | None) -> tuple[str, str]:
+    """The tools of a session of the instance that HOLDFAST_HOME names now."""
+    return find_paths().home, caller.session_of(session)
