@@ -44,7 +44,8 @@ class Trace:
             return
         if module.startswith(self._first) and frame not in self._seen:  # a coroutine that goes on is called again
             self._seen[frame] = None
-            self._is_on = True
+            method = getattr(frame.f_locals.get("ctx"), "method", None)  # of a request, as the SDK hands it over
+            self._is_on = self._is_on or method == "tools/call" or self._first == "holdfast.cli"
         if self._is_on:
             self._modules[module] = None
         if module == "holdfast.wire.frames" and frame.f_code.co_name == "encode":

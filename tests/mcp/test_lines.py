@@ -45,5 +45,10 @@ def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
 
 
 @given(_ANY)
-def test_any_text_is_looked_at(text: str) -> None:
-    protocol_error(without_surrogates(text).encode(errors="replace").decode())
+def test_any_text_that_is_no_json_is_a_parse_error(text: str) -> None:
+    line = without_surrogates(text).encode(errors="replace").decode()
+    answer = protocol_error(line)
+    try:
+        json.loads(line)
+    except ValueError:
+        assert answer is not None and answer.error.code in (-32700, -32600)

@@ -112,7 +112,8 @@ class Calls:
         """Any arguments get an answer of the one shape, or a question to the user."""
         try:
             call = self._read(ctx, params.name, params.arguments)
-            answered = self._questions.take(params.request_state, call.what)
+            state = params.request_state
+            answered = None if state is None else self._questions.take(state, call.what)
             if answered is not None:
                 call = call._replace(key=call.key._replace(session=answered.session))
             made = await self._finished(self._made(call, answered, params.input_responses))
@@ -201,8 +202,11 @@ def to_result(made: Answer) -> types.CallToolResult:
     """
     text = json.dumps(made, ensure_ascii=False, separators=(",", ":"), default=str)
     text = text.encode(errors="replace").decode()
-    content = [types.TextContent(type="text", text=text)]
-    return types.CallToolResult(content=content, structured_content=json.loads(text), is_error=bool(made["is_error"]))
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=json.loads(text),
+        is_error=bool(made["is_error"]),
+    )
 
 
 async def _logs_of_request(ctx: Context, session: str, level: str) -> None:

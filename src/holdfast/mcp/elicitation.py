@@ -68,9 +68,9 @@ class Questions:
         while len(self._open) > _MOST_QUESTIONS:
             del self._open[next(iter(self._open))]
 
-    def take(self, state: str | None, call: object) -> Question | None:
+    def take(self, state: str, call: object) -> Question | None:
         """The question that this call answers; None where it answers none of ours."""
-        found = self._open.get(state or "")
+        found = self._open.get(state)
         if found is None or found.call != call or time.monotonic() - found.at > _KEPT:
             return None
         return self._open.pop(found.approval)

@@ -134,7 +134,8 @@ class HttpPeers:
             peer.is_first_answer(peer.session)  # the host knows the name that it gave; a brief one is told otherwise
             return peer
         key = f"{protocol} {is_gated} {named or ''}"
-        found = self._peers[key] = self._peers.pop(key, None) or Peer(named, is_gated=is_gated)
+        known = self._peers.pop(key, None)
+        found = self._peers[key] = known or Peer(named, is_gated=is_gated)
         while len(self._peers) > _MOST_HTTP_PEERS:
             del self._peers[next(iter(self._peers))]
         return found

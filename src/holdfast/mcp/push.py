@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from mcp import types
@@ -44,7 +45,10 @@ class Push:
         self._level: str | None = None
         self._sessions: set[str] = set()
         self._tasks = KeyedTasks()
-        self.watch = ResourceWatch(session.send_resource_updated, session.send_resource_list_changed)
+
+    @cached_property
+    def watch(self) -> ResourceWatch:
+        return ResourceWatch(self._session.send_resource_updated, self._session.send_resource_list_changed)
 
     def uses(self, session: str) -> None:
         """From now on, the notices of this session are sent, if the client asked for that."""

@@ -65,7 +65,7 @@ class ToolSession:
         """The process of this session that has this id, prefix or name. Raises NotFound for any other."""
         return await find(self.client, text)
 
-    async def running(self, but: str | None = None) -> list[dict[str, object]]:
+    async def running(self, but: str | None = None) -> list[dict[str, str]]:
         """The processes of the session that run, in short."""
         found = await self.client.ps(session=self.session, used=False)
         rows = [{"session_id": one.id, "command": brief_command(one)} for one in found if one.id != but]

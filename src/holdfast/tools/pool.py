@@ -25,7 +25,7 @@ class ToolPool(Generic[K]):
     @asynccontextmanager
     async def using(self, key: K) -> AsyncIterator[AsyncTools]:
         """The tools of a key, which are not closed meanwhile."""
-        tools = self._tools[key] = self._tools.pop(key, None) or self._make(key)
+        tools = self._tools[key] = self._tools.pop(key) if key in self._tools else self._make(key)
         self._busy[tools] = self._busy.get(tools, 0) + 1
         try:
             yield tools
