@@ -21,8 +21,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.mcp import resources
 from holdfast.mcp.calls import NOT_AN_OBJECT, Calls
 from holdfast.mcp.peers import Context, is_modern
-from holdfast.mcp.push import CHANNEL
-from holdfast.mcp.resources import ResourceWatch
+from holdfast.mcp.push import CHANNEL, ResourceWatch
 from holdfast.tools.schemas import Schema, anthropic_schemas
 from holdfast.version import VERSION
 
