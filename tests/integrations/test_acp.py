@@ -17,7 +17,7 @@ import pytest
 from acp import schema
 
 import holdfast
-from holdfast.integrations.acp import rules
+from holdfast.integrations.acp import terminals
 from holdfast.integrations.acp.sdk import TerminalClient
 from tests.support import eventually, run_cli
 
@@ -240,7 +240,7 @@ def test_messages_of_any_kind_are_passed_on(home: Path) -> None:
 @pytest.mark.parametrize("limit", [*range(12), 1 << 40])
 def test_output_is_cut_at_characters(limit: int) -> None:
     text = "aé€😀z"
-    cut = rules.last_bytes(text, limit)
+    cut = terminals.last_bytes(text, limit)
     assert text.endswith(cut) and len(cut.encode()) <= limit
     longer = text[-len(cut) - 1 :] if len(cut) < len(text) else None
     assert longer is None or len(longer.encode()) > limit

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.integrations import calling, claude_code, hook_entries, mcp_entry, remembered
+from holdfast.integrations import claude_code, command, edits, entries
 from holdfast.paths import find_paths
 from tests.support import run_cli
 
@@ -136,11 +136,14 @@ _layouts: Any = st.sampled_from([{"indent": 2}, {"indent": "\t"}, {}, {"separato
 @given(_places, _layouts, st.sampled_from(["", "\n", " \r\n"]), st.sampled_from(["", " ", "\n"]))
 def test_odd_texts_are_as_they_were(value: dict[str, Any], layout: dict[str, Any], end: str, inside: str) -> None:
     text = json.dumps(value, **layout).replace("{}", f"{{{inside}}}").replace("[]", f"[{inside}]") + end
-    for edit in (mcp_entry.edit("", "codex", True), hook_entries.edit("", "claude-code", claude_code.HOOKS, True)):
+    for edit in (
+        entries.server_edit("", "codex", True),
+        entries.hooks_edit("", "claude-code", claude_code.HOOKS, True),
+    ):
         changed = edit.add(text)
         assert edit.add(changed) == changed != text
-        note = remembered.noted(text, edit.holders)
-        assert remembered.restored(edit.remove(changed), edit.holders, note) == text
+        note = edits.noted(text, edit.holders)
+        assert edits.restored(edit.remove(changed), edit.holders, note) == text
 
 
 def test_without_a_note_what_is_empty_stays(person: Path) -> None:
@@ -293,10 +296,10 @@ def test_time_limits_that_a_person_set_stay(person: Path) -> None:
     ],
 )
 def test_our_command_is_renewed_in_its_place(before: list[str], after: list[str]) -> None:
-    assert calling.renewed(before, "codex") == [calling.executable(), *after]
+    assert command.renewed(before, "codex") == [command.executable(), *after]
     wrapped = ["env", "A=b", *before]
-    assert calling.renewed(wrapped, "codex") == ["env", "A=b", calling.executable(), *after]
-    assert calling.is_ours(wrapped, "mcp") and not calling.is_ours(["env", "A=b"], "mcp")
+    assert command.renewed(wrapped, "codex") == ["env", "A=b", command.executable(), *after]
+    assert command.is_ours(wrapped, "mcp") and not command.is_ours(["env", "A=b"], "mcp")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.mcp.lines import mended, objection
+from holdfast.mcp.stdio import protocol_error, without_surrogates
 
 _KEYS = ["jsonrpc", "id", "method", "params", "result", "error"]
 _ANY = st.text(st.characters(exclude_categories=()))
@@ -15,7 +15,7 @@ _ANY = st.text(st.characters(exclude_categories=()))
 
 @given(_ANY)
 def test_what_is_mended_can_be_sent(text: str) -> None:
-    made = json.loads(mended(json.dumps(text)))
+    made = json.loads(without_surrogates(json.dumps(text)))
     made.encode()
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert made.replace("\ufffd", "") == whole.replace("\ufffd", "")
@@ -23,8 +23,8 @@ def test_what_is_mended_can_be_sent(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_is_whole_stays_as_it_is(text: str) -> None:
-    assert mended(json.dumps(text)) == json.dumps(text)
-    assert json.loads(mended(json.dumps("\\ud800" + text))) == "\\ud800" + text
+    assert without_surrogates(json.dumps(text)) == json.dumps(text)
+    assert json.loads(without_surrogates(json.dumps("\\ud800" + text))) == "\\ud800" + text
 
 
 _JSON = st.recursive(
@@ -37,7 +37,7 @@ _JSON = st.recursive(
 @given(_JSON | st.dictionaries(st.sampled_from(_KEYS), _JSON))
 def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
     """Never with an id that is not the client's."""
-    answer = objection(json.dumps(found))
+    answer = protocol_error(json.dumps(found))
     if answer is None:
         assert isinstance(found, dict) and found["jsonrpc"] == "2.0"
     elif answer.id is not None:
@@ -45,5 +45,10 @@ def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
 
 
 @given(_ANY)
-def test_any_text_is_looked_at(text: str) -> None:
-    objection(mended(text).encode(errors="replace").decode())
+def test_any_text_that_is_no_json_is_a_parse_error(text: str) -> None:
+    line = without_surrogates(text).encode(errors="replace").decode()
+    answer = protocol_error(line)
+    try:
+        json.loads(line)
+    except ValueError:
+        assert answer is not None and answer.error.code in (-32700, -32600)

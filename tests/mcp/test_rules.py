@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.mcp.handles import is_handle, new_handle
-from holdfast.mcp.patience import LONGEST, approval_wait, call_limit
+from holdfast.mcp.calls import LONGEST_LIMIT, approval_wait, call_limit
+from holdfast.mcp.peers import is_handle, new_handle
 
 
 def test_handles_are_many_and_known_again() -> None:
@@ -29,7 +29,7 @@ def test_what_was_asked_for_counts_most(client: str | None, wanted: float | None
 
 
 @given(st.floats(min_value=0, allow_infinity=True, allow_nan=False))
-def test_a_person_elsewhere_leaves_time_for_the_command(wanted: float) -> None:
+def test_waiting_for_approval_leaves_time_for_the_command(wanted: float) -> None:
     seconds = call_limit(None, wanted)
-    assert 1 <= seconds <= LONGEST
+    assert 1 <= seconds <= LONGEST_LIMIT
     assert approval_wait(seconds) <= seconds / 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.verbs.run import VERB
+from holdfast.ops.start import run_flags
 from holdfast.safety import default_policy, judge, judge_argv
-from holdfast.safety.tables import LANGUAGES, WRAPPERS, holdfast_run_options
+from holdfast.safety.tables import LANGUAGES, WRAPPERS
 from tests.safety.test_corpus import WHERE
 
 #: Not one of the destructive programs that are found without any table.
@@ -21,7 +22,7 @@ def test_the_options_of_run_are_those_of_the_command_line() -> None:
     declared = {
         name: option.metavar is not None and option.implies is None for option in VERB.options for name in option.names
     }
-    assert holdfast_run_options() == declared
+    assert run_flags() == declared
 
 
 @pytest.mark.parametrize("program", ["holdfast", "hold", "/usr/bin/holdfast"])
@@ -46,7 +47,7 @@ def test_a_command_that_holdfast_runs_is_judged(program: str, words: str) -> Non
     assert action(f"{program} {words} ls -la") == "allow"
 
 
-@pytest.mark.parametrize(("option", "takes_word"), holdfast_run_options().items())
+@pytest.mark.parametrize(("option", "takes_word"), run_flags().items())
 def test_no_option_of_run_hides_the_program(option: str, takes_word: bool) -> None:
     assert action(f"holdfast run {option} {'x ' * takes_word}{COMMAND}") == "ask"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import holdfast
 from holdfast.tools import AsyncTools, aprocess, aterminal, process, terminal
-from holdfast.tools.calls import close_all
+from holdfast.tools.sync import close_all
 from tests.support import eventually
 from tests.tools.model import Model, checked
 

@@ -13,8 +13,8 @@ import pytest
 
 import holdfast
 from holdfast.model.shortening import estimate
+from holdfast.tools.answers import to_text
 from holdfast.tools.arguments import ACTIONS
-from holdfast.tools.envelope import to_text
 from tests.support import eventually
 from tests.tools.model import Model
 

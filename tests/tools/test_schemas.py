@@ -81,4 +81,11 @@ def test_they_stay_within_their_budget_of_tokens() -> None:
 def test_they_teach_not_to_poll_and_not_to_leave_the_tools() -> None:
     terminal, process = (schema["function"]["description"] for schema in openai_schemas())
     assert "Do not run it again" in terminal and "notify_on_complete=true" in terminal and "nohup" in terminal
-    assert "do not poll" in process and "told to you" in process
+    assert "do not poll" in process and "You are notified" in process
+
+
+def test_they_teach_strikes_digests_and_the_exclusion_on_both_parameters() -> None:
+    properties = _parameters(TERMINAL_SCHEMA)["properties"]
+    watch, notify = (properties[name]["description"] for name in ("watch_patterns", "notify_on_complete"))
+    assert "15 s" in watch and "digest" in watch and "strikes" in watch
+    assert "excludes notify_on_complete" in watch and "Excludes watch_patterns" in notify

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.mcp import pool
-from holdfast.mcp.pool import Kind, Pool
-from holdfast.tools import AsyncTools, Tools, calls
+from holdfast.mcp.calls import ToolKey, tool_pool
+from holdfast.tools import AsyncTools, Tools
+from holdfast.tools import sync as calls
 from tests.support import eventually, run_cli
 from tests.tools.model import Model, checked
 
@@ -36,7 +36,6 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two sessions are held open, and no more."""
     calls.close_all()
     monkeypatch.setattr(calls, "_MOST", 2)
-    monkeypatch.setattr(pool, "_MOST", 2)
     yield
     calls.close_all()
 
@@ -61,10 +60,11 @@ def test_a_session_with_a_call_under_way_is_not_let_go(instance: Path, few: None
 
 def test_sessions_of_a_pool_are_let_go_while_others_are(instance: Path, few: None) -> None:
     async def main() -> list[str]:
-        sessions, kind = Pool(), Kind(50.0)
+        sessions = tool_pool(most=2)
 
         async def status(session: str) -> str:
-            return str((await sessions.answer(session, kind, "process", {"action": "list"}))["status"])
+            async with sessions.using(ToolKey(session, 50.0)) as tools:
+                return str((await tools.answer("process", {"action": "list"}))["status"])
 
         try:
             first = [await status("x"), await status("y")]
@@ -100,8 +100,8 @@ def test_whoever_gives_up_is_not_told_of_a_failure_instead(home: Path) -> None:
             call = asyncio.create_task(tools.terminal("echo begun; sleep 300"))
             with holdfast.connect("given-up") as hf:
                 await asyncio.to_thread(eventually, lambda: [one for one in hf.ps() if one.output_bytes])
-            assert tools._context is not None
-            tools._context.client.kill = tools._context.client.inspect = _fails  # type: ignore[method-assign, assignment]
+            assert tools._opened is not None
+            tools._opened.client.kill = tools._opened.client.inspect = _fails  # type: ignore[method-assign, assignment]
             call.cancel()
             await asyncio.wait([call], timeout=10)
             assert call.cancelled()

@@ -36,7 +36,7 @@ def test_a_command_that_outlives_its_window_goes_on_as_the_same_process(model: M
         f"echo $$; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo after; exit 4", timeout=0.4
     )
     assert (answer["status"], answer["reason"], answer["is_error"]) == ("running", "moved_to_background", False)
-    assert "Do not run it again" in answer["next"] and "told when it ends" in answer["next"]
+    assert "Do not run it again" in answer["next"] and "notified when it ends" in answer["next"]
     assert int(answer["output"]) == answer["pid"] and is_alive(answer["pid"])
     process_id = answer["session_id"]
     (tmp_path / "go").touch()
@@ -75,7 +75,7 @@ def test_a_terminal_in_the_foreground(model: Model) -> None:
 def test_in_the_background_it_returns_at_once_and_tells_the_end_once(model: Model) -> None:
     before = time.monotonic()
     answer = model.terminal("sleep 0.5; echo built", background=True, notify_on_complete=True)
-    assert answer["status"] == "running" and "You are told when it ends" in answer["next"]
+    assert answer["status"] == "running" and "You are notified when it ends" in answer["next"]
     assert time.monotonic() - before < 5
     assert "built" in model.process("inbox", timeout=20)["notices"][0]
     assert "notices" not in model.process("inbox")
@@ -83,7 +83,7 @@ def test_in_the_background_it_returns_at_once_and_tells_the_end_once(model: Mode
 
 def test_without_being_asked_to_tell_it_says_that_it_will_not(model: Model) -> None:
     answer = model.terminal("true", background=True)
-    assert "NOT told" in answer["next"]
+    assert "NOT notified" in answer["next"]
     assert model.process("wait", answer["session_id"])["status"] == "ended"
     assert model.process("inbox", timeout=0.3)["reason"] == "no news"
 

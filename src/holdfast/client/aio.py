@@ -16,6 +16,7 @@ from holdfast.paths import find_paths
 
 if TYPE_CHECKING:
     from holdfast.client.approving import Approval, AsyncApprovalReading
+    from holdfast.client.foreground import Foreground
     from holdfast.client.found import Found, Match
     from holdfast.client.happenings import AsyncEventReading
     from holdfast.client.log_verbs import SearchOptions
@@ -114,6 +115,26 @@ class AsyncClient:
         """
         options["session"] = options.get("session") or self.session
         return await self._do(verbs.run(command, **options))
+
+    async def foreground(
+        self,
+        command: str,
+        *,
+        timeout: float,
+        within: float | None = None,
+        shown: tuple[int, int] = (30_000, 10_000),
+        notices: int = 0,
+        **options: Unpack[RunOptions],
+    ) -> Foreground:
+        """Start a command and wait until it ends, asks for input or `timeout` is over: one request.
+
+        `within` counts from the call on, `shown` are the characters and tokens of output at most, `notices` how many
+        notices are taken along, for the caller to acknowledge. Options as in `run`.
+        """
+        from holdfast.client.foreground import foreground
+
+        options["session"] = options.get("session") or self.session
+        return await self._do(foreground(command, timeout, within, shown, notices, options))
 
     async def ps(
         self, *, all: bool = False, session: str | None = None, task: str | None = None, used: bool = True

@@ -15,7 +15,7 @@ from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
 from holdfast.ops.sessions import RenameSession
-from holdfast.ops.start import Start
+from holdfast.ops.start import Foreground, Start
 
 
 def check_allowed(operation: type[Operation]) -> None:
@@ -101,6 +101,7 @@ def _publish(room: Room, call: Call, ask: Publish) -> None:
 
 _SPECIAL: dict[type[Operation], Callable[[Room, Call, Any], None]] = {
     Start: _start,
+    Foreground: _start,
     RenameSession: _rename,
     Publish: _publish,
 }

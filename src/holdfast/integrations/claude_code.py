@@ -1,10 +1,10 @@
-"""Claude Code: our MCP server, and hooks that put news into the conversation."""
+"""Claude Code: our MCP server, and hooks that put notices into the conversation."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.integrations import hook_entries, mcp_entry
+from holdfast.integrations import entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from holdfast.integrations.edits import Edit
 
 NAME = "claude-code"
-SUMMARY = "Claude Code: the tools by MCP; ends and what still runs are told by hooks"
+SUMMARY = "Claude Code: the tools by MCP; hooks report ends and what still runs"
 SCOPES = ("user", "project")
 AFTERWARDS = "start claude anew; /mcp and /hooks show it"
 
-#: Seconds. What a person waits for is quick; the one that waits for news is to live as long as the conversation.
+#: Seconds. Hooks that the user waits for are quick; the one that waits for notices lives as long as the conversation.
 _QUICK, _LONG = 10, 7 * 24 * 3600
-_TELL: dict[str, Any] = {"timeout": _QUICK}
-#: In the background after the turn: wakes the model when there is news.
+_HOOK: dict[str, Any] = {"timeout": _QUICK}
+#: In the background after the turn: wakes the model when there are notices.
 _WAIT: dict[str, Any] = {
     "words": ("--wait",),
     "asyncRewake": True,
@@ -30,11 +30,11 @@ _WAIT: dict[str, Any] = {
 }
 
 HOOKS: dict[str, Any] = {
-    "SessionStart": {"calls": [_TELL]},
-    "UserPromptSubmit": {"calls": [_TELL]},
-    "PostToolUse": {"matcher": "^(?!mcp__holdfast__)", "calls": [_TELL]},
-    "Stop": {"calls": [_TELL, _WAIT]},
-    "SessionEnd": {"calls": [_TELL]},
+    "SessionStart": {"calls": [_HOOK]},
+    "UserPromptSubmit": {"calls": [_HOOK]},
+    "PostToolUse": {"matcher": "^(?!mcp__holdfast__)", "calls": [_HOOK]},
+    "Stop": {"calls": [_HOOK, _WAIT]},
+    "SessionEnd": {"calls": [_HOOK]},
 }
 
 
@@ -42,8 +42,8 @@ def edits(scope: str) -> list[Edit]:
     is_shared = scope == "project"
     servers, settings = _files(is_shared)
     return [
-        mcp_entry.edit(servers, NAME, is_shared),
-        hook_entries.edit(settings, NAME, HOOKS, is_shared),
+        entries.server_edit(servers, NAME, is_shared),
+        entries.hooks_edit(settings, NAME, HOOKS, is_shared),
     ]
 
 

@@ -1,10 +1,10 @@
-"""Codex: our MCP server; and hooks, which it obeys where it has them."""
+"""Codex: our MCP server; and hooks, for releases that have them."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.integrations import calling, hook_entries, toml_text
+from holdfast.integrations import command, entries, toml_text
 from holdfast.integrations.edits import Edit
 
 TYPE_CHECKING = False
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "codex"
-SUMMARY = "Codex: the tools by MCP; ends are told with answers, and by hooks where it has them"
+SUMMARY = "Codex: the tools by MCP; ends come with answers, and by hooks where it has them"
 SCOPES = ("user", "project")
 AFTERWARDS = "start codex anew; /mcp shows it, /hooks asks once whether you trust its hooks"
 
 _PATH = ("mcp_servers", "holdfast")
-#: Seconds. A call may last as long as we are told that it may, and a little; the first may have to start a daemon.
+#: Seconds. Codex waits a little longer than our calls last; the first may have to start a daemon.
 _CALL_LIMIT, _TOOL_TIMEOUT, _STARTUP_TIMEOUT = 180, 240, 30
-_TELL: dict[str, Any] = {"timeout": 10}
+_HOOK: dict[str, Any] = {"timeout": 10}
 
 HOOKS: dict[str, Any] = {
-    "SessionStart": {"calls": [_TELL]},
-    "UserPromptSubmit": {"calls": [_TELL]},
-    "Stop": {"calls": [_TELL]},
+    "SessionStart": {"calls": [_HOOK]},
+    "UserPromptSubmit": {"calls": [_HOOK]},
+    "Stop": {"calls": [_HOOK]},
 }
 
 
@@ -33,7 +33,7 @@ def edits(scope: str) -> list[Edit]:
     directory = _directory(is_shared)
     return [
         Edit(f"{directory}/config.toml", lambda text: _with(text, is_shared), _without, is_shared),
-        hook_entries.edit(f"{directory}/hooks.json", NAME, HOOKS, is_shared),
+        entries.hooks_edit(f"{directory}/hooks.json", NAME, HOOKS, is_shared),
     ]
 
 
@@ -45,15 +45,15 @@ def _directory(is_shared: bool) -> str:
 
 def _with(text: str, is_shared: bool) -> str:
     found = _found(text)
-    new = [calling.executable(), "mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
-    words = new if found is None else calling.renewed(_words(found), NAME)
+    new = [command.executable(), "mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
+    words = new if found is None else command.renewed(command.words_of(found), NAME)
     wanted: dict[str, Any] = {"command": words[0], "args": words[1:]}
     if found is None:
         # It passes on little of its environment: without these the server would look for another instance.
-        wanted["env_vars"] = list(calling.PLACES)
+        wanted["env_vars"] = list(command.HOME_VARIABLES)
         # Without `required` it begins before the server is there, and the first turn has no tools.
         wanted |= {"required": True, "startup_timeout_sec": _STARTUP_TIMEOUT, "tool_timeout_sec": _TOOL_TIMEOUT}
-        home = {} if is_shared else calling.named_home()
+        home = {} if is_shared else command.named_home()
         wanted |= {"env": home} if home else {}
     return toml_text.put(text, _PATH, wanted)
 
@@ -67,11 +67,6 @@ def _found(text: str) -> dict[str, Any] | None:
     table = toml_text.find(text, _PATH)
     if table is None:
         return None
-    if not calling.is_ours(_words(table), "mcp"):
+    if not command.is_ours(command.words_of(table), "mcp"):
         raise ValueError("another server has the name holdfast there; give it another name")
     return table
-
-
-def _words(table: dict[str, Any]) -> list[str]:
-    args = table.get("args")
-    return [str(table.get("command", "")), *map(str, args if isinstance(args, list) else ())]

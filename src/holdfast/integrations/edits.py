@@ -1,4 +1,9 @@
-"""What an integration changes in a person's files: shown as a diff, written whole or not at all."""
+"""Changes of the user's files by an integration: shown as a diff, written whole or not at all.
+
+What a file had empty, or not at all, is noted below the instance's home, so that removal leaves the same bytes. There
+is a note for each file: "" is the file itself, other keys are paths in it, and None says that it was missing. Without
+a note, what is empty stays.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,21 @@ import stat
 
 from holdfast import files
 from holdfast.errors import HoldfastError
-from holdfast.integrations.remembered import forget, keep, noted, recall, restored
+from holdfast.integrations import json_text
+from holdfast.paths import find_paths, make_directories
+from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
-    from holdfast.integrations.remembered import Holders, Note
+    Note: TypeAlias = dict[str, str | None]
+    #: The objects and arrays of a JSON text that an integration fills.
+    Holders: TypeAlias = Sequence[tuple[str, ...]]
 
-#: A configuration is smaller than that.
-_LARGEST = 64 << 20
+#: A configuration file is smaller than this.
+_LARGEST_FILE = 64 << 20
 
 
 class Edit:
@@ -45,7 +55,7 @@ class Edit:
 
 
 class Change:
-    """A file as it is, and as it is to be; None is no file. `note` is what to remember of it from now on."""
+    """A file as it is, and as it is to be; None is no file. `note` is kept from then on, None removes it."""
 
     __slots__ = ("path", "before", "after", "is_shared", "note")
 
@@ -68,7 +78,7 @@ class Change:
 
 
 def planned(edits: Sequence[Edit], is_removal: bool) -> list[Change]:
-    """What is to be changed: nothing where all is as it shall be. Raises HoldfastError, before anything is written."""
+    """The changes that are needed. Raises HoldfastError, before anything is written."""
     return [change for edit in edits if (change := (_taken_out if is_removal else _put_in)(edit)) is not None]
 
 
@@ -103,11 +113,11 @@ def stands(edits: Sequence[Edit]) -> str:
 def write(changes: Sequence[Change]) -> None:
     """Each file is replaced in one step, by one of the same mode and owner. Raises HoldfastError.
 
-    What is to be remembered is written before the file, and forgotten after it.
+    The note is written before the file, and removed after it.
     """
     for change in changes:
         if read(change.path) != change.before:
-            raise HoldfastError(f"{change.path} was changed by somebody else meanwhile", next="try again")
+            raise HoldfastError(f"{change.path} was changed by another program meanwhile", next="try again")
         if change.note is not None:
             keep(change.path, change.note)
         try:
@@ -126,13 +136,13 @@ def write(changes: Sequence[Change]) -> None:
 def read(path: str) -> str | None:
     """None where there is no file. Raises HoldfastError."""
     try:
-        # A pipe that nobody writes to would be waited for.
+        # Opening a pipe without a writer would block.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise _left(path, "no regular file")
-            if found.st_size > _LARGEST:
-                raise _left(path, f"more than {_LARGEST >> 20} MiB")
+            if found.st_size > _LARGEST_FILE:
+                raise _left(path, f"more than {_LARGEST_FILE >> 20} MiB")
             return file.readall().decode()
     except FileNotFoundError:
         return None
@@ -150,7 +160,7 @@ def _made(edit: Edit, make: Callable[[str], str], text: str) -> str:
 
 
 def _left(path: str, reason: str) -> HoldfastError:
-    return HoldfastError(f"{path} is left as it is: {reason}", next="mend it, then try again")
+    return HoldfastError(f"{path} is left as it is: {reason}", next="correct it, then try again")
 
 
 def _replace(path: str, text: str, mode: int) -> None:
@@ -173,3 +183,61 @@ def _make_like(fd: int, old: os.stat_result) -> None:
     if (found.st_uid, found.st_gid) != (old.st_uid, old.st_gid):
         os.fchown(fd, old.st_uid, old.st_gid)
     os.fchmod(fd, stat.S_IMODE(old.st_mode))
+
+
+def noted(text: str | None, holders: Holders) -> Note:
+    """The note for a file before it is filled; its text is None where there is none. Pure."""
+    is_bare = text is None or json_text.is_bare(text)
+    note: Note = {"": text} if is_bare else {}
+    for holder in holders:
+        was = None if text is None or is_bare else json_text.written_at(text, holder)
+        if was is None or json_text.is_empty(was):
+            note["/".join(holder)] = was
+    return note
+
+
+def restored(text: str, holders: Holders, note: Note) -> str | None:
+    """The text after removal, with emptied places as they were. None for no file. Pure."""
+    for holder in sorted(holders, key=len, reverse=True):
+        key = "/".join(holder)
+        found = json_text.written_at(text, holder) if key in note else None
+        if found is not None and json_text.is_empty(found):
+            text = json_text.put_back(text, holder, note[key])
+    return note.get("", text) if json_text.is_bare(text) else text
+
+
+def recall(path: str) -> Note:
+    """The note of a file; empty where there is none."""
+    try:
+        with open(_note_path(path), "rb") as file:
+            note = light_json.loads(file.read().decode())["was"]
+        return {key: was for key, was in note.items() if was is None or isinstance(was, str)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def keep(path: str, note: Note) -> None:
+    """Raises HoldfastError."""
+    make_directories(find_paths())
+    note_path = _note_path(path)
+    data = light_json.dumps({"path": path, "was": note}).encode(errors="replace")
+    try:
+        os.makedirs(os.path.dirname(note_path), mode=0o700, exist_ok=True)
+        files.replace(note_path, data, 0o600, os.fsync)
+    except OSError as refused:
+        raise HoldfastError(f"cannot write {note_path}: {refused.strerror}", next="holdfast doctor") from None
+
+
+def forget(path: str) -> None:
+    """A note that stays by accident does no harm: the next one replaces it."""
+    try:
+        os.unlink(_note_path(path))
+    except OSError:
+        pass
+
+
+def _note_path(path: str) -> str:
+    import hashlib
+
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    return f"{find_paths().home}/integrated/{name}.json"

@@ -1,10 +1,11 @@
-"""What a hook of Claude Code or Codex does: tells the conversation what its session is yet to hear, once.
+"""What a hook of Claude Code or Codex does: puts the pending notices of its session into the conversation, once.
 
-News is acknowledged only after it was written: what a host never read is told again.
+Notices are acknowledged after they were written: what a host never read comes again.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -23,33 +24,36 @@ if TYPE_CHECKING:
     from holdfast.wire.frames import Message
 
 #: Seconds within which a host has its answer.
-_PATIENCE = 5
-#: So many are told at once.
-MOST = 5
-_LARGEST = 16 << 20
-#: What a host says of itself, and the conversation goes on under another id.
-_GOES_ON = ("clear", "compact")
+_ANSWER_TIMEOUT = 5
+_MOST_NOTICES = 5
+#: The exit code by which the host knows that there is something to show to the model.
+WAKE = 2
+#: Seconds between looks at which session the host has open.
+_INBOX_WAIT = 60.0
+_LARGEST_INPUT = 16 << 20
+#: Sources of a session start with which the conversation goes on under another id.
+_CONTINUED = ("clear", "compact")
 
 
 def answer(client_name: str) -> None:
-    """Read what the host says on stdin, and answer on stdout. Raises HoldfastError, OSError, TimeoutError."""
+    """Read the event from stdin, and answer on stdout. Raises HoldfastError, OSError, TimeoutError."""
     _limit_time()
-    said = said_by_host()
-    session = hosts.session_name(client_name, said.get("session_id"))
+    event = _read_input()
+    session = hosts.session_name(client_name, event.get("session_id"))
     home = find_paths().home
     if session is None:
         return
     is_used = os.path.exists(f"{home}/store.db")
     if (host := hosts.host_of_hook(client_name)) is not None:
-        _open(home, host, session, is_used, goes_on=said.get("source") in _GOES_ON)
+        _open(home, host, session, is_used, goes_on=event.get("source") in _CONTINUED)
     if not is_used:
         return  # nothing was ever started here
     with connect(session) as client:
-        event = str(said.get("hook_event_name"))
-        if event == "SessionEnd":
-            _end(client, session, str(said.get("reason")))
+        name = str(event.get("hook_event_name"))
+        if name == "SessionEnd":
+            _end(client, session, str(event.get("reason")))
             return
-        _tell(client, session, event, is_again=bool(said.get("stop_hook_active")))
+        _show(client, session, name, is_again=bool(event.get("stop_hook_active")))
 
 
 def _limit_time() -> None:
@@ -57,20 +61,20 @@ def _limit_time() -> None:
         raise TimeoutError("the daemon did not answer in time")
 
     signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(_PATIENCE)
+    signal.alarm(_ANSWER_TIMEOUT)
 
 
-def said_by_host() -> Message:
+def _read_input() -> Message:
     if sys.stdin is None:
-        raise HoldfastError("stdin is closed", next="hooks call this, people do not")
-    said = light_json.loads(sys.stdin.buffer.read(_LARGEST).decode(errors="replace"))
+        raise HoldfastError("stdin is closed", next="this is for hooks to call")
+    said = light_json.loads(sys.stdin.buffer.read(_LARGEST_INPUT).decode(errors="replace"))
     if not isinstance(said, dict):
-        raise HoldfastError("what came on stdin is no hook's object", next="hooks call this, people do not")
+        raise HoldfastError("stdin has no event of a hook", next="this is for hooks to call")
     return said
 
 
 def _open(home: str, host: Host, session: str, is_used: bool, goes_on: bool) -> None:
-    """Say which session the host has open. What it had goes on as that, now or, if this fails, with the next hook."""
+    """Note which session the host has open. The one before is renamed, now or, if this fails, with the next hook."""
     before = hosts.session_of(home, host)
     if before == session:
         return
@@ -83,24 +87,24 @@ def _open(home: str, host: Host, session: str, is_used: bool, goes_on: bool) -> 
 
 
 def _end(client: Client, session: str, reason: str) -> None:
-    """What was to live as long as the session ends. The rest goes on, and a conversation that is resumed finds it."""
-    if reason not in (*_GOES_ON, "resume"):
+    """End the processes that live as long as the session. Others go on, for a conversation that is resumed."""
+    if reason not in (*_CONTINUED, "resume"):
         client.end_session(session, keep=True)
 
 
-def _tell(client: Client, session: str, event: str, is_again: bool) -> None:
+def _show(client: Client, session: str, event: str, is_again: bool) -> None:
     if event == "Stop" and is_again:
         return  # the model has just been kept from stopping: the rest waits for the next prompt
-    notices = client.inbox(session=session, limit=MOST, take=True)
-    text = news(client, notices, session if event == "SessionStart" else None)
+    notices = client.inbox(session=session, limit=_MOST_NOTICES, take=True)
+    text = _text(client, notices, session if event == "SessionStart" else None)
     if text:
         _write(light_json.dumps(_shaped(event, text)))
         if notices:
             client.ack(*notices, session=session)
 
 
-def news(client: Client, notices: list[Notification], digest_of: str | None = None) -> str:
-    """What a model is told: what still runs, where that is asked for, and then the notices."""
+def _text(client: Client, notices: list[Notification], digest_of: str | None = None) -> str:
+    """For the model: what still runs in the session `digest_of`, then the notices."""
     parts = [notice.text for notice in notices]
     if digest_of is not None:
         parts = [*client.redact(str(client.digest(digest_of)["text"] or "")), *parts]
@@ -114,7 +118,67 @@ def _shaped(event: str, text: str) -> Message:
 
 
 def _write(text: str) -> None:
-    """At once, past the buffer: what cannot be written is not tried again when the program ends."""
+    """Past the buffer: what cannot be written is not tried again when the program ends."""
     data = memoryview(f"{text}\n".encode(errors="backslashreplace"))
     while data:
         data = data[os.write(1, data) :]
+
+
+def wait(client_name: str) -> int:
+    """Wait for notices in the background of an idle conversation, and wake its model with them.
+
+    The host runs it after every turn; one waits, the others leave. It ends with the host. The exit code: WAKE once
+    notices were written to stderr, 0 where there is nothing to wait for.
+    """
+    event = _read_input()
+    home = find_paths().home
+    host = hosts.host_of_hook(client_name)
+    session = hosts.session_name(client_name, event.get("session_id"))
+    if host is None or session is None or not _is_interactive() or not _is_first(home, host):
+        return 0
+    _end_with(host)
+    while True:
+        session = hosts.session_of(home, host) or session
+        if _wait_once(session):
+            return WAKE
+
+
+def _is_interactive() -> bool:
+    """Whether the conversation goes on after a turn; a run with a single prompt is over then."""
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") == "cli"
+
+
+def _is_first(home: str, host: Host) -> bool:
+    path = hosts.lock_path(home, host)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return False
+    return True
+
+
+def _end_with(host: Host) -> None:
+    import select
+    import threading
+
+    fd = os.pidfd_open(host[0])
+
+    def watch() -> None:
+        select.select([fd], [], [])
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _wait_once(session: str) -> bool:
+    with connect(session) as client:
+        notices = client.inbox(session=session, wait=_INBOX_WAIT, limit=_MOST_NOTICES, take=True)
+        if not notices:
+            return False
+        sys.stderr.write(f"{_text(client, notices)}\n")
+        sys.stderr.flush()
+        client.ack(*notices, session=session)
+        return True

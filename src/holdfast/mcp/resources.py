@@ -1,4 +1,4 @@
-"""What processes wrote, as resources: logs and screens, of the session's own processes alone."""
+"""Logs and screens of the session's own processes, as resources."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
+from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Peer
-from holdfast.tools import door, reading
-from holdfast.tools.context import brief, was_background
-from holdfast.tools.envelope import Refusal
-from holdfast.tools.limits import Limits
+from holdfast.tools import output
+from holdfast.tools.aio import find as find_process
+from holdfast.tools.answers import Limits, Refusal, brief_command, was_background
 
 if TYPE_CHECKING:
-    from holdfast.client.aio import AsyncClient
     from holdfast.client.process import Process
 
 _TEXT = "text/plain"
@@ -27,7 +25,7 @@ _LINES = 1000
 _LONGEST_URI = 2000
 
 
-class Place(NamedTuple):
+class ResourceName(NamedTuple):
     """What a URI names."""
 
     process: str
@@ -39,20 +37,20 @@ def uri_of(process: str, view: str) -> str:
     return f"holdfast://process/{quote(process)}/{view}"
 
 
-def parse(uri: str) -> Place:
+def parse(uri: str) -> ResourceName:
     """Raises MCPError."""
     try:
         parts = urlsplit(uri[:_LONGEST_URI])
         words = [unquote(word) for word in parts.path.split("/")]
         query = dict(parse_qsl(parts.query))
     except ValueError:
-        raise not_found(uri) from None
+        raise _not_found(uri) from None
     if (parts.scheme, parts.netloc) != ("holdfast", "process") or len(words) != 3 or words[2] not in _VIEWS:
-        raise not_found(uri)
-    return Place(words[1], words[2], query.get("session"))
+        raise _not_found(uri)
+    return ResourceName(words[1], words[2], query.get("session"))
 
 
-def not_found(uri: str) -> MCPError:
+def _not_found(uri: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, "no such resource", {"uri": uri[:_LONGEST_URI]})
 
 
@@ -61,29 +59,29 @@ TEMPLATES = [
         name="log",
         title="Log of a process",
         uri_template="holdfast://process/{id}/log{?session}",
-        description="The end of what a process wrote, as text. Secrets are masked.",
+        description="The end of a process's output, as text. Secrets are masked.",
         mime_type=_TEXT,
     ),
     types.ResourceTemplate(
         name="screen",
         title="Screen of a process",
         uri_template="holdfast://process/{id}/screen{?session}",
-        description="What is on the terminal of a process that has one.",
+        description="The screen of a process that has a terminal.",
         mime_type=_TEXT,
     ),
 ]
 
 
 async def listed(session: str) -> list[types.Resource]:
-    """Of the newest processes in the background. Raises MCPError."""
+    """Those of the newest background processes. Raises MCPError."""
     try:
-        async with open_client(session) as client:
+        async with AsyncClient(session, strict=True) as client:
             found = [one for one in await client.ps(all=True, session=session, used=False) if was_background(one)]
             found.sort(key=lambda one: (one.status == "ended", -(one.started_at or 0.0)))
             found = found[:_MOST_LISTED]
-            commands = await door.masked(client, [str(brief(one)["command"]) for one in found])
+            commands = await client.redact(*map(brief_command, found)) if found else []
     except HoldfastError as error:
-        raise failed(error) from None
+        raise _failed(error) from None
     resources: list[types.Resource] = []
     for process, command in zip(found, commands, strict=True):
         resources += [_resource(process, command, view) for view in _VIEWS if view == "log" or process.pty]
@@ -100,39 +98,39 @@ def _resource(process: Process, command: str, view: str) -> types.Resource:
     )
 
 
-async def find(peer: Peer, uri: str) -> tuple[str, str, Place]:
-    """The session and the id of the process that a URI is about. Raises MCPError where the peer has none such."""
-    place = parse(uri)
+async def find(peer: Peer, uri: str) -> tuple[str, str, ResourceName]:
+    """The session and the process of a URI. Raises MCPError where the peer has none such."""
+    name = parse(uri)
     try:
-        session = peer.chosen(place.session)
-        async with open_client(session) as client:
-            return session, (await door.find(client, place.process)).id, place
+        session = peer.chosen(name.session)
+        async with AsyncClient(session, strict=True) as client:
+            return session, (await find_process(client, name.process)).id, name
     except (Refusal, NotFound):
-        raise not_found(uri) from None
+        raise _not_found(uri) from None
     except HoldfastError as error:
-        raise failed(error) from None
+        raise _failed(error) from None
 
 
 async def read(peer: Peer, uri: str) -> str:
     """The text of a resource. Raises MCPError."""
-    session, process, place = await find(peer, uri)
+    session, process, name = await find(peer, uri)
     try:
-        async with open_client(session) as client:
-            text = await (_log if place.view == "log" else _screen)(client, process)
-            (masked,) = await door.masked(client, [text])
+        async with AsyncClient(session, strict=True) as client:
+            text = await (_log if name.view == "log" else _screen)(client, process)
+            (masked,) = await client.redact(text)
             return masked
     except HoldfastError as error:
-        raise failed(error) from None
+        raise _failed(error) from None
 
 
 async def _log(client: AsyncClient, process: str) -> str:
     page = await client.logs(process, lines=_LINES)
-    return reading.fitted(page, Limits().room).text
+    return output.fitted(page, Limits().room).text
 
 
 async def _screen(client: AsyncClient, process: str) -> str:
     return (await client.screen(process)).text
 
 
-def failed(error: HoldfastError) -> MCPError:
+def _failed(error: HoldfastError) -> MCPError:
     return MCPError(types.INTERNAL_ERROR, f"{error.message}; {error.next}", {"code": error.code})

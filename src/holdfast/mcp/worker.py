@@ -13,11 +13,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from holdfast.mcp.calling import Calls
-from holdfast.mcp.http_peers import HttpPeers
-from holdfast.mcp.live import live_of_connection
-from holdfast.mcp.pool import Pool
+from holdfast.mcp.calls import Calls, ToolKey, tool_pool
+from holdfast.mcp.peers import HttpPeers
+from holdfast.mcp.push import push_of_connection
 from holdfast.mcp.server import HoldfastServer
+from holdfast.tools.pool import ToolPool
 from holdfast.wire.worker import WorkerLink
 
 _MOST_BODY = 16 << 20
@@ -30,8 +30,8 @@ async def serve(link: WorkerLink) -> None:
     for name in ("mcp", "uvicorn.error", "uvicorn.access"):  # what a client sends may hold secrets
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    pool = Pool(os.getcwd())
-    calls = Calls(pool, HttpPeers(), live_of_connection)
+    pool = tool_pool(os.getcwd())
+    calls = Calls(pool, HttpPeers(), push_of_connection)
     server = HoldfastServer(calls, is_channel=False)
     app = _app(server)
     async with server.session_manager.run():
@@ -74,7 +74,7 @@ async def _accept(link: WorkerLink, app: Any) -> None:
     await end
 
 
-async def _closed(pool: Pool, calls: Calls) -> None:
+async def _closed(pool: ToolPool[ToolKey], calls: Calls) -> None:
     try:
         async with asyncio.timeout(_SETTLE):
             await pool.close()

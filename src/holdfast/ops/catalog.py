@@ -7,6 +7,7 @@ from holdfast.ops.declare import Operation
 
 _ALL: tuple[type[Operation], ...] = (
     start.Start,
+    start.Foreground,
     processes.List,
     processes.Inspect,
     processes.Top,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         Text,
         TextsByName,
     )
-    from holdfast.ops.records import ProcessFields
+    from holdfast.ops.records import NotificationFields, ProcessFields
 
 #: A start may have to wait for a login shell, or for another process to end.
 TIME_LIMIT = 300.0
@@ -352,6 +352,25 @@ class Start(ApprovalOptions):
         route="POST /processes",
         http_name="startProcess",
     )
+
+
+class Foreground(Start):
+    """Start a command, wait until it ends, asks for input or the time is over, and read its output."""
+
+    timeout: Seconds = field(help="How long to wait, in seconds from the start of the command.")
+    within: Seconds | None = field(None, help="How long to wait, in seconds from the request.")
+    characters: Integer = field(30_000, least=1, most=1_000_000, help="At most so many characters of output.")
+    tokens: Integer = field(10_000, least=1, most=1_000_000, help="At most so many tokens of output.")
+    notices: Integer = field(0, most=100, help="At most so many pending notifications come with the reply.")
+
+    class Reply(Record):
+        process: ProcessFields = field()
+        notes: list[Text] = field()
+        shown: Object = field(help="text (secrets masked), start, end, total, omitted, is_folded.")
+        notifications: list[NotificationFields] = field(help="Taken for this client, which acknowledges them.")
+        consumes: list[Text] = field((), help="As in wait.")
+
+    traits = Traits(waits=True, scope=Scope.SPECIAL)
 
 
 #: Options of `holdfast run` that are no fields of the request, and whether each takes a word of its own.

@@ -7,23 +7,12 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.ops.start import run_flags
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-
-
-def holdfast_run_options() -> dict[str, bool]:
-    """The options of `holdfast run`, and whether each takes a separate word as its value."""
-    # derived from the operation's declaration; a test compares it with the command line
-    flags = "-d --detach --clean-env -t --pty --stdin --split --wait-ready --notify --sudo --gate --json -h --help"
-    values = (
-        "-c --name --session --task --parent-session --cwd --env --size --lifetime --deadline --deadline-action "
-        "--ready-log --ready-port --ready-http --ready-uptime --ready-timeout --stall --watch --watch-regex "
-        "--check-interval --origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running "
-        "--log-cap --memory --cpus --pids --shell --detach-key"
-    )
-    return dict.fromkeys(flags.split(), False) | dict.fromkeys(values.split(), True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +51,7 @@ class DatabaseClient:
 
 def _wrapper(values: frozenset[str] = frozenset(), texts: frozenset[str] = frozenset(), **keys: Any) -> Wrapper:
     if values == {"@holdfast"}:
-        values = frozenset(flag for flag, takes_word in holdfast_run_options().items() if takes_word)
+        values = frozenset(flag for flag, takes_word in run_flags().items() if takes_word)
     if not keys.keys() & {"after", "typed", "operands"} and not texts:
         keys.setdefault("skip", 0)
     return Wrapper(values | texts, texts=texts, **keys)

@@ -8,13 +8,12 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.tools.aio import AsyncTools
-    from holdfast.tools.calls import aprocess, aterminal, interrupt, process, terminal
-    from holdfast.tools.limits import Limits
+    from holdfast.tools.answers import Limits
     from holdfast.tools.schemas import PROCESS_SCHEMA, TERMINAL_SCHEMA, anthropic_schemas, openai_schemas
-    from holdfast.tools.sync import Tools
+    from holdfast.tools.sync import Tools, aprocess, aterminal, interrupt, process, terminal
 
 __all__ = [
-    # what a model is told
+    # schemas for a model
     "TERMINAL_SCHEMA", "PROCESS_SCHEMA", "openai_schemas", "anthropic_schemas",
     # calls, for the session that HOLDFAST_SESSION or `session` names
     "terminal", "process", "aterminal", "aprocess", "interrupt",
@@ -22,15 +21,15 @@ __all__ = [
     "Tools", "AsyncTools", "Limits",
 ]  # fmt: skip
 
-_ELSEWHERE = {"Tools": "sync", "AsyncTools": "aio", "Limits": "limits"}
-_ELSEWHERE |= dict.fromkeys(("TERMINAL_SCHEMA", "PROCESS_SCHEMA", "openai_schemas", "anthropic_schemas"), "schemas")
+_MODULES = {"AsyncTools": "aio", "Limits": "answers"}
+_MODULES |= dict.fromkeys(("TERMINAL_SCHEMA", "PROCESS_SCHEMA", "openai_schemas", "anthropic_schemas"), "schemas")
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'holdfast.tools' has no attribute {name!r}")
-    home = f"holdfast.tools.{_ELSEWHERE.get(name, 'calls')}"
-    value: object = getattr(__import__(home, fromlist=[name]), name)
+    module = f"holdfast.tools.{_MODULES.get(name, 'sync')}"
+    value: object = getattr(__import__(module, fromlist=[name]), name)
     globals()[name] = value
     return value
 

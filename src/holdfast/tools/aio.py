@@ -4,31 +4,156 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Self
 
 from holdfast.client import caller
-from holdfast.errors import HoldfastError
-from holdfast.tools import door, notices
-from holdfast.tools.actions import process as do_process
+from holdfast.client.aio import AsyncClient
+from holdfast.client.notification import Notification
+from holdfast.client.process import Process
+from holdfast.errors import BadValue, HoldfastError, NotFound
+from holdfast.tools.answers import Answer, Limits, Refusal, brief_command, of_error, to_text
 from holdfast.tools.arguments import named, parse, plain, read_process, read_terminal, shown
-from holdfast.tools.context import Context
-from holdfast.tools.envelope import Answer, Refusal, broken, failed, refused, to_text
-from holdfast.tools.foreground import terminal as do_terminal
 from holdfast.tools.interrupts import Interrupts
-from holdfast.tools.limits import Limits
-from holdfast.tools.memory import Memory
-from holdfast.tools.places import Places
+from holdfast.tools.process_tool import process as do_process
+from holdfast.tools.seen import Seen
+from holdfast.tools.terminal_tool import TAKEN
+from holdfast.tools.terminal_tool import terminal as do_terminal
+from holdfast.tools.workdir import WorkingDirectory
 
 #: Calls that are interrupted are answered within this time.
-_FAREWELL = 3.0
-#: What others wrote, in which secrets may stand.
+_CLOSE_TIMEOUT = 3.0
+#: Fields with text of others, in which secrets may be.
 _QUOTED = ("output", "screen", "match", "command")
+_IN_ROWS = ("command", "preview")
+_PREVIEW_WIDTH = 100
+_TOOLS = "terminal and process are the tools"
+
+
+class ToolSession:
+    """What the calls of one session share, while they are open."""
+
+    def __init__(
+        self, client: AsyncClient, limits: Limits, cwd: str | None, is_local: bool, options: dict[str, Any]
+    ) -> None:
+        self.client = client
+        self.session = client.session
+        self.limits = limits
+        #: For every start: origin, asker, approval_wait, task …
+        self.options = options
+        self._cwd = cwd
+        self._is_local = is_local
+        self._publishing: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def seen(self) -> Seen:
+        return Seen()
+
+    @cached_property
+    def interrupts(self) -> Interrupts:
+        return Interrupts(self.client, self.session)
+
+    @cached_property
+    def workdir(self) -> WorkingDirectory | None:
+        """None where the daemon's files are out of reach."""
+        return WorkingDirectory(self.client.paths.home, self.session, self._cwd) if self._is_local else None
+
+    async def find(self, text: str) -> Process:
+        """The process of this session that has this id, prefix or name. Raises NotFound for any other."""
+        return await find(self.client, text)
+
+    async def running(self, but: str | None = None) -> list[dict[str, str]]:
+        """The processes of the session that run, in short."""
+        found = await self.client.ps(session=self.session, used=False)
+        rows = [{"session_id": one.id, "command": brief_command(one)} for one in found if one.id != but]
+        return rows[: self.limits.listed]
+
+    def approval_options(self) -> dict[str, Any]:
+        """How the user is asked, where an action needs approval."""
+        return {key: self.options[key] for key in ("asker", "approval_wait") if self.options.get(key) is not None}
+
+    @contextmanager
+    def reported(self, tool: str, **fields: object) -> Iterator[list[Answer]]:
+        """Publish the start and the end of a call; the first item of the list becomes its answer."""
+        begun = time.monotonic()
+        self.publish("tool.start", tool=tool, **fields)
+        outcome: list[Answer] = [{"status": "interrupted", "reason": "cancelled"}]
+        try:
+            yield outcome
+        except (Refusal, HoldfastError) as error:
+            outcome[0] = of_error(error)
+            raise
+        finally:
+            ended = {"status": outcome[0]["status"], "reason": outcome[0]["reason"]}
+            self.publish("tool.complete", tool=tool, **fields, **ended, duration=round(time.monotonic() - begun, 3))
+
+    def publish(self, topic: str, **fields: object) -> None:
+        """Publish an event of a tool call, without waiting for it."""
+        task = asyncio.ensure_future(self._publish(topic, {"session": self.session, **fields}))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, topic: str, fields: dict[str, object]) -> None:
+        try:
+            await self.client.publish(topic, fields)
+        except HoldfastError:
+            pass  # an event is not worth failing a call
+
+    async def close(self) -> None:
+        if self._publishing:
+            await asyncio.wait(self._publishing, timeout=_CLOSE_TIMEOUT)
+        await self.client.close()
+
+    async def masked(self, made: Answer) -> Answer:
+        """The answer with secrets masked in all text of others."""
+        made = {**made, **({"matches": list(made["matches"])} if "matches" in made else {})}
+        rows = [row for key in ("processes", "running") for row in made.get(key) or () if isinstance(row, dict)]
+        places: list[tuple[Any, Any]] = [(made, key) for key in _QUOTED if isinstance(made.get(key), str)]
+        places += [(made["matches"], at) for at in range(len(made.get("matches", ())))]
+        places += [(row, key) for row in rows for key in _IN_ROWS if key in row]
+        texts = [str(holder[key]) for holder, key in places]
+        if any(texts):
+            for (holder, key), text in zip(places, await self.client.redact(*texts), strict=True):
+                holder[key] = text if key != "preview" else text[:_PREVIEW_WIDTH]
+        return made
+
+    async def with_notices(self, made: Answer, taken: list[Notification] | None) -> Answer:
+        """The answer with the pending notices, each shown once: acknowledged before the answer is given.
+
+        `taken` were taken from the inbox before. Without notices where that fails: they come later.
+        """
+        most = self.limits.notices
+        try:
+            found = taken
+            if found is None:
+                found = await self.client.inbox(session=self.session, limit=most + 1, take=True)
+            notices = found[:most]
+            if notices:
+                acked = set((await self.client.ack(*notices, session=self.session)).get("acked") or ())
+                notices = [notice for notice in notices if notice.id in acked]
+        except HoldfastError:
+            return made
+        if not notices:
+            return made
+        ends = {notice.process for notice in notices if notice.kind == "completion"}
+        if made.get("status") == "ended" and made.get("session_id") in ends:  # the completion has the output, too
+            made = {key: value for key, value in made.items() if key not in ("output", "source", "omitted_bytes")}
+        more = {"more_notices": "more notices come with the next answer"} if len(found) > len(notices) else {}
+        return {**made, "notices": [notice.text for notice in notices], **more}
+
+    async def pending(self) -> list[dict[str, str]]:
+        """Pending notices, for a caller that is notified by other means and acknowledges by hand."""
+        found = await self.client.inbox(session=self.session, limit=self.limits.notices)
+        return [{"id": notice.id, "text": notice.text} for notice in found]
 
 
 class AsyncTools:
-    """`terminal` and `process` of one session. Answers are JSON texts of one shape; nothing that is passed raises.
+    """`terminal` and `process` of one session. Answers are JSON texts of one shape; no argument makes a call raise.
 
-    With `push`, the surface tells the news itself: they do not ride on answers. `options` are for every start: origin,
+    With `push`, the caller shows notices itself: they are not part of answers. `options` are for every start: origin,
     task, asker, approval_wait. Used on one event loop; `close` leaves the processes alone.
     """
 
@@ -45,14 +170,13 @@ class AsyncTools:
         options: dict[str, Any] | None = None,
     ) -> None:
         self.session = caller.session_of(session)
-        self._door = (home, url, token)
+        self._address: dict[str, Any] = {"home": home, "url": url, "token": token}
         self._cwd = os.path.abspath(cwd) if cwd is not None else None
         self._limits = limits or Limits()
         self._push = push
         self._options = dict(options or {})
-        self._context: Context | None = None
-        self._opening = asyncio.Lock()
-        #: Each call that is not answered yet.
+        self._opened: ToolSession | None = None
+        #: One future for each call that is not answered yet.
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -63,12 +187,12 @@ class AsyncTools:
 
     async def close(self) -> None:
         """Calls under way are interrupted."""
-        context, self._context = self._context, None
-        if context is not None:
-            await context.interrupts.close()
+        tools, self._opened = self._opened, None
+        if tools is not None:
+            await tools.interrupts.close()
             if self._under_way:
-                await asyncio.wait(self._under_way, timeout=_FAREWELL)
-            await context.client.close()
+                await asyncio.wait(self._under_way, timeout=_CLOSE_TIMEOUT)
+            await tools.close()
 
     async def terminal(self, *values: object, **arguments: object) -> str:
         """Run a command. The arguments of TERMINAL_SCHEMA, by name or in its order."""
@@ -87,85 +211,69 @@ class AsyncTools:
         is_over = asyncio.get_running_loop().create_future()
         self._under_way.add(is_over)
         try:
-            return await self._answer(name, arguments)
-        except Refusal as refusal:
-            return refused(refusal)
-        except HoldfastError as error:
-            return failed(error)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the model gets an answer of the one shape
-            return broken(fault)
+            return await self._answer(plain(name), arguments)
+        except Exception as error:  # noqa: BLE001 - whatever happens, the model gets an answer of the one shape
+            return of_error(error)
         finally:
             self._under_way.discard(is_over)
             is_over.cancel()
 
     async def interrupt(self) -> int:
-        """End the foreground command, or the wait, of this session, here and wherever else; background ones go on.
+        """End the foreground command, or the wait, of this session, in all programs; background ones go on.
 
-        How many calls were under way here. Raises HoldfastError where others cannot be told.
+        How many calls were under way here. Raises HoldfastError where other programs cannot be reached.
         """
-        context = await self._opened()
-        count = context.interrupts.interrupt()
-        await context.interrupts.announce()
+        tools = self._open()
+        count = tools.interrupts.interrupt()
+        await tools.interrupts.announce()
         return count
 
     async def _answer(self, name: object, arguments: object) -> Answer:
-        given, name = parse(arguments), plain(name)
+        given = parse(arguments)
         if not isinstance(name, str):
-            raise Refusal("unknown_tool", "the name of the tool is missing", "terminal and process are the tools")
+            raise Refusal("unknown_tool", "the name of the tool is missing", _TOOLS)
         if name == "terminal":
             terminal_call = read_terminal(given)
-            context = await self._opened()
-            made = await _tried(do_terminal(context, terminal_call))
+            tools = self._open()
+            made = await self._tried(do_terminal(tools, terminal_call, 0 if self._push else tools.limits.notices + 1))
         elif name == "process":
             process_call = read_process(given)
-            context = await self._opened()
-            made = await _tried(do_process(context, process_call))
+            tools = self._open()
+            about: dict[str, Any] = {"id": process_call.ids[0]} if process_call.ids else {}
+            with tools.reported("process", action=process_call.action, **about) as outcome:
+                made = outcome[0] = await self._tried(do_process(tools, process_call))
             if self._push and process_call.action == "inbox":
-                made["notices"] = await notices.pending(context)
+                made["notices"] = await tools.pending()
         else:
-            raise Refusal("unknown_tool", f"no tool {shown(name)}", "terminal and process are the tools")
-        made = await _masked(context, made)
-        return made if self._push else await notices.ride(context, made)
+            raise Refusal("unknown_tool", f"no tool {shown(name)}", _TOOLS)
+        taken = made.pop(TAKEN, None)
+        if taken is None:  # else the daemon has masked the answer
+            made = await tools.masked(made)
+        return made if self._push else await tools.with_notices(made, taken)
 
-    async def _opened(self) -> Context:
-        async with self._opening:
-            if self._context is None:
-                home, url, token = self._door
-                client = door.open_client(self.session, home, url, token)
-                is_near = url is None and (home is not None or not os.environ.get("HOLDFAST_URL"))
-                self._context = Context(
-                    client,
-                    self.session,
-                    self._limits,
-                    Memory(),
-                    Interrupts(client, self.session),
-                    Places(client.paths.home, self.session, self._cwd) if is_near else None,
-                    self._options,
-                )
-            return self._context
+    @staticmethod
+    async def _tried(work: Coroutine[Any, Any, Answer]) -> Answer:
+        """The outcome. An error is one, too, so that notices can come with it."""
+        try:
+            return await work
+        except (Refusal, HoldfastError) as error:
+            return of_error(error)
 
-
-async def _tried(work: Any) -> Answer:
-    """The outcome; an error is one, too, so that news can ride on it."""
-    try:
-        made: Answer = await work
-        return made
-    except Refusal as refusal:
-        return refused(refusal)
-    except HoldfastError as error:
-        return failed(error)
+    def _open(self) -> ToolSession:
+        if self._opened is None:
+            address = self._address
+            client = AsyncClient(self.session, **address, strict=True)
+            is_local = address["url"] is None and (address["home"] is not None or not os.environ.get("HOLDFAST_URL"))
+            self._opened = ToolSession(client, self._limits, self._cwd, is_local, self._options)
+        return self._opened
 
 
-async def _masked(context: Context, made: Answer) -> Answer:
-    """The answer with secrets masked in all that others wrote."""
-    keys = [key for key in _QUOTED if isinstance(made.get(key), str)]
-    lists = {key: made[key] for key in ("matches",) if key in made}
-    rows = [row for key in ("processes", "running") for row in made.get(key) or () if isinstance(row, dict)]
-    texts = [made[key] for key in keys] + [one for each in lists.values() for one in each]
-    masked = iter(await door.masked(context.client, texts + [str(row.get("command", "")) for row in rows]))
-    made = {**made, **{key: next(masked) for key in keys}}
-    for key, value in lists.items():
-        made[key] = [next(masked) for _ in value]
-    for row in rows:
-        row["command"] = next(masked)
-    return made
+async def find(client: AsyncClient, text: str) -> Process:
+    """The process with this id, prefix or name; digits may have been a number on their way here. Raises NotFound."""
+    is_number = text.isdigit() and len(text) <= 12
+    for spelling in (text, f"proc_{text}", f"proc_{text:0>12}") if is_number else (text,):
+        try:
+            return await client.inspect(spelling)
+        except (NotFound, BadValue):
+            continue
+    raise NotFound(f"no process {text[:80]}")

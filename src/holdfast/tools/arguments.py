@@ -1,4 +1,4 @@
-"""What a model passed, read with care: coerced where the meaning is plain, clamped and said, or refused. No I/O."""
+"""The arguments of a model: coerced where the meaning is clear, else refused. No I/O."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.tools.envelope import Refusal
+from holdfast.tools.answers import Refusal
 
 _YES = frozenset({"true", "yes", "1", "on"})
 _NO = frozenset({"false", "no", "0", "off", "", "null", "none"})
-#: A longer one cannot be passed to a shell.
+#: A longer command cannot be passed to a shell.
 LONGEST_COMMAND = 128 * 1024 - 1
 LONGEST_DATA = 1 << 20
 _LONGEST_NAME = 4096
@@ -30,7 +30,7 @@ _ORDER = {
     ),
     "process": ("action", "session_id", "data", "timeout", "offset", "limit"),
 }
-#: They are about the session, not about one process.
+#: Actions on the session, not on one process.
 _WITHOUT_PROCESS = frozenset({"list", "inbox", "ack"})
 
 
@@ -72,12 +72,12 @@ def parse(arguments: object) -> Mapping[str, object]:
 
 
 def plain(value: object) -> object:
-    """A text as it is, whatever a class of its own makes of it."""
+    """A plain str, also of an instance of a subclass."""
     return str.__str__(value) if isinstance(value, str) else value
 
 
 def named(tool: str, values: Sequence[object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """Arguments by their names, of which some were given in their order. What is None was not given."""
+    """Arguments by name, of which some were given by position. None counts as not given."""
     order = _ORDER.get(tool, ())
     given = dict(zip(order, values, strict=False)) | dict(arguments)
     if len(values) > len(order):
@@ -151,7 +151,7 @@ def flag(given: Mapping[str, object], name: str) -> bool:
 
 
 def seconds(given: Mapping[str, object], name: str) -> float | None:
-    """From 0 on; infinity is for the one who clamps it."""
+    """At least 0; may be infinite."""
     value = _number(given, name)
     if value is None:
         return None
@@ -186,7 +186,7 @@ def _number(given: Mapping[str, object], name: str) -> float | None:
 
 
 def _texts(given: Mapping[str, object], name: str) -> list[str]:
-    """Texts; one alone stands for a list of one, and a list may come as JSON."""
+    """A list of texts; one text is a list of one, and a list may come as JSON."""
     value = given.get(name)
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -205,7 +205,7 @@ def _texts(given: Mapping[str, object], name: str) -> list[str]:
 
 
 def _ids(value: object) -> list[str]:
-    """Process ids: one, several in a list, or several with commas. Integers are the digits of one."""
+    """Process ids: one, a list, or several with commas. An integer is the digits of one."""
     if value is None:
         return []
     several = value if isinstance(value, (list, tuple)) else [value]
@@ -224,7 +224,7 @@ def _unknown(given: Mapping[str, object], known: tuple[str, ...], also: tuple[st
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, and whatever it is."""
+    """Any value, briefly, for a message."""
     if isinstance(value, str):
         return repr(_brief(value))
     if value is None or isinstance(value, bool) or (isinstance(value, (int, float)) and _is_small(value)):

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What tells all tools of a session, wherever they run.
+#: Reaches the tools of a session in all programs.
 TOPIC = "session.interrupt"
 _PAUSE = 1.0
 
 
 class Interrupted(Exception):
-    """What was under way was given up."""
+    """The call was interrupted."""
 
 
 class Interrupts:
-    """The calls of one session that can be interrupted here, and the ear for those who interrupt from elsewhere."""
+    """The calls of one session that can be interrupted, from this program and, by an event, from others."""
 
     def __init__(self, client: AsyncClient, session: str) -> None:
         self._client = client
         self._session = session
         self._under_way: set[asyncio.Future[None]] = set()
-        self._ear: asyncio.Task[None] | None = None
-        #: Marks what we said ourselves, which has had its effect when it comes back.
+        self._listener: asyncio.Task[None] | None = None
+        #: Marks events of our own, which have had their effect when they come back.
         self._mark = secrets.token_hex(8)
 
     async def guard(self, work: Coroutine[object, object, T]) -> T:
-        """The outcome of the work; Interrupted when it was given up, which it then was in an orderly way."""
+        """The outcome of the work. Raises Interrupted, once the work was cancelled and has ended."""
         self._listen()
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._under_way.add(stop)
@@ -54,21 +54,21 @@ class Interrupts:
                 await asyncio.wait([task])
 
     def interrupt(self) -> int:
-        """Give up what is under way here; how many calls that were."""
+        """Interrupt the calls under way in this program; how many they were."""
         under_way = [stop for stop in self._under_way if not stop.done()]
         for stop in under_way:
             stop.set_result(None)
         return len(under_way)
 
     async def announce(self) -> None:
-        """Have the same done by all others who work for this session."""
+        """Interrupt the calls of this session in other programs."""
         await self._client.publish(TOPIC, {"session": self._session, "by": self._mark})
 
     def _listen(self) -> None:
-        if self._ear is None or self._ear.done():
-            self._ear = asyncio.create_task(self._hear())
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._follow())
 
-    async def _hear(self) -> None:
+    async def _follow(self) -> None:
         while True:
             try:
                 async with self._client.events(TOPIC, follow=True) as events:
@@ -80,6 +80,6 @@ class Interrupts:
 
     async def close(self) -> None:
         self.interrupt()
-        if self._ear is not None:
-            self._ear.cancel()
-            await asyncio.wait([self._ear])
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])

@@ -1,4 +1,4 @@
-"""The tools for whoever blocks: the same calls, on an event loop of their own in a thread."""
+"""The tools for blocking callers: those of `aio`, on an event loop in a thread; and as plain functions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+from holdfast.client import caller
+from holdfast.paths import find_paths
 from holdfast.tools.aio import AsyncTools
-from holdfast.tools.envelope import Answer
-from holdfast.tools.limits import Limits
+from holdfast.tools.answers import Answer, Limits, Refusal, of_error, to_text
+from holdfast.tools.arguments import named, text
+from holdfast.tools.pool import ToolPool
 
-#: What was given up is ended within this time.
-_FAREWELL = 3.0
+#: Work that was cancelled ends within this time.
+_CANCEL_TIMEOUT = 3.0
+#: The plain functions hold the tools of so many sessions open.
+_MOST = 32
 
 
-class Loop:
-    """An event loop that runs in a thread, which does not keep the program from ending."""
+class LoopThread:
+    """An event loop in a thread, which does not keep the program from ending."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -30,33 +35,33 @@ class Loop:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def begin(self, work: Coroutine[Any, Any, Any]) -> Begun:
+    def submit(self, work: Coroutine[Any, Any, Any]) -> Submitted:
         is_over = threading.Event()
-        return Begun(asyncio.run_coroutine_threadsafe(_whole(work, is_over), self.loop), is_over)
+        return Submitted(asyncio.run_coroutine_threadsafe(_whole(work, is_over), self.loop), is_over)
 
     def close(self) -> None:
         if self.pid != os.getpid():  # the thread stayed with our parent
             return
-        asyncio.run_coroutine_threadsafe(_end_others(), self.loop).result()
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
 
 
-class Begun(NamedTuple):
+class Submitted(NamedTuple):
     """Work on the loop."""
 
     future: concurrent.futures.Future[Any]
     is_over: threading.Event
 
-    def outcome(self) -> Any:
-        """Whoever is torn away from it (KeyboardInterrupt) has it cancelled, and seen to its end."""
+    def result(self) -> Any:
+        """Where the caller is interrupted (KeyboardInterrupt), the work is cancelled, and has ended after that."""
         try:
             return self.future.result()
         except BaseException:
             if not self.future.done():
                 self.future.cancel()
-                self.is_over.wait(_FAREWELL)
+                self.is_over.wait(_CANCEL_TIMEOUT)
             raise
 
 
@@ -67,17 +72,16 @@ async def _whole(work: Coroutine[Any, Any, Any], is_over: threading.Event) -> An
         is_over.set()
 
 
-async def _end_others() -> None:
-    """Nobody is left waiting for what will not go on."""
+async def _cancel_others() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     if others:
-        await asyncio.wait(others, timeout=_FAREWELL)
+        await asyncio.wait(others, timeout=_CANCEL_TIMEOUT)
 
 
 class Tools:
-    """`terminal` and `process` of one session, for as many threads as like. As AsyncTools, but blocking."""
+    """`terminal` and `process` of one session, for any number of threads. As AsyncTools, but blocking."""
 
     def __init__(
         self,
@@ -91,12 +95,11 @@ class Tools:
         push: bool = False,
         options: dict[str, Any] | None = None,
     ) -> None:
-        self._made: dict[str, Any] = {"home": home, "url": url, "token": token, "cwd": cwd, "limits": limits}
-        self._made |= {"push": push, "options": options}
-        self._session = session
+        self._arguments: dict[str, Any] = {"home": home, "url": url, "token": token, "cwd": cwd, "limits": limits}
+        self._arguments |= {"push": push, "options": options}
         self._lock = threading.Lock()
-        self._loop: Loop | None = None
-        self._tools = self._new()
+        self._loop: LoopThread | None = None
+        self._tools = AsyncTools(session, **self._arguments)
         self.session = self._tools.session
 
     def __enter__(self) -> Self:
@@ -109,47 +112,116 @@ class Tools:
         """Calls under way are interrupted; the processes go on."""
         with self._lock:
             loop, self._loop = self._loop, None
-            tools, self._tools = self._tools, self._new()
+            tools, self._tools = self._tools, AsyncTools(self.session, **self._arguments)
         if loop is not None and loop.pid == os.getpid():
-            loop.begin(tools.close()).outcome()
+            loop.submit(tools.close()).result()
             loop.close()
 
     def terminal(self, *values: object, **arguments: object) -> str:
         """Run a command. The arguments of TERMINAL_SCHEMA, by name or in its order."""
-        return str(self._begin("terminal", *values, **arguments).outcome())
+        return self.call("terminal", named("terminal", values, arguments))
 
     def process(self, *values: object, **arguments: object) -> str:
         """Do something with a process. The arguments of PROCESS_SCHEMA, by name or in its order."""
-        return str(self._begin("process", *values, **arguments).outcome())
+        return self.call("process", named("process", values, arguments))
 
     def call(self, name: object, arguments: object = None) -> str:
         """A call as a model makes it: `arguments` are an object, or JSON."""
-        return str(self._begin("call", name, arguments).outcome())
+        return to_text(self.answer(name, arguments))
 
     def answer(self, name: object, arguments: object = None) -> Answer:
         """As `call`, but the answer as an object."""
-        made: Answer = self._begin("answer", name, arguments).outcome()
+        made: Answer = self.submit("answer", name, arguments).result()
         return made
 
     def interrupt(self) -> int:
-        """End the foreground command, or the wait, of this session, here and wherever else; background ones go on.
+        """End the foreground command, or the wait, of this session, in all programs; background ones go on.
 
-        How many calls were under way here. Raises HoldfastError where others cannot be told.
+        How many calls were under way here. Raises HoldfastError where other programs cannot be reached.
         """
-        return int(self._begin("interrupt").outcome())
+        return int(self.submit("interrupt").result())
 
-    def start(self, work: str, *arguments: object, **named: object) -> asyncio.Future[Any]:
-        """A call of the async tools by its name, to be awaited on the loop that is running here."""
-        return asyncio.wrap_future(self._begin(work, *arguments, **named).future)
-
-    def _begin(self, work: str, /, *arguments: object, **named: object) -> Begun:
-        """Under the lock, so that a loop which is closed meanwhile ends it, too."""
+    def submit(self, method: str, *arguments: object) -> Submitted:
+        """A call of the async tools. Under the lock, so that a loop which is closed meanwhile ends it, too."""
         with self._lock:
             if self._loop is None or self._loop.pid != os.getpid():
                 if self._loop is not None:  # a fork: neither the thread nor the connection came along
-                    self._tools = self._new()
-                self._loop = Loop()
-            return self._loop.begin(getattr(self._tools, work)(*arguments, **named))
+                    self._tools = AsyncTools(self.session, **self._arguments)
+                self._loop = LoopThread()
+            return self._loop.submit(getattr(self._tools, method)(*arguments))
 
-    def _new(self) -> AsyncTools:
-        return AsyncTools(self._session, **self._made)
+
+#: The loop and the tools of the plain functions, by the instance's home and the session.
+_loop: LoopThread | None = None
+_pool: ToolPool[tuple[str, str]]
+_lock = threading.Lock()
+
+
+def terminal(*values: object, **arguments: object) -> str:
+    """Run a command: the arguments of TERMINAL_SCHEMA, by name or in its order, and `session`.
+
+    The answer is JSON. Nothing raises.
+    """
+    return str(_submit(_call("terminal", values, arguments)).result())
+
+
+def process(*values: object, **arguments: object) -> str:
+    """Do something with a process: the arguments of PROCESS_SCHEMA, by name or in its order, and `session`.
+
+    The answer is JSON. Nothing raises.
+    """
+    return str(_submit(_call("process", values, arguments)).result())
+
+
+async def aterminal(*values: object, **arguments: object) -> str:
+    """As `terminal`, for asyncio."""
+    return str(await asyncio.wrap_future(_submit(_call("terminal", values, arguments)).future))
+
+
+async def aprocess(*values: object, **arguments: object) -> str:
+    """As `process`, for asyncio."""
+    return str(await asyncio.wrap_future(_submit(_call("process", values, arguments)).future))
+
+
+def interrupt(session: str | None = None) -> int:
+    """End the foreground command, or the wait, of the session, in all programs; background ones go on."""
+    return int(_submit(_interrupt(session)).result())
+
+
+def close_all() -> None:
+    """Close the tools of the plain functions."""
+    global _loop
+    with _lock:
+        loop, _loop = _loop, None
+    if loop is not None and loop.pid == os.getpid():
+        loop.submit(_pool.close()).result()
+        loop.close()
+
+
+def _submit(work: Coroutine[Any, Any, Any]) -> Submitted:
+    global _loop, _pool
+    with _lock:
+        if _loop is None or _loop.pid != os.getpid():
+            _loop, _pool = LoopThread(), ToolPool(lambda key: AsyncTools(key[1]), _MOST)
+        return _loop.submit(work)
+
+
+async def _call(name: str, values: Sequence[object], arguments: Mapping[str, object]) -> str:
+    given = named(name, values, arguments)
+    try:
+        session = text(given, "session", 1024)
+    except Refusal as refusal:
+        return to_text(of_error(refusal))
+    given.pop("session", None)
+    async with _pool.using(_key(session or None)) as tools:
+        return await tools.call(name, given)
+
+
+async def _interrupt(session: str | None) -> int:
+    async with _pool.using(_key(session)) as tools:
+        return await tools.interrupt()
+
+
+def _key(session: str | None) -> tuple[str, str]:
+    """The tools of a session of the instance that HOLDFAST_HOME names now."""
+    return find_paths().home, caller.session_of(session)

@@ -22,6 +22,11 @@ objects (PROCESS_FIELDS).
                  clean (secrets are left out of env unless granted by name; the notes name what was left out)
                  sudo (sudo in it asks for its password by askpass), gate (judge it first), asker (the caller asks a person itself), approval_wait (seconds)
                                                               -> process, notes: [str]
+    foreground   as start; timeout (seconds from the start of the command), within (seconds from the request), characters and tokens
+                 (of output that is shown), notices (at most so many): starts, then waits until it ends, asks for input, or the time
+                 is over. Repeated with the same id it waits for the same process
+                                                              -> process, notes, shown: {text (secrets masked), start, end, total, omitted,
+                                                                 is_folded}, notifications (taken, to be acknowledged), consumes (as in wait)
     list         all, session, task, used (false: without asking what they use), limit, after (the `next` of the page before)
                                                               -> processes, next (null: this was the last page)
     inspect      process, seen (from an earlier answer), tree (true: with everyone in it)

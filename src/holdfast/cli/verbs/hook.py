@@ -36,12 +36,10 @@ def run(given: Given) -> int:
     if name not in NAMES:
         raise BadValue(f"no integration {name[:80]!r}", next=f"one of: {', '.join(NAMES)}")
     try:
-        if given.wait:
-            from holdfast.integrations import waiter
-
-            return waiter.wait(name)
         from holdfast.integrations import hook
 
+        if given.wait:
+            return hook.wait(name)
         hook.answer(name)
     except HoldfastError as error:
         console.say_error(error)

@@ -11,6 +11,7 @@ from holdfast.daemon.handlers import (
     doctor,
     end_session,
     events,
+    foreground,
     http,
     inbox,
     inspect,
@@ -41,10 +42,11 @@ from holdfast.ops import output as output_ops
 from holdfast.ops import processes as process_ops
 from holdfast.ops import sessions as session_ops
 from holdfast.ops.declare import Operation
-from holdfast.ops.start import Start
+from holdfast.ops.start import Foreground, Start
 
 HANDLERS: dict[type[Operation], Handler] = {
     Start: start.handle,
+    Foreground: foreground.handle,
     process_ops.List: list.handle,
     process_ops.Inspect: inspect.handle,
     process_ops.Top: top.handle,

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from holdfast.client.approving import Approval
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable
-from holdfast.integrations.acp.rules import Refused
-from holdfast.integrations.acp.terminals import Terminals, settled
+from holdfast.integrations.acp.terminals import RpcError, Terminals, settled
 
 Message: TypeAlias = dict[str, Any]
 
@@ -114,12 +113,12 @@ class Proxy:
         answer: Message = {"jsonrpc": "2.0", "id": message["id"]}
         try:
             answer["result"] = await self._terminals.answer(message["method"], message.get("params"))
-        except Refused as refused:
+        except RpcError as refused:
             answer["error"] = refused.to_wire()
         self._to_agent(_line(answer))
 
     async def _ask(self, session: str, approval: Approval) -> str | None:
-        """Ask the person in the editor. Anything but a yes is a no."""
+        """Ask the user in the editor. Anything but a yes is a no."""
         number = f"holdfast-{next(self._numbers)}"
         self._asked[number] = asyncio.get_running_loop().create_future()
         self._to_editor(_line({"jsonrpc": "2.0", "id": number, **_question(session, approval)}))
@@ -162,7 +161,7 @@ class Proxy:
             return part
         try:
             output = await self._terminals.shown({"sessionId": session, "terminalId": part["terminalId"]})
-        except Refused:
+        except RpcError:
             return part
         text = f"{part['terminalId']}\n```\n{output[-_SHOWN:]}\n```"
         return {"type": "content", "content": {"type": "text", "text": text}}

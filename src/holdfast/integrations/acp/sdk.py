@@ -15,14 +15,13 @@ from acp.schema import (
     WaitForTerminalExitResponse,
 )
 
-from holdfast.integrations.acp.rules import Refused
-from holdfast.integrations.acp.terminals import AskPerson, Terminals
+from holdfast.integrations.acp.terminals import AskUser, RpcError, Terminals
 
 
 class TerminalClient:
     """The terminal methods of `acp.Client`, to inherit from. Declare the capability `terminal` with it."""
 
-    def __init__(self, home: str | os.PathLike[str] | None = None, ask: AskPerson | None = None) -> None:
+    def __init__(self, home: str | os.PathLike[str] | None = None, ask: AskUser | None = None) -> None:
         self.terminals = Terminals(home, ask)
 
     async def create_terminal(
@@ -69,5 +68,5 @@ class TerminalClient:
     async def _answer(self, method: str, **params: Any) -> dict[str, Any]:
         try:
             return await self.terminals.answer(method, params)
-        except Refused as refused:
+        except RpcError as refused:
             raise RequestError(refused.code, refused.message, refused.data) from None

@@ -1,4 +1,4 @@
-"""Asking the person at the client, when a command needs approval. Whatever is not an explicit yes is a no."""
+"""Asking the user at the client when a command needs approval. Anything but an explicit yes is a no."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from mcp import types
 from mcp.shared.exceptions import MCPError
-from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from holdfast.client.aio import AsyncClient
 from holdfast.client.approving import Approval
 from holdfast.errors import HoldfastError
-from holdfast.mcp.clients import open_client
-from holdfast.mcp.peers import Context, Peer, client_name
-from holdfast.tools.envelope import Answer, answer
+from holdfast.mcp.peers import Context, client_name
+from holdfast.tools.answers import Answer, answer
 
 #: The form's field, and the key of the question where the protocol wants one.
 FIELD = "decision"
@@ -36,21 +35,21 @@ _FORM: dict[str, Any] = {
     "required": [FIELD],
 }
 _NEXT = "do it another way, or ask the user; do not try to get around it"
-_MOST = 1000
-_LONGEST_WHY = 200
-_GIVE_UP_WITHIN = 1.0
-#: A question of the newest protocol that was not answered for so long is forgotten.
-_KEEP = 3600.0
+_MOST_QUESTIONS = 1000
+_LONGEST_REASON = 200
+_DENY_TIMEOUT = 1.0
+#: An open question is dropped after so many seconds.
+_KEPT = 3600.0
 
 
-class Unable(NamedTuple):
-    """What stands for an answer where the client did not bring the question before a person."""
+class CouldNotAsk(NamedTuple):
+    """In place of an answer, where the client did not show the question to the user."""
 
     why: str
 
 
 class Question(NamedTuple):
-    """One request for approval. `call` is what it was asked for: an answer to another call does not count."""
+    """One request for approval. `call` is what it was asked for: an answer with another call does not count."""
 
     approval: str
     session: str
@@ -58,41 +57,27 @@ class Question(NamedTuple):
     at: float
 
 
-def can_ask(ctx: Context, peer: Peer) -> bool:
-    """Whether the client shows forms to a person, and may let things pass."""
-    capabilities = ctx.session.client_capabilities
-    elicitation = capabilities.elicitation if capabilities is not None else None
-    if elicitation is None or peer.is_gated or (elicitation.form is None and elicitation.url is not None):
-        return False
-    return is_modern(ctx) or ctx.session.can_send_request
-
-
-def is_modern(ctx: Context) -> bool:
-    """Whether a question is a result, after which the client calls again."""
-    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
 class Questions:
-    """Those of the newest protocol that are out, by the state that comes back with the answer."""
+    """Open questions of the newest protocol, by the state that comes back with the answer."""
 
     def __init__(self) -> None:
-        self._out: dict[str, Question] = {}
+        self._open: dict[str, Question] = {}
 
     def put(self, question: Question) -> None:
-        self._out[question.approval] = question
-        while len(self._out) > _MOST:
-            del self._out[next(iter(self._out))]
+        self._open[question.approval] = question
+        while len(self._open) > _MOST_QUESTIONS:
+            del self._open[next(iter(self._open))]
 
-    def take(self, state: str | None, call: object) -> Question | None:
+    def take(self, state: str, call: object) -> Question | None:
         """The question that this call answers; None where it answers none of ours."""
-        found = self._out.get(state or "")
-        if found is None or found.call != call or time.monotonic() - found.at > _KEEP:
+        found = self._open.get(state)
+        if found is None or found.call != call or time.monotonic() - found.at > _KEPT:
             return None
-        return self._out.pop(found.approval)
+        return self._open.pop(found.approval)
 
 
-async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> types.ElicitResult | Unable | None:
-    """What the person says; None when nobody answers in time."""
+async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> types.ElicitResult | CouldNotAsk | None:
+    """What the user says; None without an answer in time."""
     message = await _message(session, approval)
     try:
         async with asyncio.timeout(seconds):
@@ -100,20 +85,20 @@ async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> t
     except TimeoutError:
         return None
     except MCPError as error:
-        return Unable(_visible(error.message)[:_LONGEST_WHY])
+        return CouldNotAsk(_visible(error.message)[:_LONGEST_REASON])
     except ValidationError:
-        return Unable("its answer is none of the protocol")
+        return CouldNotAsk("its answer is none of the protocol")
 
 
 @asynccontextmanager
-async def withdrawn_if_given_up(ctx: Context, session: str, approval: str) -> AsyncIterator[None]:
-    """While a person is asked: where the client gives the call up, the request is over, too."""
+async def denied_if_cancelled(ctx: Context, session: str, approval: str) -> AsyncIterator[None]:
+    """While the user is asked: where the client cancels the call, the request is denied."""
     try:
         yield
     except asyncio.CancelledError:
         with suppress(HoldfastError, TimeoutError):
-            async with asyncio.timeout(_GIVE_UP_WITHIN), open_client(session) as client:
-                await client.deny(approval, by=f"{_who(ctx)} (gave up)")
+            async with asyncio.timeout(_DENY_TIMEOUT), AsyncClient(session, strict=True) as client:
+                await client.deny(approval, by=f"{_decider(ctx)} (gave up)")
         raise
 
 
@@ -124,22 +109,22 @@ async def question_result(session: str, approval: str) -> types.InputRequiredRes
 
 
 async def decide(ctx: Context, session: str, approval: str, said: object) -> Answer | None:
-    """Write down what was said. None for a yes: the call goes on; else its answer. Raises HoldfastError."""
+    """Record the decision. None for a yes: the call goes on; else its answer. Raises HoldfastError."""
     scope = _scope(said)
-    by = _who(ctx)
-    async with open_client(session) as client:
+    by = _decider(ctx)
+    async with AsyncClient(session, strict=True) as client:
         if scope is not None:
             await client.approve(approval, scope, by=by)
             return None
         try:
             await client.deny(approval, by=by)
         except HoldfastError:
-            pass  # it was decided otherwise, or is over: it is not done in any case
+            pass  # it was decided otherwise, or has expired: the command is not run in any case
     reason, what = _refusal(said)
     return answer("denied", reason, _NEXT, message=what, approval=approval)
 
 
-def _who(ctx: Context) -> str:
+def _decider(ctx: Context) -> str:
     by = f"mcp {client_name(ctx) or 'client'}"[:100]
     return by if by.isprintable() else "mcp client"
 
@@ -153,21 +138,21 @@ def _scope(said: object) -> str | None:
 
 def _refusal(said: object) -> tuple[str, str]:
     if said is None:
-        return "timeout", "nobody answered in time, which is a no"
-    if isinstance(said, Unable):
+        return "timeout", "the user did not answer in time, which is a no"
+    if isinstance(said, CouldNotAsk):
         return "could_not_ask", f"the client could not ask the user, which is a no: {said.why}"
     is_dismissed = isinstance(said, types.ElicitResult) and said.action == "cancel"
     return "denied", "the user dismissed the question, which is a no" if is_dismissed else "the user said no"
 
 
 async def _message(session: str, approval: str) -> str:
-    async with open_client(session) as client:
+    async with AsyncClient(session, strict=True) as client:
         found = [one for one in await client.approvals(session=session) if one.id == approval]
-    return _told(found[0]) if found else f"A command needs your approval ({approval})."
+    return _question(found[0]) if found else f"A command needs your approval ({approval})."
 
 
-def _told(approval: Approval) -> str:
-    """The person sees exactly what would be done: what cannot be seen is written out."""
+def _question(approval: Approval) -> str:
+    """The user sees exactly what would be done: invisible characters are written out."""
     verb = {"start": "run", "restart": "run again", "send": "type into a running program"}.get(approval.action, "do")
     where = approval.fields.get("cwd")
     place = f"\nin {_visible(str(where))}" if where else ""

@@ -1,4 +1,4 @@
-"""The command by which another program calls holdfast: one that works from any directory."""
+"""The command with which another program calls holdfast, from any directory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from holdfast.errors import HoldfastError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 _NAMES = ("holdfast", "hold")
-#: Where the instance is: what a program that is started by another may not be given.
-PLACES = ("HOLDFAST_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
+#: Where the instance is. A host may not pass these to what it starts.
+HOME_VARIABLES = ("HOLDFAST_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 
 
 def executable() -> str:
@@ -30,7 +31,7 @@ def executable() -> str:
 
 
 def named_home() -> dict[str, str]:
-    """The instance, where the caller named one: it is to be the same for whoever is started later."""
+    """The instance, where HOLDFAST_HOME names one: for the environment of programs that are started later."""
     home = os.environ.get("HOLDFAST_HOME")
     return {"HOLDFAST_HOME": os.path.abspath(os.path.expanduser(home))} if home else {}
 
@@ -49,7 +50,7 @@ def is_ours(words: Sequence[str], *verb: str) -> bool:
 
 
 def renewed(words: Sequence[str], client: str) -> list[str]:
-    """Our command, by the installed program and for that client; what else it says is a person's, and stays."""
+    """Our command, by the installed program and for that client; other arguments are the user's, and stay."""
     at = _program(words)
     rest = list(words[at + 1 :])
     for place, word in enumerate(rest):
@@ -72,8 +73,8 @@ def _program(words: Sequence[str]) -> int:
     return at
 
 
-def said(line: str) -> tuple[str, ...]:
-    """What our line says to the program, wherever that is."""
+def arguments(line: str) -> tuple[str, ...]:
+    """The arguments of our line, without the program."""
     words = shlex.split(line)
     return tuple(words[_program(words) + 1 :])
 
@@ -83,3 +84,9 @@ def is_our_line(line: object, *verb: str) -> bool:
         return isinstance(line, str) and is_ours(shlex.split(line), *verb)
     except ValueError:
         return False
+
+
+def words_of(entry: dict[str, Any]) -> list[str]:
+    """The command of a server's entry, which has `command` and `args`."""
+    args = entry.get("args")
+    return [str(entry.get("command", "")), *map(str, args if isinstance(args, list) else ())]

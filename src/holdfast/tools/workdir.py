@@ -1,6 +1,6 @@
-"""Where a session stands: the directory that the next command runs in. On disk, so that it outlives its tools.
+"""The working directory of a session, in which its next command runs. On disk, so that it outlives the program.
 
-A foreground command tells where it went with cd by a small file of its own (see cwd.bash).
+A foreground command writes where it went with cd to a small file of its own (see cwd.bash).
 """
 
 from __future__ import annotations
@@ -11,64 +11,56 @@ import os
 import secrets
 import time
 from importlib import resources
-from typing import NamedTuple
 
 from holdfast import files
-from holdfast.tools.envelope import Refusal
+from holdfast.tools.answers import Refusal
 
-#: What commands that nobody saw to their end left behind.
+#: Files of commands whose end was not seen are removed after this time.
 _STALE_TRAIL = 2 * 86400.0
 _STALE_SESSION = 90 * 86400.0
 _LONGEST = 1 << 16
 
 
-class Place(NamedTuple):
-    directory: str
-    notice: str | None
-    """Said when it is not where it should have been."""
-
-
-class Places:
-    """The directory of one session, in the instance's home. Failures to keep it are not told: it is then forgotten."""
+class WorkingDirectory:
+    """The directory of one session, kept in the instance's home. Where it cannot be written, it is forgotten."""
 
     def __init__(self, home: str, session: str, begin: str | None = None) -> None:
-        self._room = os.path.join(home, "sessions")
+        self._directory = os.path.join(home, "sessions")
         name = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()[:32]
-        self._path = os.path.join(self._room, f"{name}.json")
-        self._script = os.path.join(self._room, "cwd.bash")
+        self._path = os.path.join(self._directory, f"{name}.json")
+        self._script = os.path.join(self._directory, "cwd.bash")
         self._known: str | None = begin
         self._before: str | None = None
         self._session = session
         self._is_made = False
 
-    def enter(self, workdir: str | None) -> Place:
-        """Where a command is to run. Raises Refusal where the directory that was asked for is not there."""
-        place = self._now()
+    def enter(self, workdir: str | None) -> tuple[str, str | None]:
+        """Where a command runs, and a note where the directory has changed. Raises Refusal if `workdir` is missing."""
+        directory, notice = self._now()
         if workdir is None:
-            return place
-        wanted = os.path.normpath(os.path.join(place.directory, os.path.expanduser(workdir)))
+            return directory, notice
+        wanted = os.path.normpath(os.path.join(directory, os.path.expanduser(workdir)))
         if not os.path.isdir(wanted):
-            near = _nearest(wanted)
             what = f"no directory {wanted[:300]}" if not os.path.exists(wanted) else f"{wanted[:300]} is no directory"
-            raise Refusal("no_such_directory", what, f"the nearest that exists is {near}")
-        return Place(wanted, None)
+            raise Refusal("no_such_directory", what, f"the nearest that exists is {_nearest(wanted)}")
+        return wanted, None
 
-    def _now(self) -> Place:
+    def _now(self) -> tuple[str, str | None]:
         kept = self._read()
         if kept is None:
-            return Place(_own_directory(), None)
+            return _own_directory(), None
         if os.path.isdir(kept):
-            return Place(kept, None)
+            return kept, None
         near = _nearest(kept)
         self.keep(near)
-        return Place(near, f"the directory {kept[:300]} is gone; now in {near}")
+        return near, (f"the directory {kept[:300]} is gone; now in {near}")
 
     def keep(self, directory: str, before: str | None = None) -> None:
-        """From now on there. `before` is where `cd -` leads."""
+        """Set the directory. `before` is where `cd -` leads."""
         self._known, self._before = directory, before
         kept = {"session": self._session, "cwd": directory, "before": before}
         try:
-            self._make_room()
+            self._make_directory()
             files.replace(self._path, json.dumps(kept).encode())
         except OSError:
             return
@@ -87,38 +79,38 @@ class Places:
     def trail(self, directory: str | None) -> Trail | None:
         """For one command that begins in that directory; None where nothing can be written."""
         try:
-            self._make_room()
-            path = os.path.join(self._room, f"{secrets.token_hex(8)}.trail")
+            self._make_directory()
+            path = os.path.join(self._directory, f"{secrets.token_hex(8)}.trail")
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except OSError:
             return None
         return Trail(path, self._script, directory, self._before)
 
-    def _make_room(self) -> None:
+    def _make_directory(self) -> None:
         if self._is_made and os.path.exists(self._script):
             return
-        os.makedirs(self._room, mode=0o700, exist_ok=True)
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)
         script = resources.files("holdfast.tools").joinpath("cwd.bash").read_bytes()
         if _content(self._script) != script:
             files.replace(self._script, script)
         if not self._is_made:
-            _sweep(self._room)
+            _sweep(self._directory)
         self._is_made = True
 
 
 class Trail:
-    """What one command tells of where it goes."""
+    """Where one command goes, as its shell writes it down."""
 
     def __init__(self, path: str, script: str, directory: str | None, before: str | None) -> None:
         self._path = path
         self._script = script
-        #: By which links it got there, and where it was before: `cd ..` and `cd -` mean what they would in one shell.
-        self._stands = {"PWD": directory, "OLDPWD": before}
+        #: With symbolic links as they were followed, so that `cd ..` and `cd -` work as in one shell.
+        self._variables = {"PWD": directory, "OLDPWD": before}
 
     def environ(self) -> dict[str, str]:
-        """The caller's environment, with what has bash tell."""
+        """The caller's environment, with what makes bash report its directory."""
         env = {**os.environ, "BASH_ENV": self._script, "HOLDFAST_CWD_FILE": self._path}
-        for name, value in self._stands.items():
+        for name, value in self._variables.items():
             env.pop(name, None)
             env |= {name: value} if value is not None else {}
         if own := os.environ.get("BASH_ENV"):
@@ -126,7 +118,7 @@ class Trail:
         return env
 
     def end(self) -> str | None:
-        """Where it went last, None if nowhere. What it does from now on is not followed."""
+        """Where it went last, None if nowhere. Later moves are not followed."""
         found = _content(self._path)[:_LONGEST]
         try:
             os.unlink(self._path)
@@ -136,7 +128,7 @@ class Trail:
 
 
 def _directory(found: object) -> str | None:
-    """What can be one; it need not be there."""
+    """A path that can be a directory; it need not exist."""
     return found if isinstance(found, str) and found.startswith("/") and "\0" not in found else None
 
 
@@ -162,9 +154,9 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _sweep(room: str) -> None:
+def _sweep(directory: str) -> None:
     now = time.time()
-    for entry in os.scandir(room):
+    for entry in os.scandir(directory):
         limit = _STALE_SESSION if entry.name.endswith((".json", ".bash")) else _STALE_TRAIL
         try:
             if not entry.name.endswith(".bash") and now - entry.stat().st_mtime > limit:

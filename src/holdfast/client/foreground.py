@@ -1,0 +1,72 @@
+"""A command in the foreground: started, waited for and read with one request, where the daemon knows how."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.client import verbs
+from holdfast.client.link import PATIENCE, LinkCut
+from holdfast.client.notification import Notification
+from holdfast.client.process import Process
+from holdfast.client.verbs import Ask
+from holdfast.errors import Unsupported
+
+if TYPE_CHECKING:
+    from holdfast.client.verbs import RunOptions, Verb
+    from holdfast.wire.frames import Message
+
+#: The daemon answers this long after the time is over, at the latest.
+_MARGIN = 660.0
+
+
+class Foreground(NamedTuple):
+    """How the command stands. `shown` and `notices` are None where the daemon (or HTTP) has no such operation."""
+
+    process: Process
+    shown: Message | None = None
+    """The output for a model: text (secrets masked), start, end, total, omitted, is_folded."""
+    notices: list[Notification] | None = None
+    """Taken from the inbox, and to be acknowledged."""
+
+
+def foreground(
+    command: str, timeout: float, within: float | None, shown: tuple[int, int], notices: int, options: RunOptions
+) -> Verb[Foreground]:
+    """Start a command and wait until it ends, asks for input or `timeout` is over; `within` counts from the call on.
+
+    `shown` are the characters and tokens of output at most. The id is chosen here, so a repeated request is the same.
+    """
+    steps = verbs.run(command, **options)
+    start = next(steps)
+    begun, cuts = time.monotonic(), 0
+    asked = {**start.arguments, "timeout": timeout, "characters": shown[0], "tokens": shown[1], "notices": notices}
+    while True:
+        asked_at = time.monotonic()
+        left = None if within is None else max(0.0, within - (asked_at - begun))
+        given = asked if left is None else {**asked, "within": left}
+        try:
+            value, _ = yield Ask("foreground", given, limit=timeout + _MARGIN, may_repeat=False)
+        except LinkCut:
+            cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
+            if cuts > PATIENCE:
+                raise
+        except Unsupported:
+            break
+        else:
+            notices_taken = [Notification(one) for one in value["notifications"]]
+            return Foreground(_started(steps, value), value["shown"], notices_taken)
+    process = _started(steps, (yield start)[0])
+    left = timeout if within is None else min(timeout, within - (time.monotonic() - begun))
+    waited = yield from verbs.wait([process.id], timeout=max(left, 0.1), or_input=0.0)
+    return Foreground(Process(waited.processes[0].to_json(), process.notes))
+
+
+def _started(run: Verb[Process], answer: Message) -> Process:
+    """What the verb `run` makes of an answer."""
+    try:
+        run.send((answer, []))
+    except StopIteration as done:
+        process: Process = done.value
+        return process
+    raise AssertionError("run asks once")

@@ -1,0 +1,131 @@
+"""foreground: start a command, wait until it ends, and read its output, in one request of the `terminal` tool."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import time
+from typing import NamedTuple
+
+from holdfast.daemon import notifications
+from holdfast.daemon.consuming import asker
+from holdfast.daemon.handlers import start, wait
+from holdfast.daemon.room import Call, Message, Room
+from holdfast.errors import HoldfastError
+from holdfast.model import excerpt, shortening
+from holdfast.model.events import Event
+from holdfast.model.ids import ProcessId
+from holdfast.model.text import TextView
+from holdfast.ops.processes import Wait
+from holdfast.ops.start import Foreground
+from holdfast.places.base import Log
+
+#: A log of up to this size is read as a whole, so that progress is collapsed; of a longer one, both ends are read.
+_WHOLE = 4 << 20
+_HEAD, _TAIL = 256 << 10, 512 << 10
+#: A command is waited for at least this long.
+_SHORTEST_WAIT = 0.1
+
+
+class _Piece(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+async def handle(room: Room, call: Call, ask: Foreground) -> Message:
+    """As `start`, then `wait`. Repeated with the same id, it waits for the process that the first request started.
+
+    A completion that is in the answer counts as delivered when the client has acknowledged the answer, as in `wait`.
+    """
+    asked_at = time.time()
+    budget = shortening.CharacterBudget(ask.characters, ask.tokens)
+    process_id = ProcessId(ask.id)
+    called = {"tool": "terminal", "session": room.current_name(ask.session) or asker(call), "id": process_id}
+    is_new = room.registry.get(process_id) is None
+    if is_new:
+        _record(room, "tool.start", called)
+    with room.inbox.awaiting([process_id], asker(call), True):
+        try:
+            started = await _started(room, call, ask)
+        except HoldfastError as error:
+            status = {"status": "error", "reason": error.code, "duration": time.time() - asked_at}
+            _record(room, "tool.complete", {**called, **status})
+            raise
+        found: Message = started["process"]
+        begun = found["started_at"] if found["id"] == process_id and not is_new else None
+        left = ask.timeout - (time.time() - (begun or time.time()))
+        if ask.within is not None:
+            left = min(left, ask.within - (time.time() - asked_at))
+        until_end = Wait(processes=[found["id"]], timeout=max(left, _SHORTEST_WAIT), or_input=0.0)
+        waited = await wait.handle(room, call, until_end)
+    process: Message = waited["processes"][0]
+    shown = await room.read(_shown, room.place.log(ProcessId(process["id"]), "out"), process["id"], budget)
+    shown["text"] = await room.secrecy.mask(shown["text"])
+    _record_end(room, {**called, "id": process["id"]}, process, asked_at)
+    return {
+        "process": process,
+        "notes": started["notes"],
+        "shown": shown,
+        "notifications": await _notices(room, call, called["session"], ask.notices),
+        **({"consumes": call.consumed} if call.consumed else {}),
+    }
+
+
+async def _started(room: Room, call: Call, ask: Foreground) -> Message:
+    """A start goes on when the client gives up, as a `start` does: half done would be worse than done."""
+    task = room.chores.start(start.handle(room, call, ask), "request")
+    try:
+        started: Message = await asyncio.shield(task)
+        return started
+    except asyncio.CancelledError:
+        call.given_up.set()
+        raise
+
+
+async def _notices(room: Room, call: Call, session: str, most: int) -> list[Message]:
+    """What else is pending for the session, taken for this client, which acknowledges it."""
+    found = room.inbox.of_session(session, call.taker)[:most]
+    room.inbox.take(found, call.taker)
+    return await notifications.handed_out(room, found, session, call.taker, "inbox")
+
+
+def _record(room: Room, topic: str, fields: Message) -> None:
+    room.store.record_soon([Event(topic, time.time(), fields)])
+
+
+def _record_end(room: Room, called: Message, process: Message, asked_at: float) -> None:
+    reason = process["reason"]
+    if process["status"] != "ended":
+        reason = "moved_to_background" if process["needs_input"] is None else "needs_input"
+        _record(room, "tool.progress", {**called, "reason": reason})
+    status = {"status": process["status"], "reason": reason, "exit_code": process["exit_code"]}
+    _record(room, "tool.complete", {**called, **status, "duration": time.time() - asked_at})
+
+
+def _shown(log: Log, process_id: str, size: shortening.CharacterBudget) -> Message:
+    with log:
+        first, total = log.extent()
+        if total - first <= _WHOLE:
+            head = tail = _read(log, first, total, is_cut=first > 0)
+            shown = excerpt.of_text(head.text, size, process_id)
+        else:
+            head, tail = _read(log, first, first + _HEAD, first > 0), _read(log, total - _TAIL, total, True)
+            shown = excerpt.of_ends(head.text, tail.start - head.end, tail.text, size, process_id)
+    omitted = 0 if head is tail else tail.start - head.end
+    where = {"start": head.start, "end": tail.end, "total": total, "omitted": omitted}
+    return {"text": shown.text, "is_folded": shown.is_folded, **where}
+
+
+def _read(log: Log, start: int, end: int, is_cut: bool) -> _Piece:
+    """Whole characters; where the beginning is cut, from the first whole line on."""
+    data, at = b"", start
+    while at < end and (chunk := log.read(at, end - at)).data:
+        start = start if data else chunk.offset
+        data, at = data + chunk.data, chunk.end
+    if is_cut and 0 < (cut := data.find(b"\n") + 1) < len(data):
+        data, start = data[cut:], start + cut
+    last = data[-4:]
+    data = data[: len(data) - len(last) + codecs.utf_8_decode(last, "replace", False)[1]]
+    view = TextView()
+    return _Piece(view.feed(data) + view.close(), start, start + len(data))
