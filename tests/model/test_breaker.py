@@ -65,7 +65,7 @@ def test_a_steady_rate_below_the_limit_never_trips() -> None:
     for number in range(500):
         state, may, _ = admit(state, "s", "p", ONE, number * 0.7, RULES)
         assert may
-    assert len(state.told_at) <= 15
+    assert len(state.notified_at) <= 15
 
 
 def test_after_a_release_counting_begins_anew() -> None:

@@ -1,4 +1,4 @@
-"""Whoever is not bound to a session may act on the processes of all, and what it does to those of others is noted."""
+"""Callers that are not bound to a session may act on all processes; acts on those of other sessions are audited."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_NAMED = 100
 
 
 def note(room: Room, call: Call, op: str, ask: Message) -> asyncio.Future[None] | None:
-    """Begin to write down an act on what is not the caller's own; None where it is none."""
+    """Begin to audit an act on another session's processes; None where it is none."""
     if op not in _ACTS:
         return None
     foreign = [process for process in _targets(room, op, ask) if process.meta.session != call.owner]
@@ -32,7 +32,7 @@ def note(room: Room, call: Call, op: str, ask: Message) -> asyncio.Future[None] 
 
 
 def _targets(room: Room, op: str, ask: Message) -> Iterable[Process]:
-    """Those that are meant; what cannot be meant is the handler's to refuse."""
+    """The processes that the request names; invalid arguments are refused by the handler."""
     try:
         if op in ("end_session", "rename_session"):
             return _of(room, room.session(ask, "session" if op == "end_session" else "from"))

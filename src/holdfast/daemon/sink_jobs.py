@@ -22,7 +22,7 @@ from holdfast.store import outbox
 
 def job_maker(room: Room) -> MakeJob:
     async def make(sink: Sink, row: Outgoing) -> Job | SendResult:
-        (told,) = await notifications.told(room, [_notice(row.body)])
+        (told,) = await notifications.notification_objects(room, [_notice(row.body)])
         return await _job(room, sink, told, summary_of(told))
 
     return make
