@@ -220,7 +220,7 @@ def test_a_disabled_watch_leaves_an_explicit_never_alone(home: Path) -> None:
             assert ("end will be told" in disabled.text) == (process is plain)
             a.send(process.id, "go")
         assert [a.inspect(one.id).notify for one in (silent, plain)] == ["never", "any"]
-        assert eventually(lambda: of(a, plain.id, "completion"))
+        eventually(lambda: of(a, plain.id, "completion"))
         eventually(lambda: a.inspect(silent.id).status == "ended")
         assert of(a, silent.id, "completion") is None
 

@@ -85,10 +85,11 @@ def _who(notification: dict[str, Any], data: Data) -> str:
 
 def _approval(notification: dict[str, Any], data: Data) -> Summary:
     """The whole command is shown, as far as there is room: an approver must not decide on its beginning alone."""
-    session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"))
-    command = one_line(data.get("command"), _TAIL_CHARACTERS)
+    session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"), 60)
+    how = f"holdfast approve {request}, or holdfast deny {request}"
+    command = one_line(data.get("command"), _TAIL_CHARACTERS - len(how) - 1)
     line = f"approval wanted: {one_line(data.get('why'))} [{session}]"
-    return Summary(line, f"{command}\nholdfast approve {request}, or holdfast deny {request}", "warning")
+    return Summary(line, f"{command}\n{how}", "warning")
 
 
 def _completion(data: Data) -> str:
