@@ -172,7 +172,9 @@ def test_a_breaker_comes_back_as_it_was(state: Breaker) -> None:
 
 FIELDS = st.sampled_from([*Breaker.__slots__, "told_at"])
 SHELVES = st.dictionaries(
-    st.text(max_size=3), st.dictionaries(st.text(max_size=3), ANY_JSON | st.just(HELD.to_json()), max_size=3), max_size=3
+    st.text(max_size=3),
+    st.dictionaries(st.text(max_size=3), ANY_JSON | st.just(HELD.to_json()), max_size=3),
+    max_size=3,
 )
 
 
