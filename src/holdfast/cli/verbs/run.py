@@ -146,8 +146,8 @@ VERB = Verb(
             "--notify",
             choices=("any", "failure", "success", "never"),
             implies="any",
-            help="Which of its ends notify its session (holdfast inbox). It concerns ends alone. An end that the session "
-            "asked for does not. Default: any; with a watch, none until the watch is disabled.",
+            help="Which of its ends notify its session (holdfast inbox). It concerns ends alone. An end that the "
+            "session asked for does not. Default: any; with a watch, none until the watch is disabled.",
         ),
         Option(
             "--watch",
