@@ -30,7 +30,7 @@ from tests.model.found import Heard, live, match, matches
 
 RULES = WatchRules()
 #: Where a new watch stands after one match at the time 0.
-OPEN = WatchState(window_until=15.0, told=1, matches=1)
+OPEN = WatchState(window_until=15.0, notified=1, matches=1)
 
 
 def test_the_first_match_is_told_at_once() -> None:
@@ -48,7 +48,7 @@ def test_a_hundred_a_second_for_a_minute() -> None:
         Heard(30.0, "disabled", 1),
     ]
     assert sum(one.of for one in told) == state.matches == 3001, "the rest came when nobody was looking any more"
-    assert (state.disabled, state.notify_on, state.strikes, state.told) == (True, True, 3, 3)
+    assert (state.disabled, state.notify_on, state.strikes, state.notified) == (True, True, 3, 3)
     assert state.suppressed == 3000
 
 
@@ -165,7 +165,7 @@ def test_an_end_tells_what_is_held_back() -> None:
     state, _ = matched(OPEN, matches(3, 1), 4.0, RULES)
     state, outcomes = ended(state, 5.0)
     assert outcomes == [Digest(Held(3, match(1), match(3)))]
-    assert (state.held, state.window_until, state.told) == (None, None, 2)
+    assert (state.held, state.window_until, state.notified) == (None, None, 2)
     assert ended(state, 5.0)[1] == [], "once"
 
 
@@ -246,7 +246,7 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
     max_leaves=9,
 )
-FIELDS = st.sampled_from([*WatchState.__slots__, "count", "first", "newest", "offset", "end", "output"])
+FIELDS = st.sampled_from([*WatchState.__slots__, "told", "count", "first", "newest", "offset", "end", "output"])
 
 
 @given(ANY_JSON | st.dictionaries(FIELDS, ANY_JSON | st.dictionaries(FIELDS, ANY_JSON)), st.floats(0, 1e10))

@@ -94,7 +94,7 @@ class Watch(RuleBasedStateMachine):
 
     @invariant()
     def the_budget_holds(self) -> None:
-        assert self.notices == self.state.told
+        assert self.notices == self.state.notified
         assert not self.numbers.budget or self.notices <= self.numbers.budget
 
     @invariant()
@@ -109,7 +109,7 @@ class Watch(RuleBasedStateMachine):
     def a_silent_watch_is_ready_for_a_match_after_a_window(self) -> None:
         seen, _ = watching.elapsed(self.state, self.now, self.numbers)
         later = self.now + self.numbers.window
-        if seen.held is None and not seen.disabled and not (0 < self.numbers.budget <= seen.told):
+        if seen.held is None and not seen.disabled and not (0 < self.numbers.budget <= seen.notified):
             _, outcomes = watching.matched(seen, matches(1), later, self.numbers)
             assert outcomes == [Notified(tuple(matches(1)), 0)]
 

@@ -51,7 +51,7 @@ def test_a_row_gives_back_the_process(state: State) -> None:
         leftovers=(Leftover(12, 34567),),
         cols=100,
         rows=30,
-        deadline_told=True,
+        deadline_notified=True,
         run=3,
         streak=2,
         gave_up=True,

@@ -73,7 +73,7 @@ def _be_daemon(ready_fd: int | None, revived: bool) -> None:
 
     def ready() -> None:
         _say(ready_fd, "ready")
-        notify.tell("READY=1", f"STATUS=Serving {paths.home}")
+        notify.send_state("READY=1", f"STATUS=Serving {paths.home}")
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run(paths, settings, ready))

@@ -141,7 +141,7 @@ class Approvals:
         said = {"command": new.command, "cwd": new.cwd, "backend": new.backend, "rule": new.rule, "why": new.why}
         event = Event("approval.requested", now, {**_who(new), **said, "expires_at": new.expires_at})
         is_here = new.asker or new.action == "sudo"  # a password is typed now, or not at all
-        away = [] if is_here else outbox.rows_for(rules.news(new), self._store.sinks, now)
+        away = [] if is_here else outbox.rows_for(rules.notice_of(new), self._store.sinks, now)
         await self._write(new, "approval.requested", event, away, **said)
         return new
 
@@ -283,7 +283,7 @@ def _edit(now: Approval, what: str, away: Iterable[Outgoing] = (), **more: Any) 
         rows.put(connection, now)
         outbox.append(connection, away)
         if not now.is_pending:
-            outbox.withdraw(connection, rules.news(now).key)
+            outbox.withdraw(connection, rules.notice_of(now).key)
         if note_it is not None:
             note_it(connection)
 

@@ -1,4 +1,4 @@
-"""The audit log of the daemon: what was decided, and what was done to processes of others."""
+"""The audit log of the daemon: decisions, and acts on processes of other sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_REMEMBERED = 10_000
 
 
 def entry(what: str, **fields: Any) -> Edit:
-    """An entry, to be written with the change that it tells of."""
+    """An entry, to be written in the transaction of its change."""
     at = time.time()
     return lambda connection: rows.append(connection, at, {"what": what, **fields})
 

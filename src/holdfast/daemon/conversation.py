@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import cast
 
 from holdfast.daemon import askers, values
-from holdfast.daemon.consuming import was_told
+from holdfast.daemon.consuming import consumed_by_answer
 from holdfast.daemon.dispatch import answer
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Call, Message, Room
@@ -199,7 +199,7 @@ class Conversation(asyncio.Protocol):
     def _got(self, rid: int) -> None:
         if (call := self._telling.pop(rid, None)) is not None:
             points.reach("answer-got")
-            self._room.chores.start(was_told(self._room, call), "consumed")
+            self._room.chores.start(consumed_by_answer(self._room, call), "consumed")
 
     def _not_told(self, call: Call) -> None:
         self._room.inbox.release(call.consumed, call)

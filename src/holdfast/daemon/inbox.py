@@ -1,6 +1,6 @@
-"""What each session is yet to be told: in memory, as it is on disk. Written first, then offered, until it is acked.
+"""The pending notices of each session: in memory, as on disk. Written first, then offered, until acknowledged.
 
-A notice is pending, or claimed (its news is about to be told as the answer to a question), or gone. See
+A notice is pending, or claimed (its content is about to be delivered as the answer to a request), or gone. See
 docs/delivery.md.
 """
 
@@ -25,7 +25,7 @@ from holdfast.store.store import Store
 from holdfast_keeper import points
 
 _CLAIM = "wait"
-#: Holds what was claimed when an earlier daemon died: whoever was being told may still say so, or ask again.
+#: Holds what was claimed when an earlier daemon died: the client may still confirm the answer, or ask again.
 _EARLIER = "earlier"
 _AT_ONCE = 1000
 
@@ -52,15 +52,15 @@ class Inbox:
         self._resolve = resolve
         self._owner = owner
         self._pending = Pending()
-        #: Those who are about to tell the news of a notice otherwise.
-        self._tellers = Hands()
+        #: Requests that are about to deliver the content of a notice in their answer.
+        self._answers = Hands()
         self._takers = Hands()
         self._waits = Waits(resolve)
-        self._told: set[str] = set()
+        self._delivered: set[str] = set()
         self._bells = Bells()
         for notice in pending:
             if notice.claim is not None:
-                self._tellers.put(notice.id, _EARLIER)
+                self._answers.put(notice.id, _EARLIER)
             self._offer(replace(notice, session=resolve(notice.session)))
 
     # What comes in.
@@ -74,7 +74,7 @@ class Inbox:
                 points.reach("notice-offered")
 
     def _addressed(self, notice: Notice) -> Notice:
-        """To whoever owns the process now: it may have been handed over while this was being written."""
+        """To the session that owns the process now: it may have been transferred while this was being written."""
         owner = self._owner(notice.process) if notice.process is not None else None
         session = self._resolve(owner or notice.session)
         if session == notice.session:
@@ -89,11 +89,11 @@ class Inbox:
     # Looking and waiting.
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:
-        """What is pending, oldest first; what somebody else took is left out for one who takes."""
+        """What is pending, oldest first; for a taker, without what another one took."""
         return [self._pending[id_] for id_ in self._pending.of_session(session) if self._is_for(id_, taker)]
 
     def still(self, notices: Iterable[Notice], session: str) -> list[Notice]:
-        """Those of them that are still to be told to that session."""
+        """Those of them that are still pending for that session."""
         pending = (self._pending.get(notice.id) for notice in notices)
         return [notice for notice in pending if notice and notice.session == session and not self._is_held(notice.id)]
 
@@ -136,16 +136,16 @@ class Inbox:
         with self._bells.listening(self._resolve(session), changed):
             await changed.wait()
 
-    def told(self, notices: Iterable[Notice], to: str) -> None:
-        """Note, once for each, that it was handed out."""
-        new = [notice for notice in notices if notice.id in self._pending and notice.id not in self._told]
-        self._told.update(notice.id for notice in new)
+    def mark_delivered(self, notices: Iterable[Notice], to: str) -> None:
+        """Record, once for each, that it was handed out."""
+        new = [notice for notice in notices if notice.id in self._pending and notice.id not in self._delivered]
+        self._delivered.update(notice.id for notice in new)
         if new:
             now = time.time()
             self._store.record_soon([of_notice("delivered", notice, now, to=to) for notice in new])
 
     def all_of(self, session: str) -> list[Notice]:
-        """What is pending, whoever holds it."""
+        """What is pending, held or not."""
         return [self._pending[id_] for id_ in self._pending.of_session(session)]
 
     def pending_of(self, process_id: ProcessId) -> list[Notice]:
@@ -158,9 +158,9 @@ class Inbox:
     # Acknowledging.
 
     async def ack(self, ids: Collection[str], by: str, session: str | None = None) -> Acked:
-        """On disk when it returns: never told again. With a session, only its own. Raises DiskFull."""
+        """On disk when it returns: never delivered again. With a session, only its own. Raises DiskFull."""
         asked, acked = list(dict.fromkeys(ids)), dict[str, None]()
-        for at in range(0, len(asked), _AT_ONCE):  # so that nobody has to wait for one who asks for thousands
+        for at in range(0, len(asked), _AT_ONCE):  # so that thousands of ids do not delay other callers
             mine = [id_ for id_ in asked[at : at + _AT_ONCE] if self._is_of(id_, session)]
             await self._remove(mine, by)
             acked |= dict.fromkeys(mine)
@@ -181,27 +181,27 @@ class Inbox:
         points.reach("notice-over")
 
     def _drop(self, id_: str) -> Notice:
-        """It is not pending any more, and in nobody's hands."""
+        """It is not pending any more, nor held by anyone."""
         notice = self._pending.drop(id_)
-        self._tellers.forget(id_)
+        self._answers.forget(id_)
         self._takers.forget(id_)
-        self._told.discard(id_)
+        self._delivered.discard(id_)
         self._bells.ring(notice.session)
         return notice
 
     def forget(self, acked_before: float, pending_before: float) -> None:
-        """Give up what was acknowledged, or nobody asked for, since these times."""
+        """Drop what was acknowledged, or left unread, since before these times."""
         for id_ in [notice.id for notice in self._pending if notice.at < pending_before]:
             self._drop(id_)
         self._store.forget_notices(acked_before, pending_before)
 
-    # News that is given as the answer to a question.
+    # Ends that are delivered as the answer to a request.
 
     @contextmanager
     def awaiting(self, ids: Collection[ProcessId], session: str, is_enough: bool) -> Iterator[None]:
-        """While a session waits for these ends, its inbox does not tell them. `is_enough`: each alone ends the wait.
+        """While a session waits for these ends, its inbox does not offer them. `is_enough`: each alone ends the wait.
 
-        What is not held (`hold`) when this is over is told by the inbox after all.
+        What is not held (`hold`) when this is over is offered by the inbox after all.
         """
         try:
             with self._waits.waiting(ids, session, is_enough):
@@ -211,51 +211,51 @@ class Inbox:
                 self.let_go(self._pending.of_process(process_id))
 
     def claimed(self, notice: Notice) -> Notice:
-        """The notice as it is to be written: claimed where its owner is about to be told the same as an answer."""
+        """The notice as it is to be written: claimed where its owner is about to get the same as an answer."""
         if notice.kind == "completion" and self._waits.ends_with(notice.process, notice.session):
             return replace(notice, claim=_CLAIM)
         return notice
 
     def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
-        """The notices of these ends that this session is yet to be told."""
+        """The pending notices of these ends, of this session."""
         ids = (id_of(completion_key(process_id, run)) for process_id, run in ended)
         return [id_ for id_ in ids if self._is_of(id_, self._resolve(session))]
 
     async def hold(self, ids: Collection[str], holder: Holder) -> None:
-        """Keep these from everyone: their news is about to be told otherwise. On disk when it returns.
+        """Withhold these: their content is about to be delivered as an answer. On disk when it returns.
 
         Followed by `settle` or `release` in any case.
         """
         held = [id_ for id_ in ids if id_ in self._pending]
         for id_ in held:
-            self._tellers.put(id_, holder)
-            self._tellers.let_go(id_, _EARLIER)
+            self._answers.put(id_, holder)
+            self._answers.let_go(id_, _EARLIER)
         new = [id_ for id_ in held if self._pending[id_].claim is None]
         for id_ in new:
             self._pending.change(id_, claim=_CLAIM)
         if new:
-            # On a full disk it is tried again; whoever asked for the news need not go without it.
+            # On a full disk it is tried again; the caller gets its answer all the same.
             with suppress(DiskFull):
                 await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
                 points.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str) -> None:
-        """It was told to this session: what is another's by now is not over."""
+        """This session has the answer: acknowledge what is still its own."""
         await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by)
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
-        """This one did not tell it after all."""
+        """This holder did not deliver it after all."""
         for id_ in ids:
-            self._tellers.let_go(id_, holder)
+            self._answers.let_go(id_, holder)
         self.let_go(ids)
 
     async def release_earlier(self, patience: float) -> None:
-        """What an earlier daemon was about to tell is told by the inbox when nobody came back for it."""
+        """What an earlier daemon was about to deliver is offered by the inbox when no client came back for it."""
         await asyncio.sleep(patience)
-        self.release(self._tellers.all_of(_EARLIER), _EARLIER)
+        self.release(self._answers.all_of(_EARLIER), _EARLIER)
 
     def let_go(self, ids: Iterable[str]) -> None:
-        """Offer those that nobody is about to tell. The disk follows: until then they are only late."""
+        """Offer those that no answer is about to deliver. The disk follows: until then they are only late."""
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
         claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
         for id_ in claimed:
@@ -266,7 +266,7 @@ class Inbox:
             self._bells.ring(session)
 
     def _is_held(self, id_: str) -> bool:
-        if self._tellers.of(id_):
+        if self._answers.of(id_):
             return True
         notice = self._pending[id_]
         return notice.kind == "completion" and self._waits.has(notice.process, notice.session)
@@ -276,22 +276,22 @@ class Inbox:
     def moved(self, ids: Iterable[str], to: str, is_renamed: bool) -> None:
         """Offer these, which have another owner on disk now, to that: in the order in which all of it came.
 
-        `is_renamed`: it is the same one under another name, so that whoever took one has it still, and an answer that
-        is on its way tells it. A new owner is told itself.
+        `is_renamed`: it is the same one under another name, so that takers keep what they took, and an answer that
+        is on its way counts. A new owner is notified itself.
         """
         moving = [id_ for id_ in ids if id_ in self._pending]
         self._pending.move(moving, to)
         for id_ in moving if not is_renamed else ():
             self._takers.forget(id_)
-            self._tellers.forget(id_)
+            self._answers.forget(id_)
         self.let_go(moving)
 
     def reworded(self, notices: Iterable[Notice]) -> None:
-        """These say something else on disk now."""
+        """Their data was changed on disk."""
         for notice in notices:
             if notice.id in self._pending:
                 self._pending.change(notice.id, data=notice.data)
 
     def stir(self, session: str) -> None:
-        """Have those who wait look again."""
+        """Have waiting callers look again."""
         self._bells.ring(session)

@@ -1,4 +1,4 @@
-"""Notices as they are told to clients: the contract's notification objects."""
+"""Notices as clients see them: notification objects."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from holdfast.model.notices import Notice
 from holdfast.model.summaries import summary_of
 from holdfast.store import inbox as rows
 
-#: Logs that are read at the same time: more would keep other readers waiting.
+#: Logs that are read at the same time: more would delay other readers.
 _AT_ONCE = 50
 
 
 async def handed_out(
     room: Room, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
 ) -> list[Message]:
-    """As they are told, but for those that are not this session's to hear any more when all of it was read."""
-    shown = await told(room, notices, is_raw)
+    """Their objects, without those that are no longer for this session when all output was read."""
+    shown = await notification_objects(room, notices, is_raw)
     left = room.inbox.still(notices, room.sessions.resolve(session))
     ids = {notice.id for notice in left}
     room.inbox.give_back(taker, [notice.id for notice in notices if notice.id not in ids])
-    room.inbox.told(left, how)
+    room.inbox.mark_delivered(left, how)
     return [one for one in shown if one["id"] in ids]
 
 
-async def told(room: Room, notices: list[Notice], is_raw: bool = False) -> list[Message]:
-    """As they are told. Secrets are masked in all that they quote; raw, in what was kept of output alone."""
+async def notification_objects(room: Room, notices: list[Notice], is_raw: bool = False) -> list[Message]:
+    """Their objects. Secrets are masked in all that they quote; with `is_raw`, only in output that was kept."""
     completed: list[Notice] = []
     for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
         completed += await asyncio.gather(*(complete(room, notice, is_raw) for notice in some))
@@ -41,7 +41,7 @@ async def told(room: Room, notices: list[Notice], is_raw: bool = False) -> list[
 
 
 async def complete(room: Room, notice: Notice, is_raw: bool = False) -> Notice:
-    """A completion with the end of its output, which is read when it is wanted: the exit did not wait for it."""
+    """A completion with the end of its output, which is read when it is needed: the exit did not wait for it."""
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
     process = room.registry.get(notice.process)
@@ -53,7 +53,7 @@ async def complete(room: Room, notice: Notice, is_raw: bool = False) -> Notice:
 
 
 async def keep_output(room: Room, process_id: ProcessId) -> None:
-    """Before the log goes: what is still to be told of it is kept without it."""
+    """Before the log is removed: pending completions keep the end of its output."""
     before = room.inbox.pending_of(process_id)
     after = [await complete(room, notice) for notice in before]
     changed = [notice for notice in after if notice not in before]
@@ -63,7 +63,7 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
-    told: Message = {
+    fields: Message = {
         "id": notice.id,
         "key": notice.key,
         "kind": notice.kind,
@@ -73,4 +73,5 @@ def _object(notice: Notice) -> Message:
         "at": notice.at,
         "data": notice.data,
     }
-    return {**told, "source": "system", "text": notice_texts.text(told), "summary": summary_of(told).line}
+    summary = summary_of(fields).line
+    return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}

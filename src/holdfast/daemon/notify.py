@@ -1,4 +1,4 @@
-"""Tells a service manager how we are, as sd_notify(3) does. Without one, nothing happens."""
+"""Reports the state of the daemon to a service manager, as sd_notify(3) does. Without one, nothing happens."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _VARIABLE = "NOTIFY_SOCKET"
 
 
 def is_managed() -> bool:
-    """Whether a service manager started us and wants to hear from us."""
+    """Whether a service manager started the daemon and expects its state."""
     return bool(os.environ.get(_VARIABLE))
 
 
-def tell(*lines: str) -> None:
-    """`READY=1`, `STOPPING=1`, `STATUS=…`. A manager that does not listen is nobody's loss."""
+def send_state(*lines: str) -> None:
+    """`READY=1`, `STOPPING=1`, `STATUS=…`. A manager that does not listen is ignored."""
     address = os.environ.get(_VARIABLE, "")
     if not address.startswith(("/", "@")):
         return

@@ -1,4 +1,4 @@
-"""Whoever is not bound to a session may act on the processes of all, and what it does to those of others is noted."""
+"""Callers that are not bound to a session may act on all processes; acts on those of other sessions are audited."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def told(process: Process, report: Report) -> Process:
         run=run,
         streak=verdict.streak,
         gave_up=verdict.gave_up,
-        deadline_told=process.deadline_told and run == process.run,
+        deadline_notified=process.deadline_notified and run == process.run,
         streams=streams(report),
         exit_offset=end.get("ends", {}).get("out"),
         leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),

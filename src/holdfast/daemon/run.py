@@ -112,7 +112,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ready()
         await _until_stopped(room, vital)
     finally:
-        notify.tell("STOPPING=1")
+        notify.send_state("STOPPING=1")
         watches.close()
         if room.stop_asked.is_set():
             await announcements.stop(len(room.registry.running()))

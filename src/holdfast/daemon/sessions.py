@@ -1,4 +1,4 @@
-"""The names of sessions: who is meant by one that was given up, and handing processes and notices over to another."""
+"""Sessions: their names, also former ones; and moving processes and notices from one to another."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Names:
 
 
 class EndedSession(NamedTuple):
-    """What became of a session that is over."""
+    """What became of the processes and notices of an ended session."""
 
     passed: list[ProcessId]
     left: list[ProcessId]
     notices: list[str]
-    """That another session is told."""
+    """Those that passed to another session."""
 
 
 class Sessions:
@@ -107,7 +107,7 @@ class Sessions:
         return processes, notices
 
     async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[str]:
-        """Another session owns them from now on, and hears what is still to be told of them."""
+        """Another session owns them from now on, with their pending notices."""
         async with self._turns(ids) as processes:
             to = self.resolve(to)
             moving = [process for process in processes if process.meta.session != to]
@@ -121,7 +121,7 @@ class Sessions:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
     async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
-        """It is over. What still runs of it, and what it has not heard, belongs to another now, where there is one."""
+        """End the session. Its running processes and pending notices pass to another one, where there is one."""
         running = [process.id for process in self._registry.running() if process.meta.session == session]
         async with self._turns(running) as found:
             living = [process for process in found if process.is_running and process.meta.session == session]
@@ -148,7 +148,7 @@ class Sessions:
 
     @asynccontextmanager
     async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:
-        """The processes as they stand, while nobody else changes them."""
+        """The processes as they stand, while no one else changes them."""
         async with self._one_by_one, AsyncExitStack() as turns:
             wanted = sorted(set(ids))
             for process_id in wanted:
@@ -185,7 +185,7 @@ class Sessions:
         return [*ids, *late]
 
     def _put(self, before: Process, moved: Process) -> None:
-        """Show the process with its new owner; and whatever became of it while that was written."""
+        """Show the process with its new owner, and with what changed while that was written."""
         now = self._registry.get(moved.id)
         if now is before:
             self._registry.put(moved)

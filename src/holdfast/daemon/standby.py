@@ -60,13 +60,13 @@ def _serving(paths: Paths) -> tuple[int, int] | None:
 
 def _wait_for(pid: int, pidfd: int) -> None:
     note("standby", serving=pid)
-    notify.tell("READY=1", f"STATUS=Standing by: another daemon (pid {pid}) serves this instance")
+    notify.send_state("READY=1", f"STATUS=Standing by: another daemon (pid {pid}) serves this instance")
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     try:
         poll.poll()
     except _StopRequested:
-        notify.tell("STOPPING=1")
+        notify.send_state("STOPPING=1")
         signal.pidfd_send_signal(pidfd, signal.SIGTERM)
         poll.poll(_STOP_LIMIT * 1000)
         raise

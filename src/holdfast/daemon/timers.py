@@ -64,7 +64,7 @@ def _act(room: Room, process: Process) -> None:
     """Once for each: after this it is stopping, or its deadline counts as told."""
     note("deadline", process=process.id, action=process.meta.deadline_action)
     if process.meta.deadline_action == "notify":
-        room.supervisor.show(replace(process, deadline_told=True))
+        room.supervisor.show(replace(process, deadline_notified=True))
         return
     room.supervisor.stop_asked(process.id, None, "deadline")
     room.chores.start(end(room, process, None, "deadline", room.settings.grace), "deadline")

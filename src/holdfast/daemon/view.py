@@ -68,8 +68,8 @@ def process_object(
         "ready_at": ready.at if ready is not None else None,
         "ready_trouble": ready.trouble if ready is not None else None,
         "stalled": stall is not None,
-        "stall_data": stalls.told(stall),
-        "needs_input": prompts.told(prompts.mark_of(process)),
+        "stall_data": stalls.stall_object(stall),
+        "needs_input": prompts.need_object(prompts.mark_of(process)),
         "watch_data": _watch(process),
         "split": meta.split,
         "cols": process.cols,
@@ -86,7 +86,12 @@ def _watch(process: Process) -> dict[str, Any] | None:
     if not process.meta.watch and not process.meta.watch_regex:
         return None
     state = process.watching or WatchState()
-    return {"disabled": state.disabled, "matches": state.matches, "suppressed": state.suppressed, "told": state.told}
+    return {
+        "disabled": state.disabled,
+        "matches": state.matches,
+        "suppressed": state.suppressed,
+        "told": state.notified,
+    }
 
 
 def _status(process: Process, reachable: bool) -> str:

@@ -1,4 +1,4 @@
-"""The bus: whatever happens is published under a topic, and whoever subscribed to a pattern that fits hears of it.
+"""The bus: events are published under a topic and delivered to all who subscribed to a pattern that matches it.
 
     from holdfast.events import publish, subscribe, unsubscribe
 

@@ -37,7 +37,7 @@ class BusAddress(NamedTuple):
 
 
 def find_address(url: str | None, token: str | None, environ: Mapping[str, str] | None = None) -> BusAddress:
-    """`url` is http(s):// or ws(s)://, or the path of a socket; where nothing is said, the environment tells.
+    """`url` is http(s):// or ws(s)://, or the path of a socket; by default the environment decides.
 
     Without HOLDFAST_BUS_URL it is the instance that HOLDFAST_HOME names. Raises ValueError.
     """

@@ -180,7 +180,7 @@ class Bridge:
                     self._out.prove()
         except CUT as cut:
             _LOG.debug("acknowledgements end: %s", cut)
-        except Exception:  # noqa: BLE001 - the top of a thread: the sender has to hear that this link is over
+        except Exception:  # noqa: BLE001 - the top of a thread: the sender must stop when this link is over
             _LOG.exception("acknowledgements end")
         finally:
             hang_up(opened)

@@ -1,7 +1,7 @@
 """Publish and subscribe within one program.
 
 `publish` may be called from anywhere: any thread, with or without a running event loop, from within a subscriber. What
-a subscriber does wrong is logged and harms nobody else.
+a subscriber does wrong is logged and affects no other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CO_COROUTINE = 0x80
 
 
 class Handle:
-    """One subscription. Needed to end it; tells nothing else."""
+    """One subscription. Needed to end it; opaque otherwise."""
 
     __slots__ = ("_callback", "_is_async", "_is_open", "_loop", "_number", "_pattern")
 
@@ -43,19 +43,19 @@ class Handle:
 
 
 class Bus:
-    """A bus of its own: what is published here is heard here."""
+    """A bus of its own: events published here are delivered here."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tree: PatternTree[Handle] = PatternTree()
         self._count = 0
-        #: Topic -> who hears it, in the order of subscription. A new dict whenever a subscription comes or goes.
+        #: Topic -> its subscribers, in the order of subscription. A new dict whenever a subscription comes or goes.
         self._remembered: dict[str, tuple[Handle, ...]] = {}
-        #: What async subscribers are still doing: a task that nobody holds may vanish.
+        #: What async subscribers are still doing: a task without a reference may vanish.
         self._tasks: set[Task[Any]] = set()
 
     def publish(self, topic: str, payload: Mapping[str, Any] | None = None) -> None:
-        """Tell everyone who subscribed to a pattern that fits. Sync subscribers have run when this returns.
+        """Deliver to all who subscribed to a pattern that matches. Sync subscribers have run when this returns.
 
         They get an envelope: the payload's fields, and `type` (the topic), `ts` (now) and `src` (the topic's first
         segment) unless the payload has them. Raises ValueError for an empty topic, TypeError for a payload that is no
@@ -77,13 +77,13 @@ class Bus:
             else:
                 _call(handle, dict(envelope))
         if dropped:
-            _warn("%s: no event loop runs; %d async subscribers did not hear of it", topic, dropped)
+            _warn("%s: no event loop runs; %d async subscribers did not get it", topic, dropped)
 
     def subscribe(self, pattern: str, callback: Callback) -> Handle:
-        """Let `callback` be called with the envelope of whatever is published under a topic that fits the pattern.
+        """Let `callback` be called with the envelope of every event whose topic matches the pattern.
 
         A coroutine function is run as a task: on the loop that runs here and now, if it still does then, otherwise on
-        the loop of whoever publishes. Raises ValueError for an empty pattern, TypeError for what cannot be called.
+        the loop of the publisher. Raises ValueError for an empty pattern, TypeError for what cannot be called.
         """
         segments(pattern, "pattern")
         if not callable(callback):
@@ -153,7 +153,7 @@ def _call(handle: Handle, envelope: Envelope) -> None:
         return
     if isinstance(result, Coroutine):
         result.close()
-        _warn("%r returned a coroutine, which nobody awaits: subscribe a coroutine function instead", handle)
+        _warn("%r returned a coroutine, which is not awaited: subscribe a coroutine function instead", handle)
 
 
 async def _run(handle: Handle, envelope: Envelope) -> None:
@@ -177,7 +177,7 @@ def _running_loop() -> AbstractEventLoop | None:
 
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
-        return None  # nobody imported it, so no loop of it runs
+        return None  # it is not imported, so no loop of it runs
     loop: AbstractEventLoop | None = asyncio._get_running_loop()
     return loop
 

@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 30.0
 #: A link that lasted for so long was a good one, too.
 _GOOD = 5.0
 _LARGEST_MESSAGE = 16 << 20
-#: What a link that is cut, or that somebody talks nonsense on, raises. Anything else is a fault of this program.
+#: What a link that is cut, or that brings invalid data, raises. Anything else is a fault of this program.
 CUT = (OSError, WebSocketException, ValueError)
 _LOG = logging.getLogger("holdfast.events.bridge")
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger("holdfast.events.bridge")
 class BridgeLink:
     """`path` says where to, each time; `talk` is called with the open WebSocket, and the link is cut when it returns.
 
-    `refused` hears the status of an answer that opens no WebSocket.
+    `refused` gets the status of an answer that opens no WebSocket.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class BridgeLink:
                 self._socket = None
 
     def _say(self, trouble: str, fault: Exception | None = None) -> None:
-        """Once for each kind: a link that is away for a day is no news every half minute."""
+        """Once for each kind: a link that is away for a day is not logged every half minute."""
         if trouble != self._trouble and not self._stopping.is_set():
             self._trouble = trouble
             level = logging.INFO if fault is None else logging.ERROR
@@ -125,6 +125,6 @@ class BridgeLink:
 
 
 def hang_up(opened: ClientConnection) -> None:
-    """Without farewell: whoever reads or writes stops at once."""
+    """Without a closing handshake: readers and writers stop at once."""
     with contextlib.suppress(OSError):
         opened.socket.shutdown(socket.SHUT_RDWR)

@@ -23,7 +23,7 @@ class OutboxBatch(NamedTuple):
 
 
 class Outbox:
-    """`announce` makes the body of the event that tells of so many dropped ones."""
+    """`announce` makes the body of the event that announces so many dropped ones."""
 
     def __init__(self, most: int, window: int, announce: Callable[[int], str]) -> None:
         self.most = most

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from holdfast.daemon import dispatch, strict, values
-from holdfast.daemon.consuming import was_told
+from holdfast.daemon.consuming import consumed_by_answer
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http.negotiate import choose, media_of
@@ -158,7 +158,7 @@ class Request:
         telling, self._telling = self._telling, []
         for call in telling:
             if is_sent:
-                self.room.chores.start(was_told(self.room, call), "consumed")
+                self.room.chores.start(consumed_by_answer(self.room, call), "consumed")
             else:
                 self.room.inbox.release(call.consumed, call)
 

@@ -256,12 +256,12 @@ START_FIELDS: dict[str, Schema] = {
         "minItems": 1,
         "description": "Exit codes of success.",
     },
-    "notify": choice("any", "failure", "success", "never", description="Which of its ends its session is told of."),
+    "notify": choice("any", "failure", "success", "never", description="Which of its ends notify its session."),
     "watch": {
         "type": "array",
         "items": text(4096, minLength=1),
         "maxItems": 100,
-        "description": "Texts: the session is told of lines that hold one. Not together with notify, which wins.",
+        "description": "Texts: lines that hold one notify the session. Dropped where notify is any.",
     },
     "watch_regex": {
         "type": "array",

@@ -1,4 +1,4 @@
-"""What a person is asked before it is done: its states, and when an answer covers a request. No I/O, time is given."""
+"""Approval requests: their states, and when an answer covers a request. No I/O; time is an argument."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Approval:
     rule: str | None
     why: str
     asker: bool = False
-    """Whoever made the request asks a person itself, and may tell the answer."""
+    """The client that made the request asks the approver itself, and may deliver the answer."""
     state: State = "pending"
     scope: Scope | None = None
     decided_by: str | None = None
@@ -67,8 +67,8 @@ class Approval:
         return {name: getattr(self, name) for name in self.__slots__ if name not in _INNER}
 
 
-def news(approval: Approval) -> Notice:
-    """The request, for people who are elsewhere."""
+def notice_of(approval: Approval) -> Notice:
+    """The request as a notice, for sinks."""
     names = ("command", "cwd", "backend", "rule", "why", "action", "expires_at")
     data = {"approval": approval.id, **{name: getattr(approval, name) for name in names}}
     process = None if approval.action == "start" else ProcessId(approval.process)
@@ -82,7 +82,7 @@ def fingerprint(what: dict[str, Any]) -> str:
 
 
 def covers(approval: Approval, wanted: str, session: str, claimant: str, now: float) -> bool:
-    """Whether this answer lets the claimant do what is wanted, which is told by its fingerprint."""
+    """Whether this answer lets the claimant do what is requested, which is known by its fingerprint."""
     if not approval.is_standing or approval.fingerprint != wanted or is_due(approval, now):
         return False
     if approval.scope == "always":
@@ -95,7 +95,7 @@ def covers(approval: Approval, wanted: str, session: str, claimant: str, now: fl
 def claimed(approval: Approval, claimant: str, now: float, keep: float) -> Approval:
     """As it stands when it is about to be used: a `once` answer is this claimant's from now on.
 
-    Where nobody can tell whether it was used, it is over after a while.
+    Where it is unknown whether it was used, it expires after a while.
     """
     if approval.scope == "once":
         return replace(approval, used_at=now, used_by=claimant, expires_at=now + keep)

@@ -1,14 +1,14 @@
 """The breaker across all processes: too many match notifications at once, and for a while there are none. No I/O.
 
 More than `limit` notifications of matches within `window` seconds trip it. From then on, for `silence` seconds, matches
-are held back, the one that tripped it among them. When it is released they are told, as one digest for each owner.
+are held back, the one that tripped it among them. When it is released they are notified, as one digest for each owner.
 Ends of processes, and of watches, do not fall under it.
 
 What the rule leaves open, and what is done:
 - The digests of a release do not count towards the next trip: counting begins anew.
 - The count of a release is that of all matches held back since the trip, also of those that the end of their process
-  has told by then (`take`).
-- A time that is up is noticed by `release`; until somebody asks, matches are held back.
+  has notified by then (`take`).
+- A time that is up is noticed by `release`; until it is called, matches are held back.
 - When the clock is set back, the silence lasts for one whole silence from then at most.
 - Where the limit is 0 nothing ever trips it.
 """
@@ -39,7 +39,7 @@ class BreakerRules(NamedTuple):
 class Breaker:
     """Where the breaker of an instance stands. A new one is not tripped."""
 
-    told_at: tuple[float, ...] = ()
+    notified_at: tuple[float, ...] = ()
     """When the last notifications were."""
     tripped_at: float | None = None
     """None while it is not. Names this trip."""
@@ -58,6 +58,8 @@ class Breaker:
 
     def to_json(self) -> dict[str, Any]:
         said = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) not in (None, 0, {}, ())}
+        if "notified_at" in said:
+            said["told_at"] = said.pop("notified_at")
         if self.tripped_at is not None:
             said["tripped_at"] = self.tripped_at
         if self.held:
@@ -70,9 +72,9 @@ class Breaker:
         said = loose.table(value)
         held = _shelf_from_json(said.get("held"))
         tripped_at = loose.moment(said.get("tripped_at"))
-        told_at = (loose.moment(at) for at in loose.items(said.get("told_at")))
+        notified_at = (loose.moment(at) for at in loose.items(said.get("told_at")))
         if tripped_at is None and not held:
-            return cls(tuple(at for at in told_at if at is not None))
+            return cls(tuple(at for at in notified_at if at is not None))
         tripper = said.get("tripper")
         return cls(
             tripped_at=tripped_at or 0.0,
@@ -94,7 +96,7 @@ class Released:
     """Matches held back in all."""
     processes: int
     sessions: Shelf
-    """What is still to be told: one digest for each session."""
+    """What is still to be notified: one digest for each session."""
     tripper: str | None
     tripped_at: float
     origin: dict[str, Any] | None = None
@@ -120,7 +122,7 @@ def admit(
         matches = Held.of(matches)
     if breaker.tripped_at is not None:
         return _hold(_by_clock(breaker, now), session, process, matches), False, False
-    recent = tuple(at for at in breaker.told_at if now - rules.window < at <= now)
+    recent = tuple(at for at in breaker.notified_at if now - rules.window < at <= now)
     if len(recent) < rules.limit or not rules.limit:
         return Breaker((*recent, now) if rules.limit else ()), True, False
     tripped = Breaker(tripped_at=now, tripper=session, origin=origin, since=now, silence=rules.silence)
@@ -144,13 +146,13 @@ def release(breaker: Breaker, now: float) -> tuple[Breaker, Released | None]:
 
 
 def take(breaker: Breaker, session: str, process: str) -> tuple[Breaker, Held | None]:
-    """At the end of a process: what is held back of it is told now, before the end is, and not once more later."""
+    """At the end of a process: what is held back of it is notified now, before the end, and not again later."""
     taken = breaker.held.get(session, {}).get(process)
     return (breaker, None) if taken is None else (_without(breaker, session, process), taken)
 
 
 def transfer(breaker: Breaker, process: str, to: str) -> Breaker:
-    """After a process was handed to another session: that is told of it, whoever had it before."""
+    """After a process was handed to another session: its matches are notified to that one."""
     for session in [name for name, by in breaker.held.items() if process in by and name != to]:
         held = breaker.held[session][process]
         breaker = _put(_without(breaker, session, process), to, process, held)

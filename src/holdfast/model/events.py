@@ -21,7 +21,7 @@ class BridgeOrigin(NamedTuple):
 
 
 class Receipt:
-    """For whoever wants to know the number that an event got: there once it is on disk."""
+    """The number that an event got, for its publisher: there once the event is on disk."""
 
     __slots__ = ("seq",)
 
@@ -38,7 +38,7 @@ class Event(NamedTuple):
     origin: BridgeOrigin | None = None
     receipt: Receipt | None = None
     notice: Notice | None = None
-    """What a session is told with it: written with the event or, where it was told before, neither."""
+    """The notice that comes with it. Where the notice was written before, neither is written again."""
 
     def envelope(self) -> dict[str, Any]:
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}
@@ -68,7 +68,7 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
     if after.is_up and (need := after.need) is not None and (before is None or _is_new(need, before.need)):
         events.append(_input_needed(after, need, now))
         events += queued(notices.input_needed(after, need, now))
-    if after.deadline_told and not (before is not None and before.deadline_told and _is_run_of(before, after)):
+    if after.deadline_notified and not (before is not None and before.deadline_notified and _is_run_of(before, after)):
         events.append(
             Event("process.deadline", now, {**_who(after), "run": after.run, "deadline_at": after.deadline_at})
         )

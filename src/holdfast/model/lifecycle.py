@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
-#: A stop for a `restart` is no end: the command is run again, unless somebody asks for its end meanwhile.
+#: A stop for a `restart` is no end: the command is run again, unless its end is requested meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
 EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start"]
 
@@ -18,7 +18,7 @@ EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom"
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """It ended by itself with this code, for whatever reason."""
+    """It exited with this code."""
 
     code: int
 
@@ -32,12 +32,12 @@ class Signaled:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """It is gone, and nobody saw with which status."""
+    """It is gone, and its status is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Nobody can know what became of it."""
+    """How it ended cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Ended:
 
     outcome: Outcome
     known_at: float
-    """When we learned of it; an end that nobody saw has no time of its own."""
+    """When we learned of it; an end that was not observed has no time of its own."""
     pid: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -130,7 +130,7 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """Somebody wants it to end. The first one is remembered, whoever asks later."""
+    """Its end was requested. The first request is remembered; later ones change nothing."""
 
     by: str | None
     reason: StopReason
@@ -154,14 +154,14 @@ class ChildEnded:
 
 @dataclass(frozen=True, slots=True)
 class WitnessesGone:
-    """Whoever could have seen the end is gone with it."""
+    """No part of holdfast that could have observed the end is left."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class RestartPlanned:
-    """It will be run again at this time: by its restart policy, or because somebody wants it to."""
+    """It will be run again at this time: by its restart policy, or by request."""
 
     due: float
 
@@ -223,7 +223,7 @@ def advance(state: State, fact: Fact) -> State:
 
 
 def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
-    """The last end stands, whatever keeps it from being run again; who asked for that is told."""
+    """The last end stands; who requested that it is not run again is recorded."""
     match fact:
         case RestartPlanned(due=due):
             return replace(state, due=due)
@@ -253,11 +253,11 @@ def _ended(state: State, outcome: Outcome, at: float, oom: bool = False) -> Stat
     return Ended(outcome, at, ended_at=ended_at)
 
 
-# What is told about it.
+# What clients see of it.
 
 
 def reason(state: State) -> EndReason | None:
-    """Why it ended; None while it has not. An end that was asked for is told so, whatever status came of it."""
+    """Why it ended; None while it has not. A requested end is named so, with any status."""
     if not isinstance(state, Ended):
         return None
     match state.outcome:
@@ -280,7 +280,7 @@ def reason(state: State) -> EndReason | None:
 
 
 def exit_code(state: State) -> int | None:
-    """The kernel's exit code; None where there is none or nobody knows."""
+    """The kernel's exit code; None where there is none or it is unknown."""
     return state.outcome.code if isinstance(state, Ended) and isinstance(state.outcome, Exited) else None
 
 

@@ -26,16 +26,16 @@ _REASONS: dict[EndReason, str] = {
     "killed": "holdfast was asked to end it, by `killed_by`; `exit_code` or `signal` are still the kernel's",
     "deadline": "it ran for as long as it was allowed to and was ended; likewise",
     "oom": "it, or some of what it started, was ended for want of memory; `exit_code` or `signal` are the kernel's",
-    "lost": "nobody can know how it ended; `exit_code` and `signal` are null",
-    "failed_start": "it could not be started; such a process is told to the caller and not kept",
+    "lost": "how it ended cannot be known; `exit_code` and `signal` are null",
+    "failed_start": "it could not be started; such a process is reported to the caller and not kept",
 }
 
 _TAIL = """\
 Who asked for the end is never overwritten: `Stopping` holds the first who did, and only `advance` makes `Ended`.
-Only a stop for a `restart` gives way: whoever asks for the end then is the first who did. In `Waiting` the last end
+Only a stop for a `restart` gives way: a request for the end after it counts as the first. In `Waiting` the last end
 stands; a kill makes it final, with its code and the reason `killed`.
-A process that ends with code 42 when it is asked to end is told as `killed` with `exit_code` 42 and no signal.
-A process that was asked to end and did not is still running, and told so.
+A process that ends with code 42 when it is asked to end is shown as `killed` with `exit_code` 42 and no signal.
+A process that was asked to end and did not is still running, and shown so.
 """
 
 
@@ -78,7 +78,7 @@ def _meanings() -> list[str]:
 
 
 def _reasons() -> list[str]:
-    lines = ["## Reasons", "", f"An end can be asked for as {_listed(get_args(StopReason))}. It is then told as:", ""]
+    lines = ["## Reasons", "", f"An end can be asked for as {_listed(get_args(StopReason))}. It is then shown as:", ""]
     lines += [f"- `{reason}`: {_REASONS[reason]}" for reason in get_args(EndReason)]
     return [*lines, ""]
 

@@ -1,4 +1,4 @@
-"""Values out of JSON that another release, or somebody by hand, may have written: what makes no sense is a default."""
+"""Values out of JSON that another release, or an edit by hand, may have written: an invalid one becomes a default."""
 
 from __future__ import annotations
 

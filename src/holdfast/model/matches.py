@@ -60,7 +60,7 @@ class Held:
 
     @classmethod
     def of(cls, found: Sequence[Match], more: int = 0) -> Held:
-        """Some matches, and so many `more` behind them that nobody has written down."""
+        """Some matches, and so many `more` behind them that were only counted."""
         return cls(len(found) + more, found[0].clipped(), found[-1].clipped())
 
     def and_then(self, later: Held) -> Held:

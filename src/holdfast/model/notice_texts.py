@@ -19,7 +19,7 @@ from holdfast.model.units import age_text, duration_text
 
 
 def how_it_ended(data: Mapping[str, Any]) -> str:
-    """From the data of a completion: `completed normally (exit code 0)`. What nobody knows is said to be unknown.
+    """From the data of a completion: `completed normally (exit code 0)`. What is not known is said to be unknown.
 
     A code other than 0 is a failure unless the data say that it `succeeded`.
     """
@@ -245,7 +245,7 @@ def _deadline(said: _Fields) -> str:
 
 
 def _other(said: _Fields) -> str:
-    return said.block(f"{said.kind or 'unknown news'}.")
+    return said.block(f"{said.kind or 'unknown notification'}.")
 
 
 _KINDS: dict[str, Callable[[_Fields], str]] = {

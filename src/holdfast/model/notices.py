@@ -29,12 +29,12 @@ Kind: TypeAlias = Literal[
     "input_needed",
     "approval",
 ]
-"""An approval is wanted of a person: it goes to sinks, and into no inbox."""
+"""`approval` asks an approver: it goes to sinks, and into no inbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """News for one session. The same news has the same key, whatever was restarted in between."""
+    """A notification for one session. The same fact has the same key, also after any restart."""
 
     key: str
     kind: Kind
@@ -74,7 +74,7 @@ def completion(process: Process, now: float) -> Notice | None:
     if stop is not None and stop.by is not None and stop.by == meta.session:
         return None
     if stop is not None and stop.reason == "session_end":
-        return None  # its owner is over, and whoever ended that has the answer
+        return None  # its owner has ended, and the caller that ended it has the answer
     code = exit_code(state)
     if notify == "never" or (notify != "any" and (notify == "success") != succeeded(process)):
         return None
@@ -116,9 +116,9 @@ def succeeded(process: Process) -> bool:
 MOST_SHOWN = 100
 
 
-def match_data(told: Notified) -> dict[str, Any]:
+def match_data(notified: Notified) -> dict[str, Any]:
     """`output` is what the log has at `offset`; lines that lie apart from it are in `more`, each with its own place."""
-    row = told.matches[: in_a_row(told.matches)]
+    row = notified.matches[: in_a_row(notified.matches)]
     first = row[0]
     return {
         "pattern": first.pattern,
@@ -127,10 +127,10 @@ def match_data(told: Notified) -> dict[str, Any]:
         "stream": first.stream,
         "offset": first.offset,
         "end": row[-1].end,
-        "count": len(told.matches),
-        "suppressed": told.suppressed,
+        "count": len(notified.matches),
+        "suppressed": notified.suppressed,
         "digest": False,
-        "more": [match.to_json() for match in told.matches[len(row) :]],
+        "more": [match.to_json() for match in notified.matches[len(row) :]],
     }
 
 

@@ -65,7 +65,7 @@ class Meta:
     watch_regex: tuple[str, ...] = ()
     check_interval: float | None = None
     origin: dict[str, Any] | None = None
-    """Where whoever started it is to be answered. Given back with each notice, as it is."""
+    """The address its session was reached at. Given back with each notice, unchanged."""
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
@@ -121,7 +121,7 @@ class StreamExtent:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A descendant that outlived the command. The start time tells it from a later user of its number."""
+    """A descendant that outlived the command. The start time distinguishes it from a later user of the pid."""
 
     pid: int
     start: int
@@ -140,7 +140,7 @@ class Process:
     cols: int | None = None
     rows: int | None = None
     trouble: str | None = None
-    deadline_told: bool = False
+    deadline_notified: bool = False
     run: int = 0
     """How often it was run again."""
     streak: int = 0
@@ -153,10 +153,10 @@ class Process:
     watching: WatchState | None = None
     progress: Progress | None = None
     cpu_seconds: float | None = None
-    """What was used up to the end; of one that runs it is measured when somebody asks."""
+    """What was used up to the end; of one that runs it is measured on request."""
     peak_rss: int | None = None
     group: str | None = None
-    """The cgroup that all of it is in, and the one its memory is counted in: told by the keeper, and not kept."""
+    """The cgroup that all of it is in, and the one its memory is counted in: reported by the keeper, and not kept."""
     memory_group: str | None = None
 
     @property

@@ -59,12 +59,12 @@ def end_with_session(processes: Iterable[Process], session: str) -> tuple[list[P
 
 def parent_of(processes: Iterable[Process], session: str) -> str | None:
     """The session that this one was started by, as its newest process that names one has it."""
-    told = [
+    named = [
         (process.meta.requested_at, process.meta.parent_session)
         for process in processes
         if process.meta.session == session and process.meta.parent_session not in (None, session)
     ]
-    return max(told, key=lambda one: one[0])[1] if told else None
+    return max(named, key=lambda one: one[0])[1] if named else None
 
 
 def end_with_daemon(processes: Iterable[Process]) -> tuple[list[Process], list[Process]]:
@@ -80,7 +80,7 @@ def _by_lifetime(processes: list[Process], lifetime: str) -> tuple[list[Process]
 
 def deadline_due_at(process: Process) -> float | None:
     """When its deadline wants something done; None when never, or when it has been done."""
-    if not isinstance(process.state, Running) or process.deadline_told:
+    if not isinstance(process.state, Running) or process.deadline_notified:
         return None
     return process.deadline_at
 

@@ -1,8 +1,9 @@
 """Progress: every so often, what a process has written since the last time; nothing when it wrote nothing. No I/O.
 
 What the rule leaves open, and what is done: the first look is one interval after the start. A look that comes late
-tells all at once, and the next one is an interval after it: two are never closer. What was missed while nobody could
-look is told once, not once for each interval. When the clock is set back, the next look is one interval away at most.
+reports all at once, and the next one is an interval after it: two are never closer. What was missed while the daemon
+was down is notified once, not once for each interval. When the clock is set back, the next look is one interval away at
+most.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from holdfast.model import loose
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What was told of one process. A new one is due at once and has told nothing."""
+    """What was notified of one process. A new one is due at once and has notified nothing."""
 
     next_at: float = 0.0
-    told: dict[str, int] = field(default_factory=dict)
-    """For each stream, up to where its log was told."""
+    notified: dict[str, int] = field(default_factory=dict)
+    """For each stream, up to where its log was notified."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"next_at": self.next_at, "told": self.told}
+        return {"next_at": self.next_at, "told": self.notified}
 
     @classmethod
     def from_json(cls, value: object) -> Progress:
@@ -40,7 +41,7 @@ class OutputSpan(NamedTuple):
 
 
 class NewOutput(NamedTuple):
-    """What is to be told now."""
+    """The new output that is to be notified now."""
 
     spans: dict[str, OutputSpan]
     """Of the streams that have something new."""
@@ -61,8 +62,8 @@ def looked(
     """After a look at how far the streams reach. Before its time nothing happens, but for a clock that was set back."""
     next_at = min(progress.next_at, now + interval)
     if now < next_at:
-        return Progress(next_at, progress.told), None
-    told = {stream: max(progress.told.get(stream, 0), end) for stream, end in ends.items()}
-    spans = {stream: OutputSpan(progress.told.get(stream, 0), end) for stream, end in told.items()}
+        return Progress(next_at, progress.notified), None
+    reached = {stream: max(progress.notified.get(stream, 0), end) for stream, end in ends.items()}
+    spans = {stream: OutputSpan(progress.notified.get(stream, 0), end) for stream, end in reached.items()}
     spans = {stream: span for stream, span in spans.items() if span.end > span.offset}
-    return Progress(now + interval, {**progress.told, **told}), NewOutput(spans) if spans else None
+    return Progress(now + interval, {**progress.notified, **reached}), NewOutput(spans) if spans else None

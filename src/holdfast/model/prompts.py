@@ -1,9 +1,9 @@
-"""When a process counts as waiting for a person's answer, and what it asks. No I/O.
+"""When a process counts as waiting for input, and what it asks. No I/O.
 
-A process asks when somebody in it is blocked reading its terminal and the program left it to the terminal to take a
+A process asks when one of its tree is blocked reading its terminal and the program left it to the terminal to take a
 line: an unfinished line that is no shell's resting prompt, or no echo, as for a password. A program that reads key by
 key without echo (an editor, a pager, a shell's own line editor) draws for itself, and is never taken for one that
-asks. On a pipe there is no terminal to tell by: there the unfinished line has to end like a question.
+asks. On a pipe there is no terminal to judge by: there the unfinished line has to end like a question.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def rests(terminal: Terminal | None, reader: Reader) -> bool:
 
 
 def hides(terminal: Terminal | None) -> bool:
-    """Whether what is typed now is shown by nobody: a line without echo, or a pipe."""
+    """Whether what is typed now is not shown: a line without echo, or a pipe."""
     return terminal is None or (terminal.canonical and not terminal.echo)
 
 
@@ -87,6 +87,6 @@ def mark_of(process: Process) -> InputNeed | None:
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
-def told(need: InputNeed | None) -> dict[str, Any] | None:
-    """A question as it is told to clients."""
+def need_object(need: InputNeed | None) -> dict[str, Any] | None:
+    """A question as clients see it."""
     return None if need is None else {"since": need.since, "prompt": need.prompt, "secret": need.secret}

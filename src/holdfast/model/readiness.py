@@ -26,7 +26,7 @@ class Readiness:
 
     run: float
     ready: bool | None = None
-    """False once it will not be any more; None as long as nobody knows."""
+    """False once it will not be any more; None as long as it is unknown."""
     at: float | None = None
     """Since when it is ready."""
     trouble: str | None = None
@@ -57,7 +57,7 @@ def is_ready(process: Process) -> bool | None:
 
 
 def is_open(process: Process) -> bool:
-    """Whether somebody should look: it runs, and it is not known whether it is ready."""
+    """Whether to probe: it runs, and it is not known whether it is ready."""
     return process.is_up and kind_of(process.meta) is not None and is_ready(process) is None
 
 

@@ -26,7 +26,7 @@ class RestartVerdict(NamedTuple):
 
 
 def after_end(meta: Meta, ended: Ended, streak: int) -> RestartVerdict:
-    """After a run that was started as the `streak`th restart in a row. What somebody ended stays ended."""
+    """After a run that was started as the `streak`th restart in a row. What was ended by request stays ended."""
     if ended.stop is not None:
         return RestartVerdict(ended.known_at) if ended.stop.reason == "restart" else RestartVerdict()
     if not _wants_again(meta, ended):

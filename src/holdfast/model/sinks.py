@@ -20,7 +20,7 @@ Outcomes = Literal["any", "failure", "success"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OUTCOMES: tuple[Outcomes, ...] = get_args(Outcomes)
-#: What people are told unless they say otherwise: everything but what comes again and again by the clock.
+#: The kinds that a sink gets by default: all but those that come by the clock.
 USUAL_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
 
 
@@ -40,7 +40,7 @@ class Quiet(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A text that nobody may see: as it stands in the configuration, or where to find it when it is needed."""
+    """A text that must not be shown: as it stands in the configuration, or where to find it when it is needed."""
 
     text: str | None = None
     env: str | None = None
@@ -111,7 +111,7 @@ def wants(sink: Sink, notice: Notice) -> bool:
 
 
 def is_failure(data: dict[str, Any]) -> bool:
-    """Whether a completion is bad news: anything but an exit with a code that counts as success."""
+    """Whether a completion is a failure: anything but an exit with a code that counts as success."""
     if isinstance(success := data.get("succeeded"), bool):
         return not success
     return data.get("reason") != "exited" or data.get("exit_code") != 0
@@ -170,7 +170,7 @@ class Outgoing(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What came of a try, to be written in the transaction of the event that tells of it."""
+    """What came of a try, to be written in the transaction of its event."""
 
     row: Outgoing
     standing: DeliveryState

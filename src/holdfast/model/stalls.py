@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: As much as a program uses that only waits: timers, a collector of garbage. A larger share counts as work.
 _IDLE_SHARE = 0.01
-#: Two ticks: less is not told apart from none where time is counted in ticks.
+#: Two ticks: less cannot be distinguished from none where time is counted in ticks.
 _LEAST_USE = 0.02
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
@@ -39,7 +39,7 @@ class ActivitySample(NamedTuple):
     at: float
     output_bytes: int
     cpu_seconds: float | None
-    """None when nobody can tell."""
+    """None when it is unknown."""
 
 
 class StallWatch(NamedTuple):
@@ -60,7 +60,7 @@ class StallWatch(NamedTuple):
 
 
 def observe(watch: StallWatch, sample: ActivitySample) -> StallWatch:
-    """The watch after one more sample. Whatever happened since the last one counts as happening now."""
+    """The watch after one more sample. What happened since the last one counts as happening now."""
     is_active = _is_active(watch.last, sample) or _is_active(watch.active, sample)
     return StallWatch(sample if is_active else watch.active, sample)
 
@@ -86,8 +86,8 @@ def mark_of(process: Process) -> Stall | None:
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
-def told(stall: Stall | None) -> dict[str, Any] | None:
-    """An episode as it is told to clients."""
+def stall_object(stall: Stall | None) -> dict[str, Any] | None:
+    """An episode as clients see it."""
     if stall is None:
         return None
     return {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}

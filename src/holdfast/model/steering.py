@@ -38,7 +38,7 @@ _STEERING = frozenset(
     ]
 )
 _FAMILIES = ("LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "NODE_", "RUBY", "PERL", "GIT_", "npm_config_")
-#: Of the families, those that only say how much is told, or for whom.
+#: Of the families, those that only choose how much is printed, or for whom.
 _HARMLESS = frozenset(
     [
         "NODE_ENV",
@@ -62,7 +62,7 @@ _HARMLESS = frozenset(
         "GIT_TRACE",
     ]
 )
-#: Variables that name a program, and programs that nobody minds there.
+#: Variables that name a program, and programs that are harmless there.
 _PROGRAMS = frozenset(
     ["EDITOR", "VISUAL", "PAGER", "MANPAGER", "GIT_PAGER", "GIT_EDITOR", "BROWSER", "SHELL", "CC", "CXX", "RUSTC"]
 )

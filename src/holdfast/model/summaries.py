@@ -21,7 +21,7 @@ _ENDS = {
     "killed": "was ended",
     "deadline": "ran past its deadline and was ended",
     "oom": "ran out of memory and was ended",
-    "lost": "is lost: nobody saw its end",
+    "lost": "is lost: how it ended is unknown",
     "failed_start": "could not be started",
 }
 _REASONS = {
@@ -54,8 +54,8 @@ def summary_of(notification: dict[str, Any]) -> Summary:
     data = data if isinstance(data, dict) else {}
     if kind == "approval":
         return _approval(notification, data)
-    told = _LINES[kind](data) if kind in _LINES else one_line(kind)
-    line = f"{_who(notification, data)}{told} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
+    what = _LINES[kind](data) if kind in _LINES else one_line(kind)
+    line = f"{_who(notification, data)}{what} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
     if kind != "completion":
         return Summary(line, "", _LEVELS.get(kind, "info"))
     failed = is_failure(data)
@@ -69,7 +69,7 @@ def one_line(text: object, longest: int = _LONGEST_LINE) -> str:
 
 
 def harmless(text: str) -> str:
-    """The same to the eye, but no chat takes it for a call to somebody: `@everyone`, `<!channel>`, `<@U123>`."""
+    """The same to the eye, but no chat takes it for a mention: `@everyone`, `<!channel>`, `<@U123>`."""
     return text.replace("@", "@\u200b").replace("<", "<\u200b")
 
 
@@ -84,19 +84,20 @@ def _who(notification: dict[str, Any], data: Data) -> str:
 
 
 def _approval(notification: dict[str, Any], data: Data) -> Summary:
-    """The whole command is shown, as far as there is room: nobody should say yes to its beginning."""
-    session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"))
-    command = one_line(data.get("command"), _TAIL_CHARACTERS)
+    """The whole command is shown, as far as there is room: an approver must not decide on its beginning alone."""
+    session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"), 60)
+    how = f"holdfast approve {request}, or holdfast deny {request}"
+    command = one_line(data.get("command"), _TAIL_CHARACTERS - len(how) - 1)
     line = f"approval wanted: {one_line(data.get('why'))} [{session}]"
-    return Summary(line, f"{command}\nholdfast approve {request}, or holdfast deny {request}", "warning")
+    return Summary(line, f"{command}\n{how}", "warning")
 
 
 def _completion(data: Data) -> str:
-    told = _end(data)
+    what = _end(data)
     began, ended = data.get("started_at"), data.get("ended_at")
     if isinstance(began, (int, float)) and isinstance(ended, (int, float)):
-        told += f" after {_duration(ended - began)}"
-    return f"{told}, again and again; it is not run any more" if data.get("gave_up") else told
+        what += f" after {_duration(ended - began)}"
+    return f"{what}, again and again; it is not run any more" if data.get("gave_up") else what
 
 
 def _end(data: Data) -> str:
@@ -153,7 +154,7 @@ _LINES: dict[str, Callable[[Data], str]] = {
     "watch_match": _match,
     "watch_disabled": _disabled,
     "watch_overflow_tripped": lambda data: "too many matches at once: they are held back for a while",
-    "watch_overflow_released": lambda data: f"matches are told again, {_held_back(data)}",
+    "watch_overflow_released": lambda data: f"matches are notified again, {_held_back(data)}",
     "progress": _progress,
     "ready": _ready,
     "stalled": lambda data: "has stalled: no output, and the processor is not used",

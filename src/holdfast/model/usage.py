@@ -36,7 +36,7 @@ class Track:
         return self.measured_at is not None and now - self.measured_at <= max_age
 
     def take_cpu(self, cpu_seconds: float | None, now: float) -> bool:
-        """Note the processor time used so far; whether it did anything since the last time, or nobody knows."""
+        """Note the processor time used so far; whether it did anything since the last time, or that is unknown."""
         before, self.cpu_seconds = self.cpu_seconds, _no_less(cpu_seconds, self.cpu_seconds)
         self.measured_at = now
         if self.cpu_seconds is None:
@@ -65,7 +65,7 @@ def most(*values: int | None) -> int | None:
 
 
 def _no_less(now: float | None, before: float | None) -> float | None:
-    """Time that was used stays used, also when whoever used it can no longer be asked."""
+    """Time that was used stays used, also when the processes that used it are gone."""
     if now is None or before is None:
         return before if now is None else now
     return max(now, before)

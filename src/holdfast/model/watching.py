@@ -1,20 +1,20 @@
-"""How often a watch speaks: at most once in a window, and no more after too many full ones. No I/O, no clock.
+"""How often a watch notifies: at most once in a window, and no more after too many full ones. No I/O, no clock.
 
-A match with no window open is told at once and opens a window. Matches in a window are held back; when it closes they
-are told as one digest, which opens the next. A window that held some back is a strike, from the first of them on; one
-that held back none ends the row. The last strike in a row ends the watch. What is held back is always told, or counted
-in the notice of the end of the watch; and the end of the process tells it at once.
+A match with no window open is notified at once and opens a window. Matches in a window are held back; when it closes
+they are notified as one digest, which opens the next. A window that held some back is a strike, from the first of them
+on; one that held back none ends the row. The last strike in a row ends the watch. What is held back is always notified,
+or counted in the notice of the end of the watch; and at the end of the process it is notified at once.
 
 What the rule leaves open, and what is done:
-- Lines that are found together while no window is open are told together, as many as one notification shows. The rest
+- Lines that are found together while no window is open are one notification, as many as it shows. The rest
   is held back, like what comes in the window.
 - A window is open from its beginning up to, but not including, its end. One whose end is noticed late is closed then,
   and the window of its digest counts from then: two notifications are never closer than a window.
-- The budget counts matches and digests that were told, not the notice of the end of the watch. The first match that it
-  has no room for ends the watch, like a last strike.
+- The budget counts matches and digests that were notified, not the notice of the end of the watch. The first match that
+  it has no room for ends the watch, like a last strike.
 - Where the limit of strikes is 0 the watch never ends by them; where the budget is 0 there is none.
 - When the clock is set back, a window lasts for one window from then at most.
-- What is found after the end of the watch is not counted: nobody looks for it any more.
+- What is found after the end of the watch is not counted: the output is not searched any more.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ __all__ = [
 Reason: TypeAlias = Literal["strikes", "budget", "broken"]
 
 
+#: Keys in the store that differ from the names here.
+_KEYS = {"notified": "told"}
+
+
 class WatchRules(NamedTuple):
     window: float = 15.0
-    """Seconds. With 0 every match is told at once."""
+    """Seconds. With 0 every match is notified at once."""
     strikes: int = 3
     budget: int = 0
     """How many notifications a process may make."""
@@ -54,19 +58,19 @@ class WatchState:
     """What this window holds back."""
     strikes: int = 0
     """In a row, with this window."""
-    told: int = 0
+    notified: int = 0
     """Notifications so far."""
     matches: int = 0
-    """Matches so far, told or not."""
+    """Matches so far, notified or not."""
     suppressed: int = 0
-    """Those that were not told at once."""
+    """Those that were not notified at once."""
     disabled: bool = False
     notify_on: bool = False
     """Whether the end of the watch has turned on the notification of the end."""
 
     def to_json(self) -> dict[str, Any]:
         """What it says beyond a new one: it is written with each change."""
-        said = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        said = {_KEYS.get(name, name): getattr(self, name) for name in self.__slots__ if getattr(self, name)}
         if self.window_until is not None:
             said["window_until"] = self.window_until
         if self.held is not None:
@@ -84,22 +88,23 @@ class WatchState:
             held=held,
             disabled=said.get("disabled") is True,
             notify_on=said.get("notify_on") is True,
-            **{name: loose.whole(said.get(name)) for name in ("strikes", "told", "matches", "suppressed")},
+            notified=loose.whole(said.get("told")),
+            **{name: loose.whole(said.get(name)) for name in ("strikes", "matches", "suppressed")},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """Matches to be told at once, in full."""
+    """Matches to be notified at once, in full."""
 
     matches: tuple[Match, ...]
     suppressed: int = 0
-    """Held back since the last notification: none, since those would have been told by a digest."""
+    """Held back since the last notification: none, since a digest would have notified those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Matches to be told in short."""
+    """Matches to be notified in short."""
 
     held: Held
 
@@ -110,7 +115,7 @@ class Disabled:
 
     strikes: int
     suppressed: int
-    """Matches that nothing else tells of."""
+    """Matches that no other notification counts."""
     matches: int = 0
     """All that were found."""
     reason: Reason = "strikes"
@@ -134,9 +139,9 @@ def matched(
     state = replace(state, matches=state.matches + len(found) + more)
     rest = _rest(found, 0, more)
     if state.window_until is None and not _is_spent(state, rules):
-        told = that_fit(found)
-        state, rest = _notified(state, now, rules), _rest(found, len(told), more)
-        outcomes.append(Notified(told))
+        shown = that_fit(found)
+        state, rest = _notified(state, now, rules), _rest(found, len(shown), more)
+        outcomes.append(Notified(shown))
     if rest is not None:
         state, more_outcomes = _hold(state, rest, rules)
         outcomes += more_outcomes
@@ -144,7 +149,7 @@ def matched(
 
 
 def next_due(state: WatchState) -> float | None:
-    """When there will be something to tell; None when there is nothing to wait for."""
+    """When there will be something to notify; None when there is nothing to wait for."""
     return state.window_until if state.held is not None and not state.disabled else None
 
 
@@ -168,14 +173,14 @@ def elapsed(state: WatchState, now: float, rules: WatchRules) -> tuple[WatchStat
 
 
 def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]]:
-    """At the end of the process: what is held back is told now, whatever the window says, and before the end is.
+    """At the end of the process: what is held back is notified now, inside a window too, and before the end.
 
     A process that is run again later begins with no window and no strike.
     """
     after = replace(state, window_until=None, held=None, strikes=0)
     if state.held is None:
         return after, []
-    return replace(after, told=state.told + 1), [Digest(state.held)]
+    return replace(after, notified=state.notified + 1), [Digest(state.held)]
 
 
 def broken(state: WatchState) -> tuple[WatchState, list[WatchOutcome]]:
@@ -188,10 +193,10 @@ def scanned(state: WatchState, stream: str, upto: int) -> WatchState:
     return replace(state, cursors={**state.cursors, stream: upto})
 
 
-def _rest(found: Sequence[Match], told: int, more: int) -> Held | None:
-    """What is not among the first ones that are told."""
-    if len(found) > told:
-        return Held.of(found[told:], more)
+def _rest(found: Sequence[Match], shown: int, more: int) -> Held | None:
+    """What is not among the first ones, which are shown."""
+    if len(found) > shown:
+        return Held.of(found[shown:], more)
     return Held(more, found[-1].clipped(), found[-1].clipped()) if more else None
 
 
@@ -209,14 +214,14 @@ def _hold(state: WatchState, later: Held, rules: WatchRules) -> tuple[WatchState
 
 
 def _notified(state: WatchState, now: float, rules: WatchRules) -> WatchState:
-    return replace(state, told=state.told + 1, window_until=now + rules.window)
+    return replace(state, notified=state.notified + 1, window_until=now + rules.window)
 
 
 def _is_spent(state: WatchState, rules: WatchRules) -> bool:
-    return 0 < rules.budget <= state.told
+    return 0 < rules.budget <= state.notified
 
 
 def _disable(state: WatchState, reason: Reason) -> tuple[WatchState, list[WatchOutcome]]:
-    untold = state.held.count if state.held is not None else 0
+    uncounted = state.held.count if state.held is not None else 0
     after = replace(state, window_until=None, held=None, disabled=True, notify_on=True)
-    return after, [Disabled(state.strikes, untold, state.matches, reason)]
+    return after, [Disabled(state.strikes, uncounted, state.matches, reason)]

@@ -105,7 +105,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _set_aside(path: str) -> str:
-    """Rename a broken store with its companions; what is in it may still be of use to somebody."""
+    """Rename a broken store with its companions; its content may still be of use."""
     aside = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     while os.path.exists(aside):
         aside += "x"

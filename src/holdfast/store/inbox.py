@@ -34,7 +34,7 @@ def put(connection: sqlite3.Connection, notice: Notice) -> bool:
 
 
 def load(connection: sqlite3.Connection) -> Kept:
-    """What is to be told; also what was being given as an answer when somebody died, still claimed."""
+    """What is pending; also what was being delivered as an answer when the daemon or a client died, still claimed."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM inbox WHERE acked_at IS NULL ORDER BY seq").fetchall()
     aliases = dict(connection.execute("SELECT name, now FROM aliases").fetchall())
     memory = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
@@ -48,7 +48,7 @@ def ack(connection: sqlite3.Connection, ids: Iterable[str], by: str, at: float) 
 
 
 def claim(connection: sqlite3.Connection, ids: Iterable[str], by: str | None) -> None:
-    """Note who is being given them; None: nobody any more."""
+    """Record who claims them; None: no one any more."""
     connection.executemany("UPDATE inbox SET claim = ? WHERE id = ?", [(by, id_) for id_ in ids])
 
 
@@ -69,7 +69,7 @@ def reword(connection: sqlite3.Connection, notices: Iterable[Notice]) -> None:
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str, at: float) -> None:
-    """From now on the old name means the new one, also in what was told long ago."""
+    """From now on the old name means the new one, also in old notices."""
     connection.execute("UPDATE inbox SET session = ? WHERE session = ?", (new, old))
     connection.execute("UPDATE aliases SET now = ? WHERE now = ?", (new, old))
     connection.execute("DELETE FROM aliases WHERE name = ?", (new,))

@@ -43,7 +43,7 @@ def append(connection: sqlite3.Connection, rows: Iterable[Outgoing]) -> None:
 
 
 def withdraw(connection: sqlite3.Connection, key: str) -> None:
-    """Nobody needs to hear of it any more."""
+    """It need not be sent any more."""
     connection.execute("DELETE FROM outbox WHERE key = ? AND dead_at IS NULL", (key,))
 
 

@@ -40,7 +40,7 @@ _OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
 
 
 def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Process | None) -> None:
-    """Write its row over whatever was there; None takes it away, and what was typed into it."""
+    """Write its row over the one before; None takes it away, and what was typed into it."""
     if process is None:
         connection.execute("DELETE FROM processes WHERE id = ?", (process_id,))
         put_typed(connection, process_id, "")
@@ -49,7 +49,7 @@ def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Proces
 
 
 def load(connection: sqlite3.Connection) -> list[Process]:
-    """All processes. A row that makes no sense counts as missing: its bundle tells the same."""
+    """All processes. A row that makes no sense counts as missing: its bundle has the same."""
     rows = connection.execute("SELECT id, session, meta, state, marks FROM processes").fetchall()
     return [process for process in map(_read, rows) if process is not None]
 
@@ -70,7 +70,7 @@ def from_row(row: Row) -> Process:
         leftovers=tuple(Leftover(*leftover) for leftover in marks.get("leftovers", ())),
         cols=marks.get("cols", meta.cols),
         rows=marks.get("rows", meta.rows),
-        deadline_told=marks.get("deadline_told", False),
+        deadline_notified=marks.get("deadline_told", False),
         run=marks.get("run", 0),
         streak=marks.get("streak", 0),
         gave_up=marks.get("gave_up", False),
@@ -98,7 +98,7 @@ def _marks(process: Process) -> dict[str, Any]:
         "leftovers": [(leftover.pid, leftover.start) for leftover in process.leftovers],
         "cols": process.cols,
         "rows": process.rows,
-        "deadline_told": process.deadline_told,
+        "deadline_told": process.deadline_notified,
         "run": process.run,
         "streak": process.streak,
         "gave_up": process.gave_up,

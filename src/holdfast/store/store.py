@@ -19,7 +19,7 @@ from holdfast.store.writer import Edit, RowChange, Writer, no_process
 
 T = TypeVar("T")
 
-#: How long a change that nobody waits for may stay in memory, to go along with one that somebody does.
+#: How long a change without a waiting caller may stay in memory, to share the commit of one that has such.
 _LINGER = 0.25
 
 
@@ -28,7 +28,7 @@ class Opened(NamedTuple):
     found: list[Process]
     """What was in it."""
     kept: Kept
-    """What was to be told, and to whom."""
+    """Pending notices, names of sessions and small facts."""
     set_aside: str | None
     """Where a broken store was moved to before a new one was made."""
 
@@ -45,7 +45,7 @@ def _open(path: str) -> tuple[sqlite3.Connection, list[Process], Kept, str | Non
 
 
 class Store:
-    """Open for the life of the daemon. `on_trouble` is told, in the loop, of rows that could not be written yet."""
+    """Open for the life of the daemon. `on_trouble` is called, in the loop, for rows that could not be written yet."""
 
     def __init__(self, connection: sqlite3.Connection, path: str, on_trouble: Callable[[str], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -171,7 +171,7 @@ class Store:
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            return  # the loop is closed: nobody is left to be told
+            return  # the loop is closed: there is no one to call
 
 
 @contextmanager

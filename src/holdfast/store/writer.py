@@ -1,4 +1,4 @@
-"""The one thread that writes: whatever waits when it is free goes into one commit."""
+"""The one thread that writes: all that waits when it is free goes into one commit."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def no_process() -> ProcessId:
 class _Pending(NamedTuple):
     change: RowChange
     again: bool
-    """Tried again when it fails; otherwise whoever asked decides."""
+    """Tried again when it fails; otherwise the caller decides."""
 
 
 class _Waiter(NamedTuple):
     ids: list[ProcessId]
-    told: Done
+    done: Done
 
 
 class Writer:
     """Of several changes to one process only the newest is written, with the events of all of them.
 
-    Callbacks run in the writer's thread. `on_events` hears of events when they are on disk, in their order.
+    Callbacks run in the writer's thread. `on_events` gets events when they are on disk, in their order.
     """
 
     def __init__(
@@ -87,18 +87,18 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="store", daemon=True)
         self._thread.start()
 
-    def put_now(self, changes: list[RowChange], told: Done, again: bool = False) -> None:
-        """`told` hears None once the changes are on disk, or why they are not yet; or, without `again`, are not."""
+    def put_now(self, changes: list[RowChange], done: Done, again: bool = False) -> None:
+        """Calls `done` with None once the changes are on disk, else with the reason. With `again` it is tried again."""
         with self._wake:
             if self._closing:
-                return told(HoldfastError("the daemon is stopping"))
+                return done(HoldfastError("the daemon is stopping"))
             self._want(changes, again)
-            self._waiters.append(_Waiter([change.process_id for change in changes], told))
+            self._waiters.append(_Waiter([change.process_id for change in changes], done))
             self._due = 0.0
             return self._wake.notify()
 
     def put_later(self, changes: list[RowChange]) -> None:
-        """To go along with what somebody waits for, or with the next `flush`. Wakes nobody."""
+        """To go along with the next change that has a waiting caller, or the next `flush`. Does not wake the thread."""
         with self._wake:
             self._want(changes, again=True)
 
@@ -157,7 +157,7 @@ class Writer:
         failures = self._commit([one.change for one in wanted.values()])
         self._try_again_later({key: one for key, one in wanted.items() if one.again and key in failures})
         for waiter in waiters:
-            waiter.told(next((failures[key] for key in waiter.ids if key in failures), None))
+            waiter.done(next((failures[key] for key in waiter.ids if key in failures), None))
 
     def _commit(self, changes: list[RowChange]) -> Failures:
         error = self._try(changes)

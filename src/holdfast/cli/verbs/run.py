@@ -146,14 +146,14 @@ VERB = Verb(
             "--notify",
             choices=("any", "failure", "success", "never"),
             implies="any",
-            help="Which of its ends its session is told of (holdfast inbox); with never, nothing at all is told. An "
-            "end that the session asked for is not. Default: any.",
+            help="Which of its ends notify its session (holdfast inbox). It concerns ends alone. An end that the "
+            "session asked for does not. Default: any; with a watch, none until the watch is disabled.",
         ),
         Option(
             "--watch",
             metavar="TEXT",
             repeat=True,
-            help="Tell its session when a line of its output holds TEXT. Not together with --notify, which wins.",
+            help="Notify its session when a line of its output holds TEXT. Dropped where --notify=any is given.",
         ),
         Option("--watch-regex", metavar="RE", repeat=True, help="The same for a line that matches RE (RE2 syntax)."),
         Option(

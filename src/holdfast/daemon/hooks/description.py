@@ -1,4 +1,4 @@
-"""A hook as its owner wrote it: `hooks/NAME/hook.toml`. Whatever it does not mean is said, not guessed."""
+"""The description of a hook: `hooks/NAME/hook.toml`. What is invalid is reported, not guessed."""
 
 from __future__ import annotations
 

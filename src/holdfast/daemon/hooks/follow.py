@@ -1,7 +1,7 @@
-"""Every hook follows the stream of events from a place of its own, one event after the other.
+"""Every hook follows the stream of events from a cursor of its own, one event after the other.
 
-The place is kept on disk and moves when a run is over: after a crash the event that was under way comes again, and
-none is left out. A slow hook holds up nobody but itself.
+The cursor is on disk and moves when a run is over: after a crash the event that was under way comes again, and none is
+left out. A slow hook delays only itself.
 """
 
 from __future__ import annotations

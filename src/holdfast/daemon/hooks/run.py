@@ -1,4 +1,4 @@
-"""One event, one run of a hook: a process of its own, apart from ours, for a limited time, its words in a log."""
+"""One event, one run of a hook: a process of its own, for a limited time, its output in a log."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def run(hook: Hook, envelope: Mapping[str, Any], environ: Mapping[str, str
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """One that is still there, with its whole session. (Once it was buried its number may be somebody else's.)"""
+    """One that is still there, with its whole session. (Once it is reaped its pid may belong to another process.)"""
     for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
         if process.returncode is not None:
             return

@@ -22,7 +22,7 @@ from holdfast.store import outbox
 
 def message_maker(room: Room) -> MakeMessage:
     async def make(sink: Sink, row: Outgoing) -> SinkMessage | SendResult:
-        (notification,) = await notifications.told(room, [_notice(row.body)])
+        (notification,) = await notifications.notification_objects(room, [_notice(row.body)])
         return await _message(room, sink, notification, summary_of(notification))
 
     return make

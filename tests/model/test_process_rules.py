@@ -24,7 +24,7 @@ def test_a_deadline_is_due_when_it_has_passed_and_only_once() -> None:
     limited = process(100, deadline=5.0)
     assert process_rules.deadlines_due([limited], now=104.9) == []
     assert process_rules.deadlines_due([limited], now=105.0) == [limited]
-    assert process_rules.deadlines_due([replace(limited, deadline_told=True)], now=200.0) == []
+    assert process_rules.deadlines_due([replace(limited, deadline_notified=True)], now=200.0) == []
 
 
 def test_a_deadline_counts_from_the_start_of_the_command() -> None:
