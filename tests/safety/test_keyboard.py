@@ -236,6 +236,9 @@ def test_the_context_of_a_line_changes_with_earlier_lines(bash: ShellState) -> N
     assert write(bash, "cd src\n") == ["allow"] and bash.context() != before
     at_src = bash.context()
     assert write(bash, "X=1\n") == ["allow"] and bash.context() != at_src
+    with_one = bash.context()
+    assert write(bash, "ls\n") == ["allow"] and bash.context() == with_one
+    assert write(bash, "X=2\n") == ["allow"] and bash.context() != with_one
     assert shell_state("bash", WHERE).context() == before
 
 

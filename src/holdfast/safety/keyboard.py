@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.safety.judging import first_state, judge_in, judge_with
@@ -68,6 +69,8 @@ class ShellState:
     """Variables, functions and aliases that earlier lines set. A line that uses one cannot be judged."""
     files: frozenset[str] = frozenset()
     """Files that earlier lines wrote. A line that runs one cannot be judged."""
+    changes: str = ""
+    """A digest of the lines that set names or changed the directory."""
     pending: str = ""
     """Typed, but not ended by Enter."""
     edited: bool = False
@@ -85,7 +88,7 @@ class ShellState:
 
     def context(self) -> str:
         """What the meaning of a line depends on besides its text. An approval holds only for the same context."""
-        return repr((self.kind, self.program, self.cwd, sorted(self.names)))
+        return repr((self.kind, self.program, self.cwd, self.changes))
 
     def accept(self, text: str | bytes, policy: Policy) -> None:
         """Record text that was written after an approval."""
@@ -192,7 +195,7 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
         verdict = worse(verdict, _found("@unknown-code", f"{used} was set by an earlier line", shell, policy))
     shell.block = text if open_end else ""
     if not open_end:
-        _learn(shell, state, calls)
+        _learn(shell, text, state, calls)
     return verdict
 
 
@@ -205,14 +208,18 @@ def _used(names: frozenset[str], text: str, calls: list[Call]) -> str:
     return ""
 
 
-def _learn(shell: ShellState, state: State, calls: list[Call]) -> None:
+def _learn(shell: ShellState, text: str, state: State, calls: list[Call]) -> None:
     """Note what a complete line changed: names, the directory, and the program that reads now."""
     before = first_values()
     changed = {name for name, values in state.values.items() if before.get(name) != values and name.isidentifier()}
-    if state.functions or _CHANGE_DIRECTORY.intersection(call.program for call in calls):
+    names = changed.union(state.arrays, state.aliases, state.functions)
+    moves = bool(state.functions) or bool(_CHANGE_DIRECTORY.intersection(call.program for call in calls))
+    if moves:
         shell.cwd = UNKNOWN
+    if moves or names:
+        shell.changes = sha256(f"{shell.changes}{text}".encode("utf-8", "replace")).hexdigest()
     shell.files |= {path for path in state.files if not path.startswith("/dev/")}
-    shell.names |= changed.union(state.arrays, state.aliases, state.functions)
+    shell.names |= names
     kind, program = reader_of(calls)
     if kind != "plain":
         shell.below.append((shell.kind, shell.program))
