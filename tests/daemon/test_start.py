@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.client.sync import Client, connect
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.daemon.acting import ask, kill_daemon
 from tests.support import eventually, run_cli
 

@@ -14,7 +14,8 @@ from holdfast.errors import NotFound, NotNow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.approving import Approval, ApprovalReading
+    from holdfast.client.approval import Approval
+    from holdfast.client.reading import Reading
     from holdfast.client.sync import Client
 
 #: What is to be typed, and what it means.
@@ -37,7 +38,7 @@ def follow(client: Client, session: str | None) -> int:
 class _Desk:
     """What waits here: the request that is shown, and those behind it."""
 
-    def __init__(self, client: Client, reading: ApprovalReading) -> None:
+    def __init__(self, client: Client, reading: Reading[Approval]) -> None:
         self._client = client
         self._reading = reading
         self._waiting: dict[str, Approval] = {}

@@ -9,7 +9,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGINT, SIGTERM, Signals
-from holdfast.client.live import Live
+from holdfast.client.live import LiveReading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
     """Show a process that was just started until it has ended; the exit code for it."""
     streams = ("out", "err") if process.split else ("out",)
     with (
-        Live(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
+        LiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
         Signals(SIGINT, SIGTERM) as signals,
     ):
         try:
@@ -46,7 +46,7 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
 
 class _Foreground:
     def __init__(
-        self, live: Live, signals: Signals, process: Process, forward_input: bool, show: Callable[[Output], None]
+        self, live: LiveReading, signals: Signals, process: Process, forward_input: bool, show: Callable[[Output], None]
     ) -> None:
         self._live = live
         self._signals = signals

@@ -12,9 +12,8 @@ from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.prefixes import Prefixes
 from holdfast.cli.signals import SIGINT, SIGTERM
 from holdfast.cli.verbs.up import say_failures
-from holdfast.client.following import Cursor, Following
 from holdfast.client.process import Process
-from holdfast.client.reading import Reading
+from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import HoldfastError
 from holdfast.model.text import TextView
 from holdfast.project import ending, roll
@@ -253,7 +252,7 @@ class Together:
     def _read_on(self, member: str, process: Process, offsets: dict[str, int]) -> None:
         views = {stream: TextView() for stream in offsets}
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        with Reading(self._client.open_link, Following(process.id, cursors, to_exit=True)) as reading:
+        with Reading(self._client.open_link, FollowedOutput(process.id, cursors, to_exit=True)) as reading:
             for piece in reading:
                 offsets[piece.stream] = piece.end
                 text = views[piece.stream].feed(piece.data)

@@ -10,8 +10,7 @@ from holdfast.client import launch
 from holdfast.client.conversation import Conversation, Done, Failed, Output
 from holdfast.errors import Unreachable, Unsupported
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire import messages
-from holdfast.wire.frames import FrameError
+from holdfast.wire.frames import PROTOCOL_VERSION, FrameError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 #: A daemon that does not even greet within this time is stopped or hangs.
 GREET_LIMIT = 15.0
-#: This many cuts in a row without anything in between, and it is the question that brings the daemon down.
-PATIENCE = 10
+#: After so many cuts in a row, the question itself is taken for what ends the daemon.
+MAX_CUTS = 10
 _GREETINGS = 5
 _AGAIN = "holdfast daemon stop (detached processes go on), then try again"
 _PIECE = 1 << 18
@@ -149,15 +148,15 @@ def greet(sock: _socket.socket, session: str | None, had: list[str] | None = Non
 
 
 def hello(session: str | None, had: list[str] | None, strict: bool = False) -> Message:
-    greeting = {"version": messages.VERSION, "client": RELEASE, "session": session}
+    greeting = {"version": PROTOCOL_VERSION, "client": RELEASE, "session": session}
     return {**greeting, **({"had": had} if had else {}), **({"strict": True} if strict else {})}
 
 
 def check_version(greeting: Message, strict: bool = False) -> None:
     if strict and greeting.get("strict") is not True:
         raise Unsupported("the daemon is older and cannot bind a connection to its session", next=_AGAIN)
-    if greeting.get("version") != messages.VERSION:
+    if greeting.get("version") != PROTOCOL_VERSION:
         raise Unsupported(
-            f"the daemon speaks version {greeting.get('version')}, this client speaks {messages.VERSION}",
+            f"the daemon speaks version {greeting.get('version')}, this client speaks {PROTOCOL_VERSION}",
             next=_AGAIN,
         )

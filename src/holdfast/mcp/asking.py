@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from holdfast.client.approving import Approval
+from holdfast.client.approval import Approval
 from holdfast.errors import HoldfastError
 from holdfast.mcp.clients import open_client
 from holdfast.mcp.peers import Context, Peer, client_name

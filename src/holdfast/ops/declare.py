@@ -147,7 +147,7 @@ class Traits:
 
     __slots__ = (
         *("repeatable", "completes", "waits", "streams", "scope", "audited", "frequent", "time_limit", "route"),
-        *("http_name", "returns", "positional", "star"),
+        *("http_name", "method", "returns", "positional", "star", "names", "needs", "own_session"),
     )
 
     def __init__(
@@ -163,9 +163,13 @@ class Traits:
         time_limit: float | None = QUICK,
         route: str = "",
         http_name: str = "",
+        method: str = "",
         returns: str = "",
         positional: tuple[str, ...] = (),
         star: str = "",
+        names: Mapping[str, str] | None = None,
+        needs: tuple[str, ...] = (),
+        own_session: bool = False,
     ) -> None:
         #: Whether a client may send it again when it does not know whether the first one arrived.
         self.repeatable = repeatable
@@ -186,11 +190,19 @@ class Traits:
         self.route = route
         #: The operation's id in the OpenAPI document.
         self.http_name = http_name
+        #: The client's method, where it is not called like the operation.
+        self.method = method
         #: The key of the reply that the client's method returns; empty for the whole reply.
         self.returns = returns
         #: Fields that the client's method takes by position; `star` takes the rest of the positions.
         self.positional = positional
         self.star = star
+        #: Parameters of the client's method that are not called like their field.
+        self.names = names or {}
+        #: Fields that the client's method has to be given, though a request may lack them.
+        self.needs = needs
+        #: Whether the client's own session stands for `session` where none is given.
+        self.own_session = own_session
 
 
 class Operation:

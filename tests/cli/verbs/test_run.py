@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.cli.calling import Terminal, as_json, out, refusal, start
 from tests.support import eventually, run_cli
 

@@ -7,9 +7,8 @@ from binascii import b2a_base64
 from holdfast.cli import console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
-from holdfast.client.following import Cursor, Following
 from holdfast.client.page import line_start, whole_line
-from holdfast.client.reading import Reading
+from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size
@@ -156,7 +155,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
             limit = None if given.follow else limit + is_tail
     cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
-    with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
+    with Reading(client.open_link, FollowedOutput(process_id, [cursor], to_exit=given.follow)) as reading:
         begin = _show(reading, pieces, start, is_tail)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
@@ -179,7 +178,7 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> int | None:
+def _show(reading: Reading[Output], pieces: Pieces, start: int | None, is_tail: bool) -> int | None:
     """Where what was shown begins; None when there was nothing."""
     expected = before = start
     begin = None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.approving import Approval
+from holdfast.client.approval import Approval
 from holdfast.errors import ApprovalRequired, HoldfastError, NotFound
 from holdfast.integrations.acp import rules
 from holdfast.integrations.acp.rules import FAILED, NOT_FOUND, Refused, Wanted
