@@ -18,6 +18,7 @@ from holdfast.model.duplicates import IfRunning
 from holdfast.model.ids import ProcessId, is_id, is_name
 from holdfast.model.process import DeadlineAction, Lifetime, Meta, RestartPolicy
 from holdfast.model.units import checked_window
+from holdfast.ops.start import Start
 from holdfast.settings import Settings
 
 _MOST_ARGUMENTS = 100_000
@@ -57,6 +58,8 @@ class Wanted(NamedTuple):
     """Whether secrets are left out of its environment."""
     removed: tuple[str, ...] = ()
     """The names of those that were."""
+    launch: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    """What the keeper applies when it launches the command: fields that are declared as `launch`."""
 
 
 def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
@@ -97,6 +100,7 @@ def read(ask: Ask, settings: Settings, caller: str | None) -> Wanted:
         umask=_UMASK if umask is None else umask,
         if_running=values.choice(ask, "if_running", duplicates.CHOICES, "allow"),
         is_clean=values.flag(ask, "clean"),
+        launch={name: _LAUNCH[name].check(ask[name]) for name in _LAUNCH if ask.get(name) is not None},
     )
 
 
@@ -115,6 +119,8 @@ def _seldom_said(ask: Ask) -> dict[str, Any]:
         "fingerprint": values.text(ask, "fingerprint", 128),
     }
 
+
+_LAUNCH = {name: one for name, one in Start.FIELDS.items() if one.launch}
 
 _SELDOM = frozenset(
     {

@@ -29,7 +29,10 @@ class Required:
 class Field:
     """One field of a request or of a record: its kind comes from the annotation, everything else from `field()`."""
 
-    __slots__ = ("name", "annotation", "default", "help", "flags", "metavar", "implies", "bounds", "rule", "_kind")
+    __slots__ = (
+        *("name", "annotation", "default", "help", "flags", "metavar", "implies", "bounds", "rule", "launch"),
+        "_kind",
+    )
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Field:
         metavar: str | None,
         implies: str | None,
         rule: Callable[[Any], None] | None,
+        launch: bool,
         bounds: dict[str, Any],
     ) -> None:
         self.name = self.annotation = ""
@@ -48,6 +52,7 @@ class Field:
         self.metavar = metavar
         self.implies = implies
         self.rule = rule
+        self.launch = launch
         self.bounds = bounds
         self._kind: tuple[Kind, bool] | None = None
 
@@ -92,14 +97,16 @@ def field(
     metavar: str | None = None,
     implies: str | None = None,
     rule: Callable[[Any], None] | None = None,
+    launch: bool = False,
     **bounds: Any,
 ) -> Any:
     """Declare a field. `bounds`: least, most, above (exclusive), longest, pattern, items (of a list).
 
     `flag` is its option on the command line, `metavar` names the value there, and an option that `implies` a value
     takes another one only with `=`. `rule` raises BadValue for a value that the kind allows and the field does not.
+    A `launch` field goes to the keeper, which applies it when it launches the command, and has to offer it.
     """
-    return Field(default, help, flag, metavar, implies, rule, bounds)
+    return Field(default, help, flag, metavar, implies, rule, launch, bounds)
 
 
 def _declared(cls: type) -> dict[str, Field]:
