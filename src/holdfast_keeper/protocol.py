@@ -77,6 +77,7 @@ SPEC_FIELDS = (
 #: A keeper that knows one of these offers it: an older one would ignore it.
 OPTIONAL_FIELDS = (
     "limits",  # dict of memory (bytes), cpus, pids, each of them or none
+    "nice",  # int, -20 to 19
 )
 
 _LENGTH = struct.Struct("!I")

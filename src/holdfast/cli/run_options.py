@@ -13,6 +13,7 @@ from holdfast.cli.options import (
     parse_number,
     parse_object,
     parse_variable,
+    signed,
 )
 from holdfast.model.units import parse_seconds, parse_size, parse_window
 
@@ -141,6 +142,12 @@ OPTIONS = [
     ),
     Option("--cpus", metavar="N", convert=parse_number, help="A limit on the processors that it may use (2, 0.5)."),
     Option("--pids", metavar="N", convert=count, help="A limit on how many processes and threads it may be."),
+    Option(
+        "--nice",
+        metavar="N",
+        convert=signed,
+        help="Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the daemon's.",
+    ),
     Option("--sudo", help="Have sudo in it ask for a password by holdfast approvals --follow, without a terminal."),
     Option("--gate", help="Judge the command first: a dangerous one needs approval (holdfast approvals)."),
     Option("--shell", metavar="PATH", help="The shell for -c. Default: as configured, else bash, else sh."),
@@ -182,6 +189,7 @@ RUN_NAMES = {
     "memory": "memory",
     "cpus": "cpus",
     "pids": "pids",
+    "nice": "nice",
     "sudo": "sudo",
     "gate": "gate",
     "shell": "shell",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         memory: int | str | None
         cpus: float | None
         pids: int | None
+        nice: int | None
         sudo: bool
         gate: bool
         shell: str | None
@@ -309,6 +310,7 @@ RUN_OPTIONS = (
     "memory",
     "cpus",
     "pids",
+    "nice",
     "sudo",
     "gate",
     "shell",

@@ -92,6 +92,8 @@ class SyncCalls(ClientState):
                 reason is oom.
             cpus: A limit on the processors that it may use (2, 0.5).
             pids: A limit on how many processes and threads it may be.
+            nice: Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the
+                daemon's.
             sudo: Have sudo in it ask for a password by holdfast approvals --follow, without a terminal.
             gate: Judge the command first: a dangerous one needs approval (holdfast approvals).
             shell: The shell for -c. Default: as configured, else bash, else sh.

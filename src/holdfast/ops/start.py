@@ -320,6 +320,15 @@ class Start(ApprovalOptions):
         metavar="N",
         help="A limit on how many processes and threads it may be.",
     )
+    nice: Integer | None = field(
+        None,
+        least=-20,
+        most=19,
+        launch=True,
+        flag="--nice",
+        metavar="N",
+        help="Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the daemon's.",
+    )
     sudo: Flag = field(
         False,
         flag="--sudo",
