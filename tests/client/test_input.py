@@ -76,7 +76,7 @@ def test_closed_input_ends_the_sending() -> None:
         input.add(b"more")
         assert input.is_shut
         assert input.is_empty
-        assert not input.has_room
+        assert not input.can_take
 
 
 def test_answers_to_others_are_left_alone() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
 
 DEFAULT_KEY = "ctrl-]"
-#: How much of the output so far is shown to whoever comes in.
+#: How much of the output so far is shown when a terminal attaches.
 _REPLAY = 64 << 10
 
 
@@ -68,7 +68,7 @@ def attach(
 ) -> int:
     """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards.
 
-    `consumes`: it is the owner who looks, and need not be told of the end again.
+    `consumes`: an owner session that sees the end here is not notified of it.
     """
     undo = Undo()
     with (
@@ -114,7 +114,7 @@ class _Attached:
         poll = select.poll()
         for fd in (self._live.fileno(), self._signals.fileno()):
             poll.register(fd, select.POLLIN)
-        if self._live.input.has_room:
+        if self._live.input.can_take:
             poll.register(0, select.POLLIN)
         due = self._live.input.due_in(time.monotonic())
         return [fd for fd, _ in poll.poll(None if due is None else due * 1000 + 1)]
@@ -135,7 +135,7 @@ class _Attached:
             self._live.input.add(before)
 
     def _resize(self, nudge: bool = False) -> None:
-        """Tell our size. With `nudge`, a full-screen program is made to draw itself anew even if that is the same."""
+        """Send our size. With `nudge`, a full-screen program is made to draw itself anew even if that is the same."""
         try:
             cols, rows = os.get_terminal_size(1)
         except OSError:

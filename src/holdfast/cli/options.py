@@ -53,14 +53,13 @@ class Option:
 class Verb:
     """How a verb is called. `greedy`: the first word that is no option begins a command, which is not parsed."""
 
-    __slots__ = ("name", "synopsis", "summary", "about", "options", "exits", "examples", "greedy")
+    __slots__ = ("name", "synopsis", "about", "options", "exits", "examples", "greedy")
 
     def __init__(
         self,
         name: str,
         *,
         synopsis: Sequence[str],
-        summary: str,
         about: str,
         options: Sequence[Option] = (),
         exits: Sequence[tuple[str, str]] = (),
@@ -69,7 +68,6 @@ class Verb:
     ) -> None:
         self.name = name
         self.synopsis = synopsis
-        self.summary = summary
         self.about = about
         self.options = (*options, HELP)
         self.exits = exits
@@ -87,7 +85,7 @@ class Given:
     def __init__(self, verb: Verb) -> None:
         self.verb = verb
         self.words: list[str] = []
-        #: Whether `--` stood before the words.
+        #: Whether `--` came before the words.
         self.is_quoted = False
         self._values: dict[str, Any] = {
             option.key: [] if option.repeat else None if option.metavar else False for option in verb.options

@@ -7,9 +7,8 @@ import sys
 import threading
 import time
 
-from holdfast.cli import console
+from holdfast.cli import colours, console
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.prefixes import Prefixes
 from holdfast.cli.signals import SIGINT, SIGTERM
 from holdfast.cli.verbs.up import say_failures
 from holdfast.client.process import Process
@@ -22,7 +21,7 @@ from holdfast.project.starting import UpReport, up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from holdfast.cli.options import Given
@@ -36,10 +35,14 @@ _BROKEN_PIPE = 141
 _FAILED = 125
 #: How many pieces of output may wait to be shown before their readers have to.
 _MOST_WAITING = 256
-#: How often it is looked whether one that ended was started again by somebody else.
+#: How often it is looked whether one that ended was started again by another caller.
 _LOOK_EVERY = 0.5
 #: For how long after an end.
 _LOOK_FOR = 15.0
+
+_PREFIX_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
+#: Longer names are not aligned.
+_WIDEST_PREFIX = 24
 
 
 class Text:
@@ -62,7 +65,7 @@ class End:
 
 
 class Together:
-    """Threads start, read and end; all that they have to tell goes through one queue and is shown here."""
+    """Threads start, read and end; what they report goes through one queue and is shown here."""
 
     def __init__(self, client: Client, project: Project, given: Given, fresh: list[str]) -> None:
         self._client = client
@@ -95,7 +98,7 @@ class Together:
             while (code := self._step()) is None:
                 pass
         except BrokenPipeError:
-            console.say(f"nobody reads the output any more; project {self._project.name} goes on: holdfast down")
+            console.say(f"the output is not read any more; project {self._project.name} goes on: holdfast down")
             return _BROKEN_PIPE
         return code
 
@@ -129,7 +132,7 @@ class Together:
             self._down = item
 
     def _look(self) -> int | None:
-        """Once in a while: is it over, or was one that ended started again by somebody else?"""
+        """Once in a while: is it over, or was one that ended started again by another caller?"""
         self._look_at = time.monotonic() + _LOOK_EVERY
         if self._signals:
             return self._code_after_signal() if self._down is not None and not self._followed else None
@@ -213,7 +216,7 @@ class Together:
             work()
         except HoldfastError as error:
             self._items.put(error)
-        except Exception as error:  # noqa: BLE001 - the top of a thread: it must be heard of
+        except Exception as error:  # noqa: BLE001 - the top of a thread: it must be reported
             self._items.put(HoldfastError(f"{type(error).__name__}: {error}"))
 
     def _start(self) -> None:
@@ -264,3 +267,25 @@ class Together:
         if item.text:
             self._room.acquire()
             self._items.put(item)
+
+
+class Prefixes:
+    """The name of its process before each line, aligned and in a colour, where the terminal has colours."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._prefixes: dict[str, str] = {}
+        listed = list(names)
+        self._width = min(_WIDEST_PREFIX, max(map(len, listed), default=0))
+        for name in listed:
+            self._prefix(name)
+
+    def lines(self, name: str, text: str) -> str:
+        """The lines of the text, each with its prefix."""
+        prefix = self._prefix(name)
+        return "".join([f"{prefix}{line}\n" for line in text.removesuffix("\n").split("\n")])
+
+    def _prefix(self, name: str) -> str:
+        if name not in self._prefixes:
+            colour = _PREFIX_COLOURS[len(self._prefixes) % len(_PREFIX_COLOURS)]
+            self._prefixes[name] = colours.paint(f"{name.ljust(self._width)} |", colour) + " "
+        return self._prefixes[name]

@@ -28,7 +28,7 @@ _PIECE = 1 << 18
 
 
 class LinkCut(Unreachable):
-    """The connection ended in the middle of a conversation. What was asked may or may not have been done."""
+    """The connection was cut before the reply. What was asked may or may not have been done."""
 
 
 class Link:
@@ -41,7 +41,7 @@ class Link:
         self._conversation = Conversation(had)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        #: False once it was cut, or has answers under way that nobody waits for.
+        #: False once it was cut, or has answers under way that no caller waits for.
         self.is_usable = True
         self.daemon = self._greet(session, had, strict)
 
@@ -84,7 +84,7 @@ class Link:
             try:
                 self._send(got)
             except LinkCut:
-                return  # the answers are here; the next daemon hears of it
+                return  # the answers are here; the next daemon is sent the ids in `had`
 
     def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""

@@ -1,4 +1,4 @@
-"""A process watched and steered at once: its output as it comes, and input, signals and sizes on their way to it."""
+"""Following a process's output while sending it input, signals and sizes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PendingInput:
         self._eof_waits = True
 
     @property
-    def has_room(self) -> bool:
+    def can_take(self) -> bool:
         return not self.is_shut and len(self._waiting) < _PIECE
 
     @property
@@ -111,8 +111,8 @@ class LiveReading(Reading[Output]):
     """`hear` gives the output until the process has ended and all that it wrote was read.
 
     What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again. With `answers`, the
-    output is shown on a terminal that answers what the process asks it; then the daemon does not. With `consumes`, an
-    owner who sees the end here is not told of it again.
+    output is shown on a terminal that answers the queries of the process, in place of the daemon. With `consumes`, an
+    owner session that sees the end here is not notified of it.
     """
 
     def __init__(
@@ -135,11 +135,11 @@ class LiveReading(Reading[Output]):
         self._post("kill", {"processes": [self._id], "signal": number})
 
     def stop(self) -> None:
-        """Start the way from asking to forcing; its end is heard of."""
+        """End it, with SIGTERM and then SIGKILL. Does not wait; `ended` is set afterwards."""
         self._post("kill", {"processes": [self._id]})
 
     def force(self) -> None:
-        """End it and all that it started, at once; its end is heard of."""
+        """Kill it and everything that it started. Does not wait; `ended` is set afterwards."""
         self._post("kill", {"processes": [self._id], "grace": 0})
 
     def resize(self, cols: int, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""What bridges say to the daemon: frames with events of other programs. No I/O.
+"""What bridges send to the daemon: frames with events of other programs. No I/O.
 
 A message is one frame, or a JSON array of frames. A frame that names the bridge and a number (`"bridge": ID, "n": 17`)
 is taken once, however often it comes; the numbers of a bridge grow.
@@ -12,7 +12,7 @@ from holdfast.model.happenings import Event, Origin
 from holdfast.wire import light_json
 
 LONGEST_TOPIC = 256
-#: An event is news, not a parcel.
+#: An event is small.
 LARGEST_PAYLOAD = 256 << 10
 _DEEPEST = 64
 _LONGEST_BRIDGE = 64
@@ -30,7 +30,7 @@ class Taken(NamedTuple):
 
 
 def read_message(text: str, now: float) -> Taken:
-    """Never raises: what cannot be understood is counted."""
+    """Never raises: what is no frame is counted."""
     try:
         said = light_json.loads(text)
     except (ValueError, RecursionError):

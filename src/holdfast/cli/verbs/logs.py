@@ -27,7 +27,6 @@ VERB = Verb(
         "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
         "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
-    summary="show the output of a process",
     about="""
         Shows the output of a process, running or ended; all that is kept of it, unless a part is asked for. What is no
         longer kept is said on stderr, in bytes. Offsets are byte positions from the start of the process and never
@@ -40,7 +39,7 @@ VERB = Verb(
 
         --from BYTE --wait S waits for output beyond that byte if there is none, S seconds at most.
 
-        --grep RE shows the lines that match a regular expression, in linear time and whatever colours they have. It is
+        --grep RE shows the lines that match a regular expression, in linear time and without their colours. It is
         matched with the text of each line. Look-around and back-references are not taken (RE2).
 
         With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, cursor (where
@@ -78,7 +77,7 @@ VERB = Verb(
         ),
         JSON,
     ],
-    exits=[("0", "Shown. How the process ended is told by wait.")],
+    exits=[("0", "Shown. holdfast wait says how the process ended.")],
     examples=[
         ("The last lines, and what comes", "holdfast logs -f -n 20 web"),
         ("Errors, with the line before each", "holdfast logs web --grep 'ERROR|panic' -B 1"),
@@ -183,8 +182,8 @@ def _show(reading: Reading[Output], pieces: Pieces, start: int | None, is_tail: 
     expected = before = start
     begin = None
     while not reading.is_over:
-        heard = reading.hear(_MOMENT if pieces.has_more else None)
-        for piece in heard:
+        pieces_now = reading.hear(_MOMENT if pieces.has_more else None)
+        for piece in pieces_now:
             gap, expected = expected is not None and piece.offset > expected, piece.end
             if gap:
                 _pass_gap(before, piece, pieces)
@@ -194,7 +193,7 @@ def _show(reading: Reading[Output], pieces: Pieces, start: int | None, is_tail: 
                 is_tail = False
             begin = piece.offset if begin is None and piece.data else begin
             pieces.show(piece)
-        if not heard:
+        if not pieces_now:
             pieces.rest()
     pieces.close()
     return begin

@@ -27,7 +27,6 @@ _READY_BY = ("ready_log", "ready_port", "ready_http", "ready_uptime")
 VERB = Verb(
     "run",
     synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
-    summary="start a command, in the foreground or with -d in the background",
     about="""
         Starts COMMAND as it is, without a shell; with -c, TEXT is run by the shell. The command gets this environment
         on top of the login environment, this directory and this umask. Options end at the first word that is none.
@@ -91,7 +90,7 @@ def _until_ready(client: Client, process: Process, given: Given) -> int:
     waited = client.wait_for([process.id], until="ready")
     if given.json:
         console.out_json(waited.processes[0].to_json() if waited.processes else process.to_json())
-    wait.tell(waited, "ready")
+    wait.report(waited, "ready")
     return wait.code(waited, False, "ready")
 
 

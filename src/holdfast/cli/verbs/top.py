@@ -38,7 +38,6 @@ def _interval(text: str) -> float:
 VERB = Verb(
     "top",
     synopsis=["top [--sort cpu|memory|started] [--interval S] [--session S] [--task T] [--once] [--json]"],
-    summary="show what processes use, live",
     about="""
         Shows what each running process uses with all that it started: share of a processor, memory now and at most,
         ports that it listens on, and its use of processors in the last while as a line of blocks. On a terminal it is
@@ -127,14 +126,14 @@ def _known(value: float | None, text: Callable[..., str]) -> str:
 
 
 def _live(look: _Look) -> int:
-    from holdfast.cli.live import Live
+    from holdfast.cli.live import FullScreen
 
     def frame() -> str:
         rows = max(1, os.get_terminal_size(1).lines - _HEAD_LINES)
         return page(look.ask(limit=rows, history=_SPARK), time.time())
 
     sorts = {name[0]: name for name in _SORTS}
-    with Live() as live:
+    with FullScreen() as live:
         while True:
             live.draw(frame())
             key = live.key(look.interval)
