@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.completing import slots_at
-from holdfast.cli.main import VERBS
 from holdfast.cli.options import Option, Verb, load
+from holdfast.cli.verbs import VERBS
 from tests.cli.calling import out, refusal, start
 from tests.support import processes_of, run_cli
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.project.ending import DownReport
     from holdfast.project.spec import Project
 
-    Item: TypeAlias = "Happening | Text | End | UpReport | DownReport | HoldfastError | int"
+    Item: TypeAlias = "Happening | OutputText | End | UpReport | DownReport | HoldfastError | int"
 
 _BROKEN_PIPE = 141
 _FAILED = 125
@@ -45,7 +45,7 @@ _PREFIX_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _WIDEST_PREFIX = 24
 
 
-class Text:
+class OutputText:
     """Some output of a member, in whole lines."""
 
     def __init__(self, member: str, process: Process, stream: str, offset: int, text: str) -> None:
@@ -115,10 +115,10 @@ class Together:
             return self._code_after_signal()
         return self._look() if time.monotonic() >= self._look_at else None
 
-    def _take(self, item: Happening | Text | End | UpReport | DownReport | HoldfastError) -> None:
+    def _take(self, item: Happening | OutputText | End | UpReport | DownReport | HoldfastError) -> None:
         if isinstance(item, HoldfastError):
             raise item
-        if isinstance(item, Text):
+        if isinstance(item, OutputText):
             self._show_text(item)
         elif isinstance(item, End):
             self._show_end(item)
@@ -173,7 +173,7 @@ class Together:
         if happening.kind in ("started", "kept"):
             self._follow(happening.member, process, 0 if happening.kind == "started" else process.output_bytes)
 
-    def _show_text(self, item: Text) -> None:
+    def _show_text(self, item: OutputText) -> None:
         self._room.release()
         if self._given.json:
             where = {"id": item.process.id, "stream": item.stream, "offset": item.offset}
@@ -259,11 +259,11 @@ class Together:
             for piece in reading:
                 offsets[piece.stream] = piece.end
                 text = views[piece.stream].feed(piece.data)
-                self._put_text(Text(member, process, piece.stream, piece.offset, text))
+                self._put_text(OutputText(member, process, piece.stream, piece.offset, text))
         for stream, view in views.items():
-            self._put_text(Text(member, process, stream, offsets[stream], view.close()))
+            self._put_text(OutputText(member, process, stream, offsets[stream], view.close()))
 
-    def _put_text(self, item: Text) -> None:
+    def _put_text(self, item: OutputText) -> None:
         if item.text:
             self._room.acquire()
             self._items.put(item)

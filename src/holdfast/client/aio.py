@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from holdfast.client import calls
 from holdfast.client.aio_calls import AsyncCalls
-from holdfast.client.aio_link import AsyncReading, Connection, open_connection
+from holdfast.client.aio_link import AsyncLink, AsyncReading, open_connection
 from holdfast.client.link import MAX_CUTS, LinkCut
 from holdfast.errors import HoldfastError
 
@@ -63,7 +63,7 @@ class AsyncClient(AsyncCalls):
         strict: bool = False,
     ) -> None:
         super().__init__(session, home=home, url=url, token=token, strict=strict)
-        self._connection: Connection | None = None
+        self._connection: AsyncLink | None = None
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -107,7 +107,7 @@ class AsyncClient(AsyncCalls):
                 continue
         return await (await self._connected()).call(ask.op, ask.arguments, ask.limit)
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> AsyncLink:
         async with self._opening:
             if not self._is_open:
                 raise calls.closed()
@@ -115,7 +115,7 @@ class AsyncClient(AsyncCalls):
                 self._connection = await self._open()
             return self._connection
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> AsyncLink:
         if self._place is None:
             return await open_connection(self.paths, self.session, self._had, self.is_strict)
         from holdfast.client.http_aio import open_http_connection

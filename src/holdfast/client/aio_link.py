@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from holdfast.client import launch
-from holdfast.client.conversation import Conversation, Done, Failed, Output
+from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.client.link import GREET_LIMIT, LinkCut, check_version, hello
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
@@ -31,7 +31,7 @@ _GREETINGS = 5
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
+async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
@@ -41,10 +41,10 @@ async def open_connection(paths: Paths, session: str, had: list[str], strict: bo
     return await _open_once(paths, session, had, strict)
 
 
-async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
+async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
     found = await asyncio.to_thread(launch.connect, paths)
     sock = socket.socket(fileno=found.detach())
-    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: Connection(had), sock=sock)
+    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(had), sock=sock)
     try:
         greeting, _ = await connection.call("hello", hello(session, had, strict), GREET_LIMIT)
         check_version(greeting, strict)
@@ -54,12 +54,12 @@ async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = 
     return connection
 
 
-class Connection(asyncio.Protocol):
-    """Sends questions and passes each answer to its listener. Unusable once it was cut. `had`: see Conversation."""
+class AsyncLink(asyncio.Protocol):
+    """Sends questions and passes each answer to its listener. Unusable once it was cut. `had`: see ClientProtocol."""
 
     def __init__(self, had: list[str] | None = None) -> None:
         self.is_usable = False
-        self._conversation = Conversation(had)
+        self._conversation = ClientProtocol(had)
         self._listeners: dict[int, Callable[[Answer | LinkCut], None]] = {}
         self._closed = asyncio.get_running_loop().create_future()
 
@@ -148,14 +148,14 @@ class AsyncReading(Generic[T]):
 
     def __init__(
         self,
-        open_connection: Callable[[], Awaitable[Connection]],
+        open_connection: Callable[[], Awaitable[AsyncLink]],
         followed: Followed[T],
         call: Callable[[Ask], Awaitable[object]] | None = None,
     ) -> None:
         self._open_connection = open_connection
         self._followed = followed
         self._call = call
-        self._connection: Connection | None = None
+        self._connection: AsyncLink | None = None
         self._answers: deque[Answer | LinkCut] = deque()
         self._ahead = 0
         self._has_answers = asyncio.Event()

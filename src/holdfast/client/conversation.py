@@ -57,7 +57,7 @@ class Output:
         return self.offset + len(self.data)
 
 
-class Conversation:
+class ClientProtocol:
     """Numbers the questions and puts the answers together. Several questions may be under way.
 
     `had` collects the ids of notifications that answers stood for. The next connection sends them: this daemon may die

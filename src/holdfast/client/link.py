@@ -7,7 +7,7 @@ import select
 import time
 
 from holdfast.client import launch
-from holdfast.client.conversation import Conversation, Done, Failed, Output
+from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.errors import Unreachable, Unsupported
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire.frames import PROTOCOL_VERSION, FrameError
@@ -32,13 +32,13 @@ class LinkCut(Unreachable):
 
 
 class Link:
-    """A connection that has been greeted. Not for several threads at once. `had`: see Conversation."""
+    """A connection that has been greeted. Not for several threads at once. `had`: see ClientProtocol."""
 
     def __init__(
         self, sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
     ) -> None:
         self._sock = sock
-        self._conversation = Conversation(had)
+        self._conversation = ClientProtocol(had)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that no caller waits for.

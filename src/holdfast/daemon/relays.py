@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.store.store import Store
-from holdfast.wire.relay import Taken, read_message
+from holdfast.wire.relay import RelayMessage, read_message
 
 
 class Relays:
@@ -30,7 +30,7 @@ class Relays:
         finally:
             self.connected -= 1
 
-    def take(self, text: str) -> tuple[Taken, asyncio.Future[None]]:
+    def take(self, text: str) -> tuple[RelayMessage, asyncio.Future[None]]:
         """What a message brought, and what is done when all of it is on disk.
 
         That fails with DiskFull where it can only be done later. What is taken first is written first.

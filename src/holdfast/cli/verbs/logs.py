@@ -16,7 +16,7 @@ from holdfast.model.units import parse_seconds, parse_size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.cli.pieces import Pieces
+    from holdfast.cli.pieces import OutputPieces
     from holdfast.client.conversation import Output
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
@@ -165,7 +165,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     return 0
 
 
-def _text_pieces(given: Given) -> Pieces:
+def _text_pieces(given: Given) -> OutputPieces:
     return TextPieces(in_place=bool(given.follow) and console.is_drawable())
 
 
@@ -177,7 +177,7 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading[Output], pieces: Pieces, start: int | None, is_tail: bool) -> int | None:
+def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_tail: bool) -> int | None:
     """Where what was shown begins; None when there was nothing."""
     expected = before = start
     begin = None
@@ -210,7 +210,7 @@ def _say_gap(start: int, kept: int, end: int) -> None:
     console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")
 
 
-def _pass_gap(before: int | None, piece: Output, pieces: Pieces) -> None:
+def _pass_gap(before: int | None, piece: Output, pieces: OutputPieces) -> None:
     """Begin anew behind what was dropped; where text is shown, with the next whole line."""
     pieces.skip()
     kept = piece.offset

@@ -64,7 +64,7 @@ VERB = Verb(
 _HEAD = ("ID", "NAME", "STATUS", "CPU%", "RSS", "PEAK", "PORTS", "UP", "CPU HISTORY", "COMMAND")
 
 
-class _Look:
+class _TopView:
     """What is asked for, again and again."""
 
     def __init__(self, client: Client, given: Given) -> None:
@@ -81,7 +81,7 @@ class _Look:
 def run(given: Given) -> int:
     given.only()
     with connect() as client:
-        look = _Look(client, given)
+        look = _TopView(client, given)
         if given.json:
             return _stream(look, given.once)
         if given.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
@@ -90,7 +90,7 @@ def run(given: Given) -> int:
         return _live(look)
 
 
-def _stream(look: _Look, once: bool) -> int:
+def _stream(look: _TopView, once: bool) -> int:
     while True:
         console.out_json(look.ask())
         sys.stdout.flush()
@@ -125,7 +125,7 @@ def _known(value: float | None, text: Callable[..., str]) -> str:
     return "-" if value is None else text(value)
 
 
-def _live(look: _Look) -> int:
+def _live(look: _TopView) -> int:
     from holdfast.cli.live import FullScreen
 
     def frame() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.ops.start import run_flags
 from holdfast.safety.assignments import declare_word
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.recipes import package_script
@@ -122,13 +123,7 @@ RUNNERS = {
 }
 #: Of these, `-c` has a text for a shell.
 _TEXT_RUNNERS = ("holdfast", "hold", "npm", "pnpm", "yarn")
-_RUN_VALUES = (
-    "-n --name --with --python -p --package --cwd -C --directory --env -e --session --ready-log --ready-port "
-    "--ready-http --ready-timeout --memory --cpus --pids --stall --label --notify --watch --extra --group "
-    "--task --parent-session --size --lifetime --deadline --deadline-action --ready-uptime --watch-regex "
-    "--check-interval --origin --restart --restart-limit --restart-delay --success-codes --stop-cmd --if-running "
-    "--log-cap --shell --detach-key"
-)
+_RUN_VALUES = "-n --name --with --python -p --package --cwd -C --directory --env -e --session --label --extra --group"
 
 
 def behind_prefix(run: Run) -> Feed | None:
@@ -191,7 +186,10 @@ def runner(run: Run) -> Feed | None:
         run.script(text.marked)
     if run.name in _TEXT_RUNNERS and (text := inner.option("-c", "--command", "--call")):
         return run.script(text.marked)
-    rest = inner.command_line(_RUN_VALUES.split())
+    is_ours = run.name in ("holdfast", "hold")
+    rest = inner.command_line(
+        [flag for flag, takes in run_flags().items() if takes] if is_ours else _RUN_VALUES.split()
+    )
     return run.perform(rest) if rest else None
 
 
