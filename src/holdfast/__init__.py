@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
-    from holdfast.client.approving import Approval
+    from holdfast.client.approval import Approval
     from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
@@ -66,7 +66,7 @@ _ELSEWHERE = {
     "AsyncClient": "client.aio",
     "Process": "client.process",
     "KillResult": "client.process",
-    "Approval": "client.approving",
+    "Approval": "client.approval",
     "Waited": "client.process",
     "Notification": "client.notification",
     "LogPage": "client.page",

@@ -74,11 +74,11 @@ SPEC_FIELDS = (
     "log_cap",  # bytes kept per process
     "meta",  # dict, opaque
 )
+#: A keeper that knows one of these offers it: an older one would ignore it.
 OPTIONAL_FIELDS = (
-    "limits",  # dict of memory (bytes), cpus, pids, each of them or none; a keeper that sets limits offers "limits"
+    "limits",  # dict of memory (bytes), cpus, pids, each of them or none
+    "nice",  # int, -20 to 19
 )
-#: What a keeper of this release can do that an older one would ignore.
-OFFERS = ("limits",)
 
 _LENGTH = struct.Struct("!I")
 

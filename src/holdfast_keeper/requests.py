@@ -67,7 +67,7 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
-        "offers": list(protocol.OFFERS),
+        "offers": list(protocol.OPTIONAL_FIELDS),
         "live": [hold.report() for hold in keeper.holds.values()],
     }
 
@@ -75,6 +75,7 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
 def _start(keeper: Keeper, connection: Connection, message: Message) -> None:
     asked = message["spec"]
     spec = {name: asked[name] for name in protocol.SPEC_FIELDS}
+    spec |= {name: asked[name] for name in protocol.OPTIONAL_FIELDS if name in asked}
     spec["limits"] = _limits(keeper, asked.get("limits") or {})
     keeper.starter.start((connection, message["rid"]), message["id"], spec)
 

@@ -117,6 +117,9 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
         stage = "exec"
         os.umask(spec["umask"])
         program = _find_program(spec["argv"][0], spec["env"])
+        if "nice" in spec:
+            stage = "nice"
+            os.setpriority(os.PRIO_PROCESS, 0, spec["nice"])
         stage = "limits"
         for group in spec.get("join", ()):
             groups.join(group)

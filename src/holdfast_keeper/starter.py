@@ -282,6 +282,8 @@ def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any])
         return "not_executable", f"{program}: cannot be executed ({message})"
     if stage == "exec" and errno == errors.E2BIG:
         return "failed_start", f"{program}: command and environment are too long for this system"
+    if stage == "nice":
+        return "failed_start", f"{program}: cannot run with nice {spec['nice']}: {message} (CAP_SYS_NICE is needed)"
     if stage == "limits":
         return "failed_start", f"{program}: cannot run under its limits: {message}"
     if stage == "terminal" or (stage == "setup" and spec["pty"]):

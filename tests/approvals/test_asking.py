@@ -13,7 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import Approval, ApprovalRequired, Client, CommandDenied, NoApprover
-from holdfast.client.approving import AsyncApprovalReading
+from holdfast.client.aio_link import AsyncReading
 from tests.approvals import surfaces
 from tests.approvals.surfaces import RISKY, surface
 from tests.support import eventually
@@ -159,7 +159,7 @@ def test_a_start_that_is_cut_off_withdraws_its_request(hf: Client) -> None:
         hf.inspect("proc_00000000cafe")
 
 
-async def until(reading: AsyncApprovalReading, wanted: Callable[[Approval], bool]) -> Approval:
+async def until(reading: AsyncReading[Approval], wanted: Callable[[Approval], bool]) -> Approval:
     async for approval in reading:
         if wanted(approval):
             return approval

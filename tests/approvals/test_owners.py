@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, HoldfastError, Process
+from holdfast.client.conversation import Output
 from holdfast.client.reading import Reading
 from holdfast.daemon import strict
 from holdfast.daemon.handlers import HANDLERS
@@ -25,7 +26,7 @@ UNKNOWN = "proc_0123456789ab"
 Deed = Callable[[Client, str], object]
 
 
-def _first(reading: Reading) -> object:
+def _first(reading: Reading[Output]) -> object:
     with reading:
         return next(reading)
 

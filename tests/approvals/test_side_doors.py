@@ -14,7 +14,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, NoApprover, Process
-from holdfast.client.verbs import Ask
+from holdfast.client.calls import Ask
 from tests.approvals.surfaces import RISKY
 from tests.daemon.acting import kill_daemon
 from tests.support import eventually

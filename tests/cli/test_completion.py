@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.main import VERBS
+from holdfast.cli.completing import slots_at
 from holdfast.cli.options import Option, Verb, load
-from holdfast.cli.slots import slots_at
+from holdfast.cli.verbs import VERBS
 from tests.cli.calling import out, refusal, start
 from tests.support import processes_of, run_cli
 
@@ -141,7 +141,7 @@ def test_it_costs_little(busy: dict[str, str]) -> None:
 
 def test_slots_of_made_up_verbs() -> None:
     def verb(*synopsis: str) -> Verb:
-        return Verb("v", synopsis=synopsis, summary="", about="", options=[Option("--x", help="")], examples=[])
+        return Verb("v", synopsis=synopsis, about="", options=[Option("--x", help="")], examples=[])
 
     assert slots_at(verb("v up|down [-f FILE]", "v move OLD NEW"), []) == ["up", "down", "move"]
     assert slots_at(verb("v move OLD NEW"), ["move"]) == ["OLD"]

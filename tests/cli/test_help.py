@@ -7,8 +7,9 @@ import importlib
 import pytest
 
 from holdfast.cli import help
-from holdfast.cli.main import VERBS, main
+from holdfast.cli.main import main
 from holdfast.cli.options import Verb
+from holdfast.cli.verbs import VERBS
 from tests.cli.calling import out
 
 

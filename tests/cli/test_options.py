@@ -12,7 +12,6 @@ def verb(greedy: bool = False) -> Verb:
     return Verb(
         "try",
         synopsis=["try"],
-        summary="s",
         about="a",
         options=[
             Option("-a", "--all", help="h"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from base64 import b64decode
 
 from holdfast.client.conversation import Done, Failed
-from holdfast.client.live import Input
+from holdfast.client.live import PendingInput
 from holdfast.errors import StdinClosed, StdinFull
 from holdfast.wire.frames import Message
 
 
-def sent(input: Input, rid: int, now: float = 0.0) -> tuple[bytes, int | None, bool] | None:
+def sent(input: PendingInput, rid: int, now: float = 0.0) -> tuple[bytes, int | None, bool] | None:
     question = input.question(now)
     if question is None:
         return None
@@ -24,7 +24,7 @@ def accepted(rid: int, reach: int, status: str = "sent") -> Done:
 
 
 def test_one_piece_at_a_time_in_order() -> None:
-    input = Input("p", 0)
+    input = PendingInput("p", 0)
     input.add(b"first ")
     assert sent(input, 1) == (b"first ", None, False)
     input.add(b"second")
@@ -37,7 +37,7 @@ def test_one_piece_at_a_time_in_order() -> None:
 
 
 def test_a_piece_lost_with_the_link_is_sent_again_to_the_same_place() -> None:
-    input = Input("p", 0)
+    input = PendingInput("p", 0)
     input.add(b"abc")
     sent(input, 1)
     input.take(accepted(1, 3), 0.0)
@@ -48,7 +48,7 @@ def test_a_piece_lost_with_the_link_is_sent_again_to_the_same_place() -> None:
 
 
 def test_without_knowing_where_it_stands_nothing_is_doubled() -> None:
-    input = Input("p", None)
+    input = PendingInput("p", None)
     input.add(b"abc")
     sent(input, 1)
     input.note_cut()
@@ -56,7 +56,7 @@ def test_without_knowing_where_it_stands_nothing_is_doubled() -> None:
 
 
 def test_a_process_that_does_not_read_is_given_time() -> None:
-    input = Input("p", 0)
+    input = PendingInput("p", 0)
     input.add(b"abc")
     sent(input, 1)
     assert input.take(Failed(1, StdinFull("full")), 10.0)
@@ -69,16 +69,16 @@ def test_a_process_that_does_not_read_is_given_time() -> None:
 
 def test_closed_input_ends_the_sending() -> None:
     for answer in (Failed(1, StdinClosed("no")), accepted(1, 0, "already_exited")):
-        input = Input("p", 0)
+        input = PendingInput("p", 0)
         input.add(b"abc")
         sent(input, 1)
         input.take(answer, 0.0)
         input.add(b"more")
         assert input.is_shut
         assert input.is_empty
-        assert not input.has_room
+        assert not input.can_take
 
 
 def test_answers_to_others_are_left_alone() -> None:
-    input = Input("p", 0)
+    input = PendingInput("p", 0)
     assert not input.take(accepted(5, 1), 0.0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast.client.sync import Client, connect
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.daemon.handlers.start import _check_offers
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.daemon.acting import ask, kill_daemon
 from tests.support import eventually, run_cli
 
@@ -32,6 +34,22 @@ def test_a_process_object_has_exactly_the_fields_of_the_contract(hf: Client) -> 
     assert process.command == "sleep 60"
     assert (process.session, process.task, process.lifetime) == ("tests", "t", "session")
     assert process.deadline_at == pytest.approx((process.started_at or 0) + 30.0)
+
+
+def test_an_older_keeper_refuses_what_it_does_not_know() -> None:
+    room: Any = SimpleNamespace(keeper=SimpleNamespace(is_reachable=True, about={"offers": ["limits"]}))
+    want: Any = SimpleNamespace(launch={"nice": 5}, meta=SimpleNamespace(limits={"pids": 9}))
+    with pytest.raises(holdfast.Unsupported, match="does not know nice"):
+        _check_offers(room, want)
+    room.keeper.about = {"offers": ["limits", "nice"]}
+    _check_offers(room, want)
+
+
+def test_a_restart_keeps_its_priority(hf: Client) -> None:
+    process = hf.run("nice; exec sleep 60", nice=5)
+    hf.wait(process, until="output", after=0, timeout=10)
+    again = hf.restart(process, grace=0.2)
+    assert os.getpriority(os.PRIO_PROCESS, again.pid or 0) == 5
 
 
 def test_names_that_are_no_utf8_are_passed_on_as_they_are(hf: Client, tmp_path: Path) -> None:

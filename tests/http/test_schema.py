@@ -14,7 +14,7 @@ from schemathesis.checks import CHECKS
 import holdfast
 from holdfast.http.openapi import document
 from holdfast.http.routes import ROUTES
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.http.asking import Api
 from tests.support import end_instance
 

@@ -1,4 +1,4 @@
-"""Asking a person on a terminal, one request after the other. Only words that cannot be meant otherwise are a yes."""
+"""Asking an approver on a terminal, one request after the other. Only unambiguous words approve."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import math
 import os
 import select
 import sys
+import termios
 import time
 
 from holdfast.cli import colours, console
-from holdfast.cli.hidden import Echo
 from holdfast.errors import NotFound, NotNow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.approving import Approval, ApprovalReading
+    from typing import Any
+
+    from holdfast.client.approval import Approval
+    from holdfast.client.reading import Reading
     from holdfast.client.sync import Client
 
 #: What is to be typed, and what it means.
@@ -22,6 +25,7 @@ _WORDS = {"approve": "once", "approve once": "once", "approve session": "session
 _BY = "terminal"
 _LONGEST_LINE = 4096
 _LONGEST_SHOWN = 4000
+_LOCAL_FLAGS = 3
 
 
 def follow(client: Client, session: str | None) -> int:
@@ -37,7 +41,7 @@ def follow(client: Client, session: str | None) -> int:
 class _Desk:
     """What waits here: the request that is shown, and those behind it."""
 
-    def __init__(self, client: Client, reading: ApprovalReading) -> None:
+    def __init__(self, client: Client, reading: Reading[Approval]) -> None:
         self._client = client
         self._reading = reading
         self._waiting: dict[str, Approval] = {}
@@ -79,7 +83,7 @@ class _Desk:
             console.say(f"{approval.id} is {approval.state}")
 
     def _announce(self, approval: Approval) -> None:
-        """Somebody waits behind the one that is asked about: they need not be told that nobody is there."""
+        """Other requests wait behind this one: their callers are not to be refused for want of an approver."""
         what = console.visible(console.brief(approval.command))
         console.out(f"\n  behind it waits {approval.id} of session {console.visible(approval.session)}: {what}")
         sys.stdout.write("> ")
@@ -143,14 +147,14 @@ class _Desk:
 
 
 def _fitting(command: str) -> str:
-    """As much of a command as a person can look at, and how to see the rest."""
+    """As much of a command as can be read, and how to see the rest."""
     if len(command) <= _LONGEST_SHOWN:
         return command
     return f"{command[:_LONGEST_SHOWN]}…\n({len(command)} characters; all of it: holdfast approvals --json)"
 
 
 def _ends_at(approval: Approval) -> float:
-    """Whoever waits for an answer now comes before what may be answered some day."""
+    """Requests whose caller waits come first."""
     return float(approval.fields.get("expires_at") or math.inf)
 
 
@@ -165,3 +169,23 @@ def _forget_typed() -> None:
     import termios
 
     termios.tcflush(0, termios.TCIFLUSH)
+
+
+class Echo:
+    """The echo of the terminal on stdin, which is off while a password is typed. `on` has to be called at the end."""
+
+    def __init__(self) -> None:
+        self._before: Any = None
+
+    def off(self) -> None:
+        if self._before is None:
+            self._before = termios.tcgetattr(0)
+            settings = termios.tcgetattr(0)
+            settings[_LOCAL_FLAGS] = settings[_LOCAL_FLAGS] & ~termios.ECHO | termios.ECHONL
+            termios.tcsetattr(0, termios.TCSAFLUSH, settings)
+
+    def on(self) -> None:
+        """As it was before."""
+        if self._before is not None:
+            termios.tcsetattr(0, termios.TCSAFLUSH, self._before)
+            self._before = None

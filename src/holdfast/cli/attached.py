@@ -10,7 +10,7 @@ from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.screen import RawTerminal, Undo, without_queries
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
-from holdfast.client.live import Live
+from holdfast.client.live import LiveReading
 from holdfast.errors import BadValue, NoTerminal, NotNow
 from holdfast.model.units import LARGEST_WINDOW
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
 
 DEFAULT_KEY = "ctrl-]"
-#: How much of the output so far is shown to whoever comes in.
+#: How much of the output so far is shown when a terminal attaches.
 _REPLAY = 64 << 10
 
 
@@ -68,11 +68,11 @@ def attach(
 ) -> int:
     """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards.
 
-    `consumes`: it is the owner who looks, and need not be told of the end again.
+    `consumes`: an owner session that sees the end here is not notified of it.
     """
     undo = Undo()
     with (
-        Live(client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes) as live,
+        LiveReading(client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes) as live,
         Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
         RawTerminal(0, undo),
     ):
@@ -85,7 +85,7 @@ def attach(
 
 
 class _Attached:
-    def __init__(self, live: Live, signals: Signals, key: bytes, undo: Undo) -> None:
+    def __init__(self, live: LiveReading, signals: Signals, key: bytes, undo: Undo) -> None:
         self._live = live
         self._signals = signals
         self._key = key
@@ -114,7 +114,7 @@ class _Attached:
         poll = select.poll()
         for fd in (self._live.fileno(), self._signals.fileno()):
             poll.register(fd, select.POLLIN)
-        if self._live.input.has_room:
+        if self._live.input.can_take:
             poll.register(0, select.POLLIN)
         due = self._live.input.due_in(time.monotonic())
         return [fd for fd, _ in poll.poll(None if due is None else due * 1000 + 1)]
@@ -135,7 +135,7 @@ class _Attached:
             self._live.input.add(before)
 
     def _resize(self, nudge: bool = False) -> None:
-        """Tell our size. With `nudge`, a full-screen program is made to draw itself anew even if that is the same."""
+        """Send our size. With `nudge`, a full-screen program is made to draw itself anew even if that is the same."""
         try:
             cols, rows = os.get_terminal_size(1)
         except OSError:

@@ -1,4 +1,4 @@
-"""What can stand in a place: ids, names, sessions, tasks, signals, variables. Asks a daemon that runs, starts none."""
+"""Candidates for completion: ids, names, sessions, tasks, signals, variables. Asks a daemon that runs, starts none."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Colours, on a terminal that has them and nowhere else, unless somebody insists.
+"""Colours, on a terminal that has them and nowhere else, unless they are forced.
 
-`NO_COLOR` (any text) switches them off, whatever else is said. `FORCE_COLOR` or `CLICOLOR_FORCE` (anything but 0)
+`NO_COLOR` (any text) switches them off, before all else. `FORCE_COLOR` or `CLICOLOR_FORCE` (anything but 0)
 switches them on, also where no terminal is. Otherwise a terminal has them, unless `TERM` is dumb or missing, or
-`CLICOLOR` or `FORCE_COLOR` is 0. What is written with --json never has any: paint only what people read.
+`CLICOLOR` or `FORCE_COLOR` is 0. What is written with --json never has any: paint only text for users.
 """
 
 from __future__ import annotations

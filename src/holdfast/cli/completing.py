@@ -12,40 +12,42 @@ import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import load
-from holdfast.cli.slots import is_literal, slots_at
+from holdfast.cli.verbs import VERBS
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from holdfast.cli.options import Option, Verb
 
     Candidates = Iterable[tuple[str, str]]
 
-#: Nobody waits longer for a tab.
-_PATIENCE = 2.0
+#: The longest that a completion may take.
+_TIME_LIMIT = 2.0
 _LONGEST = 60
+#: In a synopsis: any number of words.
+_AGAIN = "…"
 
 
-def run(words: Sequence[str], verbs: Mapping[str, str]) -> int:
+def run(words: Sequence[str]) -> int:
     _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
-    _signal.setitimer(_signal.ITIMER_REAL, _PATIENCE)
+    _signal.setitimer(_signal.ITIMER_REAL, _TIME_LIMIT)
     try:
-        lines = _answer(list(words) or [""], verbs)
+        lines = _answer(list(words) or [""])
     except (HoldfastError, OSError):
         return 0
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 
-def _answer(words: list[str], verbs: Mapping[str, str]) -> list[str]:
+def _answer(words: list[str]) -> list[str]:
     *before, current = words
     if not before:
-        return _words(current, [*verbs.items(), ("--help", "Show all verbs"), ("--version", "Show the version")])
+        return _words(current, [*VERBS.items(), ("--help", "Show all verbs"), ("--version", "Show the version")])
     if before[0] in ("help", "-h", "--help"):
-        return _words(current, verbs.items())
-    if before[0] not in verbs:
+        return _words(current, VERBS.items())
+    if before[0] not in VERBS:
         return []
     return _Reader(load(before[0])).answer(before[1:], current)
 
@@ -138,3 +140,53 @@ class _Reader:
                 return [more]
             found += more
         return _words(current, [(value, about) for value, about in found if value not in self._positional])
+
+
+def slots_at(verb: Verb, before: Sequence[str]) -> list[str]:
+    """What can follow the words `before`: literal words in lower case, or names of slots such as ID."""
+    found: list[str] = []
+    for line in verb.synopsis:
+        for slot in _at(_positions(line), before):
+            if slot not in found:
+                found.append(slot)
+    return found
+
+
+def is_literal(slot: str) -> bool:
+    return slot == slot.lower()
+
+
+def _at(positions: list[list[str]], before: Sequence[str]) -> list[str]:
+    if positions and positions[-1][0].endswith(_AGAIN) and len(before) >= len(positions):
+        return [positions[-1][0].removesuffix(_AGAIN)]
+    if len(before) >= len(positions):
+        return []
+    for word, slots in zip(before, positions, strict=False):
+        if all(map(is_literal, slots)) and word not in slots:
+            return []
+    return [slot.removesuffix(_AGAIN) for slot in positions[len(before)]]
+
+
+def _positions(line: str) -> list[list[str]]:
+    """`send ID [TEXT] [--eof]` -> [["ID"], ["TEXT"]]; `daemon start|stop` -> [["start", "stop"]]."""
+    positions: list[list[str]] = []
+    for token in _without_options(line).split()[1:]:
+        bare = token.strip("[]")
+        if bare.startswith("-"):  # from here on the line is about options
+            break
+        positions.append(bare.split("|"))
+    return positions
+
+
+def _without_options(line: str) -> str:
+    """Without the groups in brackets that begin with a dash, with everything nested in them."""
+    kept: list[str] = []
+    depth = 0
+    for at, character in enumerate(line):
+        if character == "[" and (depth or line[at + 1 : at + 2] == "-"):
+            depth += 1
+        elif character == "]" and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(character)
+    return "".join(kept)

@@ -25,7 +25,7 @@ def out_json(value: object) -> None:
 
 
 def say(text: str, colour: str = colours.PLAIN) -> None:
-    """A message; its sender's name is in that colour. One that cannot be delivered is nobody's loss."""
+    """A message; its sender's name is in that colour. One that cannot be written is dropped."""
     try:
         sys.stderr.write(f"{colours.paint('holdfast:', colour, 2)} {visible(text)}\n")
         sys.stderr.flush()
@@ -38,7 +38,7 @@ def say_error(error: HoldfastError) -> None:
 
 
 def write(fd: int, data: bytes) -> None:
-    """All of it, also to a pipe or terminal that somebody else made non-blocking."""
+    """All of it, also to a pipe or terminal that another process made non-blocking."""
     view = memoryview(data)
     while view:
         try:
@@ -75,8 +75,8 @@ def table(
     """Aligned columns; on a terminal the last one is cut to its width. `colour_of` says it by row and column."""
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    room = max(10, _columns() - sum(widths[:-1]) - 2 * (len(widths) - 1))
-    lines = [_fit(row, widths, room) for row in cells]
+    width_left = max(10, _columns() - sum(widths[:-1]) - 2 * (len(widths) - 1))
+    lines = [_fit(row, widths, width_left) for row in cells]
     if colour_of is not None and colours.are_on():
         lines[0] = [colours.paint(cell, colours.BOLD) for cell in lines[0]]
         for at, row in enumerate(lines[1:]):
@@ -84,10 +84,10 @@ def table(
     return "\n".join(["  ".join(row).rstrip() for row in lines])
 
 
-def _fit(row: Sequence[str], widths: Sequence[int], room: int) -> list[str]:
+def _fit(row: Sequence[str], widths: Sequence[int], width_left: int) -> list[str]:
     *cells, last = row
     padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    return [*padded, _fitted(last, room)]
+    return [*padded, _fitted(last, width_left)]
 
 
 def is_drawable() -> bool:
@@ -108,16 +108,16 @@ def _columns() -> int:
     return terminal_size()[0]
 
 
-def shortened(text: str, room: int) -> str:
+def shortened(text: str, width_left: int) -> str:
     """As much of the text as so many columns hold."""
-    return _fitted(text, max(1, room))
+    return _fitted(text, max(1, width_left))
 
 
-def _fitted(text: str, room: int) -> str:
-    if _width(text) <= room:
+def _fitted(text: str, width_left: int) -> str:
+    if _width(text) <= width_left:
         return text
-    while _width(text) > room - 1:
-        text = text[: room - 1] if len(text) > room else text[:-1]
+    while _width(text) > width_left - 1:
+        text = text[: width_left - 1] if len(text) > width_left else text[:-1]
     return f"{text}…"
 
 

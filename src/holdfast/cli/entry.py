@@ -12,7 +12,7 @@ def _leave(_number: int, _frame: object) -> None:
     os._exit(INTERRUPTED)
 
 
-# Whoever ignores ^C for us (a shell that started us in the background) is respected.
+# Where ^C is ignored for us (by a shell that started us in the background), it stays so.
 _is_ours = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if _is_ours:
     _signal.signal(_signal.SIGINT, _leave)

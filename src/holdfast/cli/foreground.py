@@ -9,7 +9,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGINT, SIGTERM, Signals
-from holdfast.client.live import Live
+from holdfast.client.live import LiveReading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,19 +34,19 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
     """Show a process that was just started until it has ended; the exit code for it."""
     streams = ("out", "err") if process.split else ("out",)
     with (
-        Live(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
+        LiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
         Signals(SIGINT, SIGTERM) as signals,
     ):
         try:
             return _Foreground(live, signals, process, forward_input, show).run()
         except BrokenPipeError:
-            console.say(f"nobody reads the output any more; {process.id} goes on: holdfast kill {process.id}")
+            console.say(f"the output is not read any more; {process.id} goes on: holdfast kill {process.id}")
             return _BROKEN_PIPE
 
 
 class _Foreground:
     def __init__(
-        self, live: Live, signals: Signals, process: Process, forward_input: bool, show: Callable[[Output], None]
+        self, live: LiveReading, signals: Signals, process: Process, forward_input: bool, show: Callable[[Output], None]
     ) -> None:
         self._live = live
         self._signals = signals
@@ -71,14 +71,14 @@ class _Foreground:
         if self._live.ended.reason == "deadline":
             console.say(f"ended at its deadline: {end_line(self._live.ended)}")
         if self._live.ended.reason == "oom":
-            console.say(f"ended for want of memory: {end_line(self._live.ended)}")
+            console.say(f"ended because its memory limit was reached: {end_line(self._live.ended)}")
         return exit_status(self._live.ended)
 
     def _poll(self) -> list[int]:
         poll = select.poll()
         poll.register(self._live.fileno(), select.POLLIN)
         poll.register(self._signals.fileno(), select.POLLIN)
-        if self._reads_stdin and self._live.input.has_room:
+        if self._reads_stdin and self._live.input.can_take:
             poll.register(0, select.POLLIN)
         due = self._live.input.due_in(time.monotonic())
         return [fd for fd, _ in poll.poll(None if due is None else due * 1000 + 1)]
@@ -97,7 +97,7 @@ class _Foreground:
             self._live.input.add_eof()
 
     def _pass_on(self, number: int) -> bool:
-        """Hand a signal to the process. A second ^C ends it by force; after a third we no longer wait for that.
+        """Pass a signal on to the process. A second ^C kills it; after a third we do not wait for that any more.
 
         One that would be run again is ended for good instead.
         """

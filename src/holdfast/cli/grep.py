@@ -84,14 +84,14 @@ def _show_json(matches: Iterable[Match]) -> None:
 
 def _show_text(matches: Iterable[Match], given: Given) -> None:
     """As grep does: no line twice, and `--` where lines are left out between groups of context."""
-    lines = Lines(given.positions, has_groups=bool(given.context or given.before or given.after))
+    lines = MatchedLines(given.positions, has_groups=bool(given.context or given.before or given.after))
     for match in matches:
         lines.show(match)
         sys.stdout.flush()
     lines.close()
 
 
-class Lines:
+class MatchedLines:
     """Matches and the lines around them, each once. What follows a match waits for the next, which may be there."""
 
     def __init__(self, positions: bool, has_groups: bool) -> None:

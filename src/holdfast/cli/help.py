@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
+from holdfast.cli.verbs import VERBS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from holdfast.cli.options import Option, Verb
 
@@ -15,8 +17,9 @@ _INDENT = "    "
 
 
 def verb_page(verb: Verb) -> str:
+    summary = VERBS[verb.name]
     sections = [
-        ("NAME", f"holdfast {verb.name} - {verb.summary}"),
+        ("NAME", f"holdfast {verb.name} - {summary[:1].lower()}{summary[1:]}"),
         ("SYNOPSIS", "\n".join(f"holdfast {line}" for line in verb.synopsis)),
         ("DESCRIPTION", _paragraphs(verb.about)),
         ("OPTIONS", "\n".join(_option(option) for option in verb.options)),
@@ -26,23 +29,23 @@ def verb_page(verb: Verb) -> str:
     return "\n\n".join(f"{title}\n{textwrap.indent(body, _INDENT)}" for title, body in sections) + "\n"
 
 
-def overview(verbs: Mapping[str, str]) -> str:
+def overview() -> str:
     return f"""\
 NAME
-    holdfast - holds commands: their output, input and exit code survive any crash
+    holdfast - runs commands whose output, input and exit code survive any crash
 
 SYNOPSIS
     holdfast VERB [OPTIONS] [ARGUMENTS]       (hold is short for holdfast)
 
 VERBS
-{textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in verbs.items()]), _INDENT)}
+{textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in VERBS.items()]), _INDENT)}
 
-    holdfast VERB --help tells all about a verb. Wherever ID stands, an id, the first 4 or more
-    digits of it, or a name will do. The tab key completes all of that: holdfast completion --help.
+    holdfast VERB --help describes a verb. ID is an id, the first 4 or more digits of it, or a
+    name. The tab key completes them: holdfast completion --help.
 
 ENVIRONMENT
-    HOLDFAST_HOME      The directory of the instance. Two homes are two instances that know nothing
-                       of each other. Default: $XDG_STATE_HOME/holdfast.
+    HOLDFAST_HOME      The directory of the instance. Two homes are two separate
+                       instances. Default: $XDG_STATE_HOME/holdfast.
     HOLDFAST_SESSION   The session that processes are started for. Default: default.
     NO_COLOR           No colours on a terminal. FORCE_COLOR and CLICOLOR_FORCE want them everywhere.
 
@@ -55,7 +58,7 @@ EXAMPLES
         $ id=$(holdfast run -d -- make test)
         $ holdfast wait $id; holdfast logs -n 20 $id
 
-    See what runs, and end it with all that it started:
+    See what runs, and end it with everything that it started:
 
         $ holdfast ps
         $ holdfast kill web
@@ -65,7 +68,7 @@ EXAMPLES
 _EXITS = (
     ("0", "Done."),
     ("N", "The command's own code, from run in the foreground and from wait."),
-    ("120", "The outcome is unknown: nobody was left to see the end."),
+    ("120", "The process ended, and its exit code is unknown."),
     ("124", "Timed out; the process still runs."),
     ("125", "holdfast failed, or was asked for something impossible."),
     ("126", "The command cannot be executed."),

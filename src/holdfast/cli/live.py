@@ -22,7 +22,7 @@ _ENTER, _LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 _SIZE_PAUSE = 0.25
 
 
-class Live:
+class FullScreen:
     """The other screen of the terminal for as long as the block lasts; afterwards everything is as before."""
 
     def __enter__(self) -> Self:
@@ -40,7 +40,7 @@ class Live:
             signal.signal(signal.SIGTERM, self._term)
 
     def draw(self, page: str) -> None:
-        """As many lines as there is room for. One that is too long is cut by the terminal."""
+        """As many lines as fit. One that is too long is cut by the terminal."""
         rows = os.get_terminal_size(1).lines
         lines = [f"{line}\x1b[K" for line in page.split("\n")[:rows]]
         text = "\r\n".join(lines)

@@ -1,4 +1,4 @@
-"""`holdfast VERB …`: finds the verb, does it, and answers with an exit code whatever happens."""
+"""`holdfast VERB …`: finds the verb, runs it, and always returns an exit code."""
 
 from __future__ import annotations
 
@@ -7,54 +7,12 @@ import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import parse
+from holdfast.cli.verbs import VERBS
 from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-#: Every verb has a module of its name in `verbs`.
-VERBS = {
-    "run": "Start a command, in the foreground or with -d in the background",
-    "ps": "List processes",
-    "inspect": "Show all that is known about a process",
-    "top": "Show what processes use, live",
-    "logs": "Show the output of a process",
-    "wait": "Wait until processes end, or write something",
-    "kill": "End processes with all that they started, or send a signal",
-    "send": "Write to the input of a process",
-    "screen": "Show what is on the terminal of a process",
-    "attach": "Connect this terminal to a process",
-    "resize": "Change the size of a process's terminal",
-    "restart": "Run processes again, with the same command and id",
-    "inbox": "Show what a session is yet to be told, or wait for it",
-    "ack": "Acknowledge notifications, which are then never told again",
-    "digest": "Show what still runs for a session, in a few lines",
-    "interrupt": "End what an agent of a session is waiting for, and leave its background processes",
-    "events": "Show what happened, and follow what happens",
-    "publish": "Put an event on the bus",
-    "rm": "Forget ended processes and their output",
-    "up": "Start the processes of a project from its file, each when what it needs is there",
-    "down": "End the processes of a project",
-    "notify": "Try and look after the ways in which people are told: chats, mail, webhooks, desktop",
-    "sessions": "List sessions",
-    "session": "End a session, or give it another name",
-    "transfer": "Hand a process to another session",
-    "approvals": "Show what waits for a person's approval, and ask",
-    "approve": "Let a command be done that waits for approval",
-    "deny": "Say no to a command, or take an approval back",
-    "audit": "Show who decided what, and whether that record is whole",
-    "mcp": "Serve an MCP client on stdin and stdout",
-    "daemon": "Start, stop and look after the daemon by hand",
-    "completion": "Print the script that completes holdfast's words in your shell",
-    "integrate": "Join another program with holdfast: Claude Code, Codex",
-    "acp": "Run an agent for an editor, and hold its terminals",
-    "hook": "What other programs' hooks call: brings news into their conversations",
-    "service": "Run the daemon from login on, by systemd",
-    "doctor": "Tell what this machine offers, and what works less well for want of it",
-    "bench": "Measure this installation, alone or beside others",
-    "version": "Show the version",
-}
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -106,7 +64,7 @@ def _run(words: list[str]) -> int:
     if verb == "--complete":
         from holdfast.cli import completing
 
-        return completing.run(rest, VERBS)
+        return completing.run(rest)
     if verb in ("-V", "--version"):
         verb = "version"
     if verb not in VERBS:
@@ -126,7 +84,7 @@ def _help(words: list[str]) -> int:
         module = __import__(f"holdfast.cli.verbs.{words[0]}", fromlist=["VERB"])
         sys.stdout.write(help.verb_page(module.VERB))
     else:
-        sys.stdout.write(help.overview(VERBS))
+        sys.stdout.write(help.overview())
     return 0
 
 

@@ -1,10 +1,12 @@
-"""What a verb takes, and reading it from the arguments.
+"""The options of a verb, and reading them from the arguments.
 
-`argparse` costs as much time as all the rest of a call. This reads what it reads: `--name VALUE`, `--name=VALUE`,
+`argparse` costs as much time as all the rest of a call. This accepts what it accepts: `--name VALUE`, `--name=VALUE`,
 `-n VALUE`, `-nVALUE`, `-abc` for flags, and `--` for the end of the options.
 """
 
 from __future__ import annotations
+
+import os
 
 from holdfast.errors import BadValue
 
@@ -13,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-#: The largest number that is taken for a count or an offset.
+#: The largest count or offset.
 _LARGEST = (1 << 62) - 1
 
 
 class Option:
-    """`metavar` names its value; without, it is a flag. `convert` makes the value of the text, or raises BadValue.
+    """`metavar` names its value; without one it is a flag. `convert` makes the value of the text, or raises BadValue.
 
-    One that `implies` a value means that one by itself, and is given another with `=` alone.
+    An option that `implies` a value has that one by itself, and takes another one only with `=`.
     """
 
     __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat", "implies")
@@ -49,16 +51,15 @@ class Option:
 
 
 class Verb:
-    """How a verb is called. `greedy`: the first word that is no option begins a command, which is left as it is."""
+    """How a verb is called. `greedy`: the first word that is no option begins a command, which is not parsed."""
 
-    __slots__ = ("name", "synopsis", "summary", "about", "options", "exits", "examples", "greedy")
+    __slots__ = ("name", "synopsis", "about", "options", "exits", "examples", "greedy")
 
     def __init__(
         self,
         name: str,
         *,
         synopsis: Sequence[str],
-        summary: str,
         about: str,
         options: Sequence[Option] = (),
         exits: Sequence[tuple[str, str]] = (),
@@ -67,7 +68,6 @@ class Verb:
     ) -> None:
         self.name = name
         self.synopsis = synopsis
-        self.summary = summary
         self.about = about
         self.options = (*options, HELP)
         self.exits = exits
@@ -80,12 +80,12 @@ JSON = Option("--json", help="Print JSON on stdout, for programs. An error is pr
 
 
 class Given:
-    """What was given: one attribute per option (False, None or [] where it was not), and the words besides."""
+    """The parsed arguments: an attribute for each option (False, None or [] where it is missing), and other words."""
 
     def __init__(self, verb: Verb) -> None:
         self.verb = verb
         self.words: list[str] = []
-        #: Whether `--` stood before the words.
+        #: Whether `--` came before the words.
         self.is_quoted = False
         self._values: dict[str, Any] = {
             option.key: [] if option.repeat else None if option.metavar else False for option in verb.options
@@ -191,6 +191,50 @@ def _converted(option: Option, text: str) -> object:
         return option.convert(text)
     except BadValue as refused:
         raise BadValue(f"{option.names[-1]}: {refused.message}", next=refused.next) from None
+
+
+def signed(text: str) -> int:
+    """A whole number, which may be negative."""
+    digits = text.removeprefix("-")
+    return -count(digits) if digits != text else count(text)
+
+
+def parse_number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:  # also refuses nan
+        raise BadValue(f"{text[:80]!r} is no number above 0", next="write it as 2 or 0.5")
+    return number
+
+
+def parse_codes(text: str) -> list[int]:
+    """`0,3`."""
+    return [count(word.strip()) for word in text.split(",")]
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """`K=V`, or `K` for the value that K has here."""
+    name, equals, value = text.partition("=")
+    if not name:
+        raise BadValue(f"{text[:80]!r} is no variable", next="write it as NAME=VALUE")
+    if not equals and name not in os.environ:
+        raise BadValue(f"{name[:80]!r} is not set here", next=f"give its value: --env {name[:80]}=VALUE")
+    return name, value if equals else os.environ[name]
+
+
+def parse_object(text: str) -> object:
+    """An object of JSON."""
+    from holdfast.wire import light_json
+
+    try:
+        value = light_json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise BadValue(f"{text[:80]!r} is no JSON object", next="""write it as '{"chat": "42"}'""")
+    return value
 
 
 def count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The end of a process as an exit code, and as a line for people."""
+"""The end of a process as an exit code, and as a line of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILED = 125
 
 
 def exit_status(process: Process) -> int:
-    """What the command line ends with for it: the command's own code, 128 and the signal, or 120 when nobody knows."""
+    """What the command line ends with for it: the command's own code, 128 and the signal, or 120 when it is unknown."""
     if process.status != "ended":
         return TIMED_OUT
     if process.exit_code is not None:
@@ -34,7 +34,7 @@ def colour(process: Process) -> str:
 
 
 def ready_status(process: Process) -> int:
-    """For whoever wants it ready: 0 when it is, and never when it is not."""
+    """The exit code of a wait until it is ready: 0 only when it is."""
     return 0 if process.ready else exit_status(process) or FAILED
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REDRAW = 0.1
 
 
-class Pieces(ABC):
+class OutputPieces(ABC):
     """Shows pieces of output."""
 
     #: Whether something waits to be shown at the next `rest`.
@@ -40,7 +40,7 @@ class Pieces(ABC):
         """To be called at the end."""
 
 
-class RawPieces(Pieces):
+class RawPieces(OutputPieces):
     """The exact bytes."""
 
     by_line = False
@@ -49,7 +49,7 @@ class RawPieces(Pieces):
         console.write(1, piece.data)
 
 
-class TextPieces(Pieces):
+class TextPieces(OutputPieces):
     """Line by line. A line that is not complete when nothing more comes for a moment is shown as far as it goes.
 
     On a terminal it is drawn again in place when it changes. Elsewhere what was written cannot be taken back: a line
@@ -109,7 +109,7 @@ def fitted(text: str) -> str:
     return "\n".join([console.shortened(line, cols - 1) for line in text.split("\n")[-max(1, rows - 1) :]])
 
 
-class JsonPieces(Pieces):
+class JsonPieces(OutputPieces):
     """One object a line: stream, offset (of the output that completed it), and text, or data in base64."""
 
     def __init__(self, raw: bool) -> None:

@@ -1,4 +1,4 @@
-"""Our own terminal: raw while attached, and set back afterwards, whatever was done to it."""
+"""Our own terminal: raw while attached, and always restored afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])")
 _LONGEST_MODE = 64
 
 _SCREENS = frozenset({b"47", b"1047", b"1049"})
-#: Modes that a terminal has on when nobody touched them: shown cursor, autowrap.
+#: Modes that are on by default: shown cursor, autowrap.
 _ON_BY_NATURE = frozenset({b"25", b"7"})
 
 

@@ -1,4 +1,4 @@
-"""Signals as something to poll for, instead of something that strikes anywhere."""
+"""Signals that can be polled for, instead of handlers that run anywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGWINCH: int = _signal.SIGWINCH
 
 
 class Signals:
-    """Catches the signals in its block. Its descriptor is readable when some came; `take` tells which."""
+    """Catches the signals in its block. Its descriptor is readable when some came; `take` returns them."""
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers

@@ -7,14 +7,12 @@ import sys
 import threading
 import time
 
-from holdfast.cli import console
+from holdfast.cli import colours, console
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.prefixes import Prefixes
 from holdfast.cli.signals import SIGINT, SIGTERM
 from holdfast.cli.verbs.up import say_failures
-from holdfast.client.following import Cursor, Following
 from holdfast.client.process import Process
-from holdfast.client.reading import Reading
+from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import HoldfastError
 from holdfast.model.text import TextView
 from holdfast.project import ending, roll
@@ -23,7 +21,7 @@ from holdfast.project.starting import UpReport, up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from holdfast.cli.options import Given
@@ -31,19 +29,23 @@ if TYPE_CHECKING:
     from holdfast.project.ending import DownReport
     from holdfast.project.spec import Project
 
-    Item: TypeAlias = "Happening | Text | End | UpReport | DownReport | HoldfastError | int"
+    Item: TypeAlias = "Happening | OutputText | End | UpReport | DownReport | HoldfastError | int"
 
 _BROKEN_PIPE = 141
 _FAILED = 125
 #: How many pieces of output may wait to be shown before their readers have to.
 _MOST_WAITING = 256
-#: How often it is looked whether one that ended was started again by somebody else.
+#: How often it is looked whether one that ended was started again by another caller.
 _LOOK_EVERY = 0.5
 #: For how long after an end.
 _LOOK_FOR = 15.0
 
+_PREFIX_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
+#: Longer names are not aligned.
+_WIDEST_PREFIX = 24
 
-class Text:
+
+class OutputText:
     """Some output of a member, in whole lines."""
 
     def __init__(self, member: str, process: Process, stream: str, offset: int, text: str) -> None:
@@ -63,7 +65,7 @@ class End:
 
 
 class Together:
-    """Threads start, read and end; all that they have to tell goes through one queue and is shown here."""
+    """Threads start, read and end; what they report goes through one queue and is shown here."""
 
     def __init__(self, client: Client, project: Project, given: Given, fresh: list[str]) -> None:
         self._client = client
@@ -96,7 +98,7 @@ class Together:
             while (code := self._step()) is None:
                 pass
         except BrokenPipeError:
-            console.say(f"nobody reads the output any more; project {self._project.name} goes on: holdfast down")
+            console.say(f"the output is not read any more; project {self._project.name} goes on: holdfast down")
             return _BROKEN_PIPE
         return code
 
@@ -113,10 +115,10 @@ class Together:
             return self._code_after_signal()
         return self._look() if time.monotonic() >= self._look_at else None
 
-    def _take(self, item: Happening | Text | End | UpReport | DownReport | HoldfastError) -> None:
+    def _take(self, item: Happening | OutputText | End | UpReport | DownReport | HoldfastError) -> None:
         if isinstance(item, HoldfastError):
             raise item
-        if isinstance(item, Text):
+        if isinstance(item, OutputText):
             self._show_text(item)
         elif isinstance(item, End):
             self._show_end(item)
@@ -130,7 +132,7 @@ class Together:
             self._down = item
 
     def _look(self) -> int | None:
-        """Once in a while: is it over, or was one that ended started again by somebody else?"""
+        """Once in a while: is it over, or was one that ended started again by another caller?"""
         self._look_at = time.monotonic() + _LOOK_EVERY
         if self._signals:
             return self._code_after_signal() if self._down is not None and not self._followed else None
@@ -171,7 +173,7 @@ class Together:
         if happening.kind in ("started", "kept"):
             self._follow(happening.member, process, 0 if happening.kind == "started" else process.output_bytes)
 
-    def _show_text(self, item: Text) -> None:
+    def _show_text(self, item: OutputText) -> None:
         self._room.release()
         if self._given.json:
             where = {"id": item.process.id, "stream": item.stream, "offset": item.offset}
@@ -214,7 +216,7 @@ class Together:
             work()
         except HoldfastError as error:
             self._items.put(error)
-        except Exception as error:  # noqa: BLE001 - the top of a thread: it must be heard of
+        except Exception as error:  # noqa: BLE001 - the top of a thread: it must be reported
             self._items.put(HoldfastError(f"{type(error).__name__}: {error}"))
 
     def _start(self) -> None:
@@ -253,15 +255,37 @@ class Together:
     def _read_on(self, member: str, process: Process, offsets: dict[str, int]) -> None:
         views = {stream: TextView() for stream in offsets}
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        with Reading(self._client.open_link, Following(process.id, cursors, to_exit=True)) as reading:
+        with Reading(self._client.open_link, FollowedOutput(process.id, cursors, to_exit=True)) as reading:
             for piece in reading:
                 offsets[piece.stream] = piece.end
                 text = views[piece.stream].feed(piece.data)
-                self._put_text(Text(member, process, piece.stream, piece.offset, text))
+                self._put_text(OutputText(member, process, piece.stream, piece.offset, text))
         for stream, view in views.items():
-            self._put_text(Text(member, process, stream, offsets[stream], view.close()))
+            self._put_text(OutputText(member, process, stream, offsets[stream], view.close()))
 
-    def _put_text(self, item: Text) -> None:
+    def _put_text(self, item: OutputText) -> None:
         if item.text:
             self._room.acquire()
             self._items.put(item)
+
+
+class Prefixes:
+    """The name of its process before each line, aligned and in a colour, where the terminal has colours."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._prefixes: dict[str, str] = {}
+        listed = list(names)
+        self._width = min(_WIDEST_PREFIX, max(map(len, listed), default=0))
+        for name in listed:
+            self._prefix(name)
+
+    def lines(self, name: str, text: str) -> str:
+        """The lines of the text, each with its prefix."""
+        prefix = self._prefix(name)
+        return "".join([f"{prefix}{line}\n" for line in text.removesuffix("\n").split("\n")])
+
+    def _prefix(self, name: str) -> str:
+        if name not in self._prefixes:
+            colour = _PREFIX_COLOURS[len(self._prefixes) % len(_PREFIX_COLOURS)]
+            self._prefixes[name] = colours.paint(f"{name.ljust(self._width)} |", colour) + " "
+        return self._prefixes[name]

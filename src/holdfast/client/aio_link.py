@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from holdfast.client import launch
-from holdfast.client.conversation import Conversation, Done, Failed, Output
+from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.client.link import GREET_LIMIT, LinkCut, check_version, hello
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
@@ -16,19 +16,22 @@ from holdfast.wire.frames import FrameError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from holdfast.client.calls import Ask, Reply
     from holdfast.client.conversation import Answer
-    from holdfast.client.following import Followed
+    from holdfast.client.found import Found
     from holdfast.client.process import Process
-    from holdfast.client.verbs import Reply
+    from holdfast.client.reading import Followed
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
+
+T = TypeVar("T")
 
 _GREETINGS = 5
 #: What is read ahead for a reader that is slower than its process.
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
+async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
@@ -38,10 +41,10 @@ async def open_connection(paths: Paths, session: str, had: list[str], strict: bo
     return await _open_once(paths, session, had, strict)
 
 
-async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> Connection:
+async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
     found = await asyncio.to_thread(launch.connect, paths)
     sock = socket.socket(fileno=found.detach())
-    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: Connection(had), sock=sock)
+    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(had), sock=sock)
     try:
         greeting, _ = await connection.call("hello", hello(session, had, strict), GREET_LIMIT)
         check_version(greeting, strict)
@@ -51,12 +54,12 @@ async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = 
     return connection
 
 
-class Connection(asyncio.Protocol):
-    """Questions out, answers to those who asked. Unusable once it was cut. `had`: see Conversation."""
+class AsyncLink(asyncio.Protocol):
+    """Sends questions and passes each answer to its listener. Unusable once it was cut. `had`: see ClientProtocol."""
 
     def __init__(self, had: list[str] | None = None) -> None:
         self.is_usable = False
-        self._conversation = Conversation(had)
+        self._conversation = ClientProtocol(had)
         self._listeners: dict[int, Callable[[Answer | LinkCut], None]] = {}
         self._closed = asyncio.get_running_loop().create_future()
 
@@ -89,7 +92,7 @@ class Connection(asyncio.Protocol):
         await asyncio.shield(self._closed)
 
     def ask(self, op: str, arguments: Message, listener: Callable[[Answer | LinkCut], None]) -> int:
-        """Send a question; what comes for it goes to the listener."""
+        """Send a question; its answers go to the listener."""
         if not self.is_usable:
             raise LinkCut("the link to the daemon was cut")
         rid, question = self._conversation.ask(op, arguments)
@@ -122,12 +125,12 @@ class Connection(asyncio.Protocol):
         return done.value, output
 
     def say_got(self, answer: Answer) -> None:
-        """Whoever asked has it now. One who was cancelled just before has not, and the daemon is to know."""
+        """Confirm an answer that stands for notifications; not where the caller was cancelled before it came."""
         if (got := self._conversation.got(answer)) and self.is_usable:
             self.transport.write(got)
 
     def give_up(self, rid: int) -> None:
-        """Tell the daemon that nobody waits for the answer any more."""
+        """Cancel a question."""
         self._listeners.pop(rid, None)
         if self.is_usable:
             self.transport.write(self._conversation.cancel(rid))
@@ -140,16 +143,24 @@ def _settle(answered: asyncio.Future[Done], answer: Done | Failed | LinkCut) -> 
         answered.set_exception(answer.error if isinstance(answer, Failed) else answer)
 
 
-class AsyncReading:
-    """An async iterator over pieces of output. Close it, or use it in `async with`, when you leave it early."""
+class AsyncReading(Generic[T]):
+    """An async iterator over what comes. Close it, or use it in `async with`, when you leave it early."""
 
-    def __init__(self, open_connection: Callable[[], Awaitable[Connection]], following: Followed) -> None:
+    def __init__(
+        self,
+        open_connection: Callable[[], Awaitable[AsyncLink]],
+        followed: Followed[T],
+        call: Callable[[Ask], Awaitable[object]] | None = None,
+    ) -> None:
         self._open_connection = open_connection
-        self._following = following
-        self._connection: Connection | None = None
-        self._heard: deque[Answer | LinkCut] = deque()
+        self._followed = followed
+        self._call = call
+        self._connection: AsyncLink | None = None
+        self._answers: deque[Answer | LinkCut] = deque()
         self._ahead = 0
-        self._news = asyncio.Event()
+        self._has_answers = asyncio.Event()
+        self._items: list[T] = []
+        self._last: T | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -162,40 +173,62 @@ class AsyncReading:
 
     @property
     def answer(self) -> Message | None:
-        """What the daemon said at the end of the stream; None before."""
-        return self._following.cursors[0].answer
+        """The reply at the end of the stream; None before."""
+        return self._followed.answer
 
     @property
     def ended(self) -> Process | None:
         """The process after its end, where that was waited for."""
-        return self._following.ended
+        return self._followed.ended
+
+    @property
+    def found(self) -> Found:
+        """Of a search: the sums of what it found, without the matches."""
+        assert self._followed.found is not None
+        return self._followed.found
 
     async def close(self) -> None:
+        """The item that was given last is not acknowledged by this."""
         connection, self._connection = self._connection, None
-        self._heard.clear()
+        self._answers.clear()
         self._ahead = 0
         if connection is not None:
             await connection.close()
 
-    async def __anext__(self) -> Output:
-        while not self._following.is_over:
+    async def __anext__(self) -> T:
+        if self._last is not None and self._call is not None:
+            if (ask := self._followed.acknowledgement(self._last)) is not None:
+                await self._call(ask)
+            self._last = None
+        while not self._items:
+            if self._followed.is_over:
+                await self.close()
+                raise StopAsyncIteration
+            left = self._followed.time_left()
             try:
-                piece = self._take(await self._next())
-            except LinkCut as cut:
+                async with asyncio.timeout(left):
+                    self._items = await self._hear()
+            except TimeoutError:
+                if left is None:
+                    raise
                 await self.close()
-                self._following.note_cut(cut)
-            except HoldfastError:
-                await self.close()
-                raise
-            else:
-                if piece is not None:
-                    return piece
-        await self.close()
-        raise StopAsyncIteration
+                raise StopAsyncIteration from None
+        self._last = self._items.pop(0)
+        return self._last
 
-    def _take(self, answer: Answer) -> Output | None:
-        assert self._connection is not None
-        return self._following.take(answer, self._ask, self._connection.give_up)
+    async def _hear(self) -> list[T]:
+        """The items of the next answer."""
+        try:
+            answer = await self._next()
+            assert self._connection is not None
+            return self._followed.take(answer, self._ask, self._connection.give_up)
+        except LinkCut as cut:
+            await self.close()
+            self._followed.note_cut(cut)
+            return []
+        except HoldfastError:
+            await self.close()
+            raise
 
     def _ask(self, op: str, arguments: Message) -> int:
         assert self._connection is not None
@@ -204,11 +237,11 @@ class AsyncReading:
     async def _next(self) -> Answer:
         if self._connection is None:
             self._connection = await self._open_connection()
-            self._following.begin(self._ask)
-        while not self._heard:
-            self._news.clear()
-            await self._news.wait()
-        answer = self._heard.popleft()
+            self._followed.begin(self._ask)
+        while not self._answers:
+            self._has_answers.clear()
+            await self._has_answers.wait()
+        answer = self._answers.popleft()
         if isinstance(answer, LinkCut):
             raise answer
         self._connection.say_got(answer)
@@ -219,8 +252,8 @@ class AsyncReading:
         return answer
 
     def _listen(self, answer: Answer | LinkCut) -> None:
-        self._heard.append(answer)
-        self._news.set()
+        self._answers.append(answer)
+        self._has_answers.set()
         if isinstance(answer, Output):
             self._ahead += len(answer.data)
             if self._ahead > _READ_AHEAD and self._connection is not None:

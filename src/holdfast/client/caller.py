@@ -1,8 +1,10 @@
-"""What a command inherits from the one who starts it: environment, directory, umask, session."""
+"""What both clients have in common, and what a command inherits: environment, directory, umask, session."""
 
 from __future__ import annotations
 
 import os
+
+from holdfast.paths import find_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,13 +14,38 @@ if TYPE_CHECKING:
 DEFAULT_SESSION = "default"
 
 
+class ClientState:
+    """What a client knows, whether it blocks or not."""
+
+    def __init__(
+        self,
+        session: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        url: str | None = None,
+        token: str | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.session = session_of(session)
+        self.is_strict = strict
+        self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        #: How far the input of a process reached when this client last wrote to it.
+        self.accepted: dict[str, int] = {}
+        self._place = place_of(url, token, home is not None, self.paths)
+        #: How long a connection over HTTP may take: not at all, until the daemon is known to be there.
+        self._connect_timeout = 0.0
+        self._is_open = True
+        #: Ids of notifications that replies to this client stood for.
+        self._had: list[str] = []
+
+
 def new_id() -> str:
-    """An id that nobody has. The client chooses it, so that asking twice starts once."""
+    """A new id. The client chooses it, so that asking twice starts once."""
     return f"proc_{os.urandom(6).hex()}"
 
 
 def place_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> Place | None:
-    """Where to speak HTTP; None for the instance's own socket, which is the rule. Raises BadValue."""
+    """Where HTTP is spoken; None for the instance's own socket. Raises BadValue."""
     if url is None:
         url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
     if url is None:

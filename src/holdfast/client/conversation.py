@@ -1,4 +1,4 @@
-"""One conversation with the daemon, without I/O: questions become bytes, bytes become answers."""
+"""One connection with the daemon, without I/O: questions become bytes, bytes become answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = "Done | Failed | Output"
 
-#: The newest notices that a client remembers to have had.
+#: So many ids of notifications a client remembers.
 MOST_HAD = 1000
 
 
@@ -39,7 +39,7 @@ class Failed:
 
 
 class Output:
-    """A piece of a process's output, as part of the answer to come. `offset` is where its first byte stands."""
+    """A piece of a process's output, as part of the answer to come. `offset` is that of its first byte."""
 
     __slots__ = ("rid", "stream", "offset", "data")
 
@@ -57,11 +57,11 @@ class Output:
         return self.offset + len(self.data)
 
 
-class Conversation:
+class ClientProtocol:
     """Numbers the questions and puts the answers together. Several questions may be under way.
 
-    `had` collects the notices whose news came as answers, for whoever speaks to the daemon next: this daemon may die
-    before it has noted that they were told.
+    `had` collects the ids of notifications that answers stood for. The next connection sends them: this daemon may die
+    before they are acknowledged on disk.
     """
 
     def __init__(self, had: list[str] | None = None) -> None:
@@ -85,14 +85,14 @@ class Conversation:
         return encode({"op": "cancel", "rid": rid})
 
     def got(self, answer: Answer) -> bytes:
-        """The bytes that say that an answer has come of which others need not be told any more; mostly none."""
+        """The bytes that confirm an answer which stands for notifications; none for other answers."""
         if not isinstance(answer, Done) or not (ids := answer.value.get("consumes")):
             return b""
         self._had[:] = [*self._had, *ids][-MOST_HAD:]
         return encode({"op": "got", "rid": answer.rid})
 
     def feed(self, data: bytes) -> list[Answer]:
-        """The answers that are complete now. Raises FrameError when the peer talks nonsense."""
+        """The answers that are complete now. Raises FrameError when the peer sends something else."""
         return [answer for frame in self._decoder.feed(data) if (answer := self._understand(frame)) is not None]
 
     def _understand(self, frame: Message | bytes) -> Answer | None:

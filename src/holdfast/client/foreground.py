@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.client import verbs
-from holdfast.client.link import PATIENCE, LinkCut
+from holdfast.client import calls
+from holdfast.client.calls import Ask
+from holdfast.client.link import MAX_CUTS, LinkCut
 from holdfast.client.notification import Notification
 from holdfast.client.process import Process
-from holdfast.client.verbs import Ask
 from holdfast.errors import Unsupported
 
 if TYPE_CHECKING:
-    from holdfast.client.verbs import RunOptions, Verb
+    from holdfast.client.caller import ClientState
+    from holdfast.client.calls import Call
+    from holdfast.client.fields import RunOptions
     from holdfast.wire.frames import Message
 
 #: The daemon answers this long after the time is over, at the latest.
 _MARGIN = 660.0
 
 
-class Foreground(NamedTuple):
+class ForegroundResult(NamedTuple):
     """How the command stands. `shown` and `notices` are None where the daemon (or HTTP) has no such operation."""
 
     process: Process
@@ -31,13 +33,19 @@ class Foreground(NamedTuple):
 
 
 def foreground(
-    command: str, timeout: float, within: float | None, shown: tuple[int, int], notices: int, options: RunOptions
-) -> Verb[Foreground]:
+    client: ClientState,
+    command: str,
+    timeout: float,
+    within: float | None,
+    shown: tuple[int, int],
+    notices: int,
+    options: RunOptions,
+) -> Call[ForegroundResult]:
     """Start a command and wait until it ends, asks for input or `timeout` is over; `within` counts from the call on.
 
     `shown` are the characters and tokens of output at most. The id is chosen here, so a repeated request is the same.
     """
-    steps = verbs.run(command, **options)
+    steps = calls.run(client, command, **options)
     start = next(steps)
     begun, cuts = time.monotonic(), 0
     asked = {**start.arguments, "timeout": timeout, "characters": shown[0], "tokens": shown[1], "notices": notices}
@@ -49,21 +57,21 @@ def foreground(
             value, _ = yield Ask("foreground", given, limit=timeout + _MARGIN, may_repeat=False)
         except LinkCut:
             cuts = 0 if time.monotonic() - asked_at > 1.0 else cuts + 1
-            if cuts > PATIENCE:
+            if cuts > MAX_CUTS:
                 raise
         except Unsupported:
             break
         else:
             notices_taken = [Notification(one) for one in value["notifications"]]
-            return Foreground(_started(steps, value), value["shown"], notices_taken)
+            return ForegroundResult(_started(steps, value), value["shown"], notices_taken)
     process = _started(steps, (yield start)[0])
     left = timeout if within is None else min(timeout, within - (time.monotonic() - begun))
-    waited = yield from verbs.wait([process.id], timeout=max(left, 0.1), or_input=0.0)
-    return Foreground(Process(waited.processes[0].to_json(), process.notes))
+    waited = yield from calls.wait_for([process.id], timeout=max(left, 0.1), or_input=0.0)
+    return ForegroundResult(Process(waited.processes[0].to_json(), process.notes))
 
 
-def _started(run: Verb[Process], answer: Message) -> Process:
-    """What the verb `run` makes of an answer."""
+def _started(run: Call[Process], answer: Message) -> Process:
+    """What the call `run` makes of an answer."""
     try:
         run.send((answer, []))
     except StopIteration as done:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from holdfast.client.conversation import Done, Failed
+from holdfast.client.reading import Followed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from holdfast.client.conversation import Answer
+    from holdfast.client.reading import AskNow
     from holdfast.wire.frames import Message
 
-#: As many matches as a search returns unless more are asked for.
-LIMIT = 1000
 _PAGE = 1000
 
 
 class Match:
     """A line that matches. Offsets are byte positions in the log, `line` counts from 0; what is not known is None.
 
-    `text` is the line as a person would read it, 2,000 characters at most (`cut` says if it has more); the match is
+    `text` is the line as a terminal shows it, 2,000 characters at most (`cut` says if it has more); the match is
     `text[column : column + length]`. `match_offset` is None where escape codes or overwriting keep the match from
     standing in the log as it is shown. `before` and `after` are lines around it.
     """
@@ -65,15 +68,7 @@ class Found:
     """What a search found. `truncated`: it stopped at its limit; `next_offset` is where it would go on."""
 
     __slots__ = (
-        "matches",
-        "count",
-        "truncated",
-        "next_offset",
-        "searched",
-        "skipped",
-        "dropped",
-        "total",
-        "long_lines",
+        *("matches", "count", "truncated", "next_offset", "searched", "skipped", "dropped", "total", "long_lines"),
     )
 
     def __init__(self) -> None:
@@ -82,7 +77,7 @@ class Found:
         self.count = 0
         self.truncated = False
         self.next_offset = 0
-        #: Bytes that were looked through, and those that were dropped before that.
+        #: Bytes that were searched, and those that were dropped before that.
         self.searched = 0
         self.skipped = 0
         self.dropped = 0
@@ -120,21 +115,36 @@ class Found:
         return f"<Found {self.count} of {self.searched} bytes{', more' if self.truncated else ''}>"
 
 
-class Searching:
-    """One search: what to ask next, and what came of it. `limit` None for all matches."""
+class Searching(Followed[Match]):
+    """One search, page by page. `limit` is None for all matches."""
+
+    found: Found
 
     def __init__(self, asked: Message, limit: int | None) -> None:
+        super().__init__("search", {key: value for key, value in asked.items() if value not in (None, False)})
         self.found = Found()
-        self.is_over = False
-        self._asked = {key: value for key, value in asked.items() if value not in (None, False)}
         self._limit = limit
         self._where: Message = {"from": asked.get("from")} if asked.get("from") is not None else {}
 
     def question(self) -> Message:
         left = _PAGE if self._limit is None else min(_PAGE, self._limit - len(self.found.matches))
-        return {**self._asked, **self._where, "limit": left}
+        return {**self._arguments, **self._where, "limit": left}
 
-    def take(self, answer: Message, keep: bool) -> list[Match]:
+    def begin(self, ask: AskNow) -> None:
+        self._rid = ask("search", self.question())
+
+    def take(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> list[Match]:
+        if answer.rid != self._rid or not isinstance(answer, Done | Failed):
+            return []
+        if isinstance(answer, Failed):
+            raise answer.error
+        self._cuts = 0
+        matches = self.take_page(answer.value, keep=False)
+        if not self.is_over:
+            self.begin(ask)
+        return matches
+
+    def take_page(self, answer: Message, keep: bool) -> list[Match]:
         """The matches of a page; with `keep` they are collected, too."""
         found = self.found
         matches = [Match(fields) for fields in answer["matches"]]
@@ -156,20 +166,5 @@ class Searching:
         left = None if self._limit is None else self._limit - len(self.found.matches)
         at_end = upto is not None and self.found.next_offset >= upto
         self.found.truncated = left is not None and left <= 0 and not answer["done"] and not at_end
-        self.is_over = answer["done"] or at_end or self.found.truncated
-
-
-class Matches:
-    """An iterator over matches as they are found. `found` sums them up, without holding them."""
-
-    def __init__(self, ask: Callable[[Message], Message], searching: Searching) -> None:
-        self._ask = ask
-        self._searching = searching
-
-    @property
-    def found(self) -> Found:
-        return self._searching.found
-
-    def __iter__(self) -> Iterator[Match]:
-        while not self._searching.is_over:
-            yield from self._searching.take(self._ask(self._searching.question()), keep=False)
+        if answer["done"] or at_end or self.found.truncated:
+            self.answer = answer

@@ -1,4 +1,4 @@
-"""The async twin of `http_link`: the same face as `aio_link.Connection`."""
+"""The async twin of `http_link`: the same face as `aio_link.AsyncLink`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from holdfast.client.aio_link import Connection
+from holdfast.client.aio_link import AsyncLink
 from holdfast.client.http_exchange import Exchange
 from holdfast.client.http_link import PATIENCE, unreachable
 from holdfast.client.link import LinkCut
@@ -25,7 +25,7 @@ _PAUSE = 0.05
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class HttpConnection(Connection):
+class HttpConnection(AsyncLink):
     """Each question has a connection while it is under way; a few are kept for the next."""
 
     def __init__(self, place: Place, session: str, strict: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Finding the daemon of an instance, or starting it: whoever comes first, there is one."""
+"""Finding the daemon of an instance, or starting it. There is never more than one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.paths import Paths
 
-#: Longer than a daemon takes to come up with a full store on a slow disk; shorter than a person's patience.
+#: Longer than a daemon takes to come up with a full store on a slow disk; short enough for a user to wait.
 START_LIMIT = 30.0
-#: How long a busy daemon may let a caller stand at the door.
+#: How long a busy daemon may take to accept a connection.
 CONNECT_LIMIT = 10
-#: After a start that failed: another daemon may just be coming up, started by someone else.
+#: After a start that failed: another daemon may just be coming up, started by another caller.
 _SECOND_LOOK = 1.0
 _PAUSE = 0.01
 
@@ -46,7 +46,7 @@ def connect(paths: Paths) -> _socket.socket:
 
 
 def find(paths: Paths) -> _socket.socket | None:
-    """A connection to the instance's daemon; None when nobody listens."""
+    """A connection to the instance's daemon; None when none listens."""
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         _connect(sock, paths)
@@ -97,7 +97,7 @@ def _find_or_start(paths: Paths) -> _socket.socket:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return find(paths) or _start(paths, until)
-            except BlockingIOError:  # somebody else is starting it
+            except BlockingIOError:  # another caller is starting it
                 time.sleep(_PAUSE)
             if (sock := find(paths)) is not None:
                 return sock
@@ -132,26 +132,26 @@ def _spawn_daemon(paths: Paths, until: float) -> bytes:
     """Start the daemon and return what it says: a line, or nothing when it died or took too long."""
     if not sys.executable:
         raise Unreachable("this Python does not know its own executable, so it cannot start the daemon")
-    hear, tell = os.pipe()
+    ready, write_end = os.pipe()
     log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.set_inheritable(tell, True)
+    os.set_inheritable(write_end, True)
     try:
-        _spawn(tell, log, environment(paths))
+        _spawn(write_end, log, environment(paths))
     finally:
-        os.close(tell)
+        os.close(write_end)
         os.close(log)
     try:
-        return _read_line(hear, until)
+        return _read_line(ready, until)
     finally:
-        os.close(hear)
+        os.close(ready)
 
 
-def _spawn(tell: int, log: int, env: dict[str, str]) -> None:
+def _spawn(ready_fd: int, log: int, env: dict[str, str]) -> None:
     python = sys.executable
-    daemon = [python, "-P", "-m", "holdfast.daemon", "--ready-fd", str(tell)]
+    daemon = [python, "-P", "-m", "holdfast.daemon", "--ready-fd", str(ready_fd)]
     pid = os.posix_spawn(
         python,
-        [python, "-I", "-S", "-c", _DETACH, str(tell), *daemon],
+        [python, "-I", "-S", "-c", _DETACH, str(ready_fd), *daemon],
         env,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),

@@ -7,12 +7,11 @@ import select
 import time
 
 from holdfast.client import launch
-from holdfast.client.conversation import Conversation, Done, Failed, Output
+from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.errors import Unreachable, Unsupported
 from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire import messages
-from holdfast.wire.frames import FrameError
+from holdfast.wire.frames import PROTOCOL_VERSION, FrameError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,28 +21,28 @@ if TYPE_CHECKING:
 
 #: A daemon that does not even greet within this time is stopped or hangs.
 GREET_LIMIT = 15.0
-#: This many cuts in a row without anything in between, and it is the question that brings the daemon down.
-PATIENCE = 10
+#: After so many cuts in a row, the question itself is taken for what ends the daemon.
+MAX_CUTS = 10
 _GREETINGS = 5
 _AGAIN = "holdfast daemon stop (detached processes go on), then try again"
 _PIECE = 1 << 18
 
 
 class LinkCut(Unreachable):
-    """The connection ended in the middle of a conversation. What was asked may or may not have been done."""
+    """The connection was cut before the reply. What was asked may or may not have been done."""
 
 
 class Link:
-    """A connection that has been greeted. Not for several threads at once. `had`: see Conversation."""
+    """A connection that has been greeted. Not for several threads at once. `had`: see ClientProtocol."""
 
     def __init__(
         self, sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
     ) -> None:
         self._sock = sock
-        self._conversation = Conversation(had)
+        self._conversation = ClientProtocol(had)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
-        #: False once it was cut, or has answers under way that nobody waits for.
+        #: False once it was cut, or has answers under way that no caller waits for.
         self.is_usable = True
         self.daemon = self._greet(session, had, strict)
 
@@ -86,7 +85,7 @@ class Link:
             try:
                 self._send(got)
             except LinkCut:
-                return  # the answers are here; the next daemon hears of it
+                return  # the answers are here; the next daemon is sent the ids in `had`
 
     def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
@@ -150,15 +149,15 @@ def greet(sock: _socket.socket, session: str | None, had: list[str] | None = Non
 
 
 def hello(session: str | None, had: list[str] | None, strict: bool = False) -> Message:
-    greeting = {"version": messages.VERSION, "client": RELEASE, "session": session}
+    greeting = {"version": PROTOCOL_VERSION, "client": RELEASE, "session": session}
     return {**greeting, **({"had": had} if had else {}), **({"strict": True} if strict else {})}
 
 
 def check_version(greeting: Message, strict: bool = False) -> None:
     if strict and greeting.get("strict") is not True:
         raise Unsupported("the daemon is older and cannot bind a connection to its session", next=_AGAIN)
-    if greeting.get("version") != messages.VERSION:
+    if greeting.get("version") != PROTOCOL_VERSION:
         raise Unsupported(
-            f"the daemon speaks version {greeting.get('version')}, this client speaks {messages.VERSION}",
+            f"the daemon speaks version {greeting.get('version')}, this client speaks {PROTOCOL_VERSION}",
             next=_AGAIN,
         )

@@ -1,21 +1,20 @@
-"""A process watched and steered at once: its output as it comes, and input, signals and sizes on their way to it."""
+"""Following a process's output while sending it input, signals and sizes."""
 
 from __future__ import annotations
 
 import time
-from binascii import b2a_base64
 
-from holdfast.client.conversation import Done, Failed
-from holdfast.client.following import Cursor, Following
+from holdfast.client.calls import base64
+from holdfast.client.conversation import Done, Failed, Output
 from holdfast.client.link import LinkCut
-from holdfast.client.reading import Reading
+from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import NotNow, StdinFull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.conversation import Answer, Output
+    from holdfast.client.conversation import Answer
     from holdfast.client.link import Link
     from holdfast.client.process import Process
     from holdfast.wire.frames import Message
@@ -25,7 +24,7 @@ _PIECE = 64 << 10
 _PAUSE = 0.05
 
 
-class Input:
+class PendingInput:
     """Bytes on their way to a process: one piece at a time, so that their order is theirs. No I/O.
 
     `accepted` is how far the process's input is known to reach. Where it is known, a piece whose answer was lost with
@@ -51,7 +50,7 @@ class Input:
         self._eof_waits = True
 
     @property
-    def has_room(self) -> bool:
+    def can_take(self) -> bool:
         return not self.is_shut and len(self._waiting) < _PIECE
 
     @property
@@ -72,8 +71,7 @@ class Input:
             self._under_way = piece, self._eof_waits and not self._waiting
         data, eof = self._under_way
         at = self._accepted if self._is_repeat else None  # others may write as well, so only where it must be exact
-        encoded = b2a_base64(data, newline=False).decode()
-        return {"process": self._process, "data": encoded, "enter": False, "eof": eof, "at": at}
+        return {"process": self._process, "data": base64(data), "enter": False, "eof": eof, "at": at}
 
     def asked(self, rid: int) -> None:
         self._rid = rid
@@ -109,12 +107,12 @@ class Input:
         self.is_shut = value.get("status") == "already_exited"
 
 
-class Live(Reading):
+class LiveReading(Reading[Output]):
     """`hear` gives the output until the process has ended and all that it wrote was read.
 
     What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again. With `answers`, the
-    output is shown on a terminal that answers what the process asks it; then the daemon does not. With `consumes`, an
-    owner who sees the end here is not told of it again.
+    output is shown on a terminal that answers the queries of the process, in place of the daemon. With `consumes`, an
+    owner session that sees the end here is not notified of it.
     """
 
     def __init__(
@@ -127,9 +125,9 @@ class Live(Reading):
         consumes: bool = False,
     ) -> None:
         cursors = [Cursor(process.id, stream, True, from_=offset) for stream, offset in offsets.items()]
-        super().__init__(open_link, Following(process.id, cursors, to_exit=True, consumes=consumes))
+        super().__init__(open_link, FollowedOutput(process.id, cursors, to_exit=True, consumes=consumes))
         self._first = cursors[0]
-        self.input = Input(process.id, accepted)
+        self.input = PendingInput(process.id, accepted)
         self._id = process.id
         self._answers = answers
 
@@ -137,11 +135,11 @@ class Live(Reading):
         self._post("kill", {"processes": [self._id], "signal": number})
 
     def stop(self) -> None:
-        """Start the way from asking to forcing; its end is heard of."""
+        """End it, with SIGTERM and then SIGKILL. Does not wait; `ended` is set afterwards."""
         self._post("kill", {"processes": [self._id]})
 
     def force(self) -> None:
-        """End it and all that it started, at once; its end is heard of."""
+        """Kill it and everything that it started. Does not wait; `ended` is set afterwards."""
         self._post("kill", {"processes": [self._id], "grace": 0})
 
     def resize(self, cols: int, rows: int) -> None:
@@ -167,9 +165,9 @@ class Live(Reading):
             link.ask("attached", {"process": self._id, "from": start})
         super()._begin(link)
 
-    def _take(self, answer: Answer, link: Link) -> Output | None:
+    def _take(self, answer: Answer, link: Link) -> list[Output]:
         if self.input.take(answer, time.monotonic()):
-            return None
+            return []
         return super()._take(answer, link)
 
     def _mend(self, cut: LinkCut) -> None:

@@ -1,4 +1,4 @@
-"""A page of a log: a part that fits in memory, with where it stands and how to read the rest."""
+"""A page of a log: a part that fits in memory, with its position and how to read the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LogPage:
-    """Bytes `start` to `end` of a log: `data` as they are, `text` as a person would read them.
+    """Bytes `start` to `end` of a log: `data` as they are, `text` as a terminal shows them.
 
     `total` counts all that was ever written, `dropped` what is no longer kept of it, `omitted` what is kept but not
     on this page. `cursor` is where the following page begins. `unchanged`: there is nothing from the cursor on that
@@ -43,10 +43,10 @@ class LogPage:
         self.omitted = max(0, self.total - self.dropped - len(data))
         #: Whether nothing more can follow.
         self.closed = bool(answer.get("closed"))
-        #: The process as it stood then; None on a page without anything new.
+        #: The process at that time; None on a page without anything new.
         self.process = Process(answer["process"]) if "process" in answer else None
         self.process_id: str = answer["id"] if self.process is None else self.process.id
-        #: Bytes left out at the begin: the rest of a line of which the head was dropped.
+        #: Bytes left out at the beginning: the rest of a line of which the head was dropped.
         self.torn = torn
 
     @property

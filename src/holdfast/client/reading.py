@@ -1,39 +1,288 @@
-"""Reading output piece by piece with the blocking client."""
+"""Following something over as many connections as it takes: output, events, notifications, approvals, matches.
+
+A `Followed` says what to ask and what to make of the answers, without I/O. `Reading` drives one with blocking calls,
+`aio_link.AsyncReading` with asyncio. After a cut, a driver connects again and the `Followed` goes on where it stood.
+"""
 
 from __future__ import annotations
 
-from holdfast.client.link import LinkCut
+import time
+
+from holdfast.client.conversation import Done, Failed, Output
+from holdfast.client.link import MAX_CUTS, LinkCut
+from holdfast.client.process import Process
+from holdfast.errors import Unreachable
+from holdfast.wire import light_json
+from holdfast.wire.frames import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
+    from collections.abc import Callable, Sequence
+    from typing import Generic, Self, TypeAlias, TypeVar
 
-    from holdfast.client.conversation import Answer, Output
-    from holdfast.client.following import Followed
+    from holdfast.client.approval import Approval
+    from holdfast.client.calls import Ask
+    from holdfast.client.conversation import Answer
+    from holdfast.client.found import Found
     from holdfast.client.link import Link
-    from holdfast.client.process import Process
-    from holdfast.wire.frames import Message
+    from holdfast.client.notification import Notification
+
+    T = TypeVar("T")
+    #: Sends a question and returns its number.
+    AskNow: TypeAlias = Callable[[str, Message], int]
+else:  # `typing` costs more time to import than a short call takes
+    T = None
+
+    class Generic:
+        def __class_getitem__(cls, item):
+            return cls
 
 
-class Reading:
-    """An iterator over pieces of output. Close it, or use it in `with`, when you leave it early."""
+class Followed(Generic[T]):
+    """One question whose answer comes in parts. `items` makes of a part what the reader is given."""
 
-    def __init__(self, open_link: Callable[[], Link], following: Followed) -> None:
+    #: The process after its end, where that is waited for.
+    ended: Process | None = None
+    #: What a search found so far.
+    found: Found | None = None
+
+    def __init__(self, op: str, arguments: Message) -> None:
+        self._op = op
+        self._arguments = arguments
+        self._rid = 0
+        self._cuts = 0
+        #: The reply at the end; None before.
+        self.answer: Message | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.answer is not None
+
+    def begin(self, ask: AskNow) -> None:
+        """Ask for everything that is missing, on a new connection."""
+        self._rid = ask(self._op, self._arguments)
+
+    def note_cut(self, cut: Unreachable) -> None:
+        """The connection was cut. Raises it when that happens again and again."""
+        self._cuts += 1
+        if self._cuts > MAX_CUTS:
+            raise cut
+
+    def take(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> list[T]:
+        """The items of an answer; asks what it makes necessary. Raises what the daemon answered."""
+        if answer.rid != self._rid:
+            return []
+        if isinstance(answer, Failed):
+            raise answer.error
+        self._cuts = 0
+        if isinstance(answer, Done):
+            self.answer = answer.value
+            return []
+        return self.items(answer)
+
+    def items(self, part: Output) -> list[T]:
+        raise NotImplementedError
+
+    def time_left(self) -> float | None:
+        """How long to wait for the next item; None without a limit."""
+        return None
+
+    def acknowledgement(self, item: T) -> Ask | None:
+        """What to ask when the reader wants the one after this item."""
+        return None
+
+
+class Cursor:
+    """Where a reader of one stream stands, and what it has to ask for to go on from there.
+
+    `asked` holds `from`, `lines`, `line` and `bytes` as in the operation `logs`.
+    """
+
+    def __init__(self, process: str, stream: str = "out", follow: bool = False, **asked: int | None) -> None:
+        self.stream = stream
+        self.follow = follow
+        self._process = process
+        self._asked = {key.rstrip("_"): value for key, value in asked.items() if value is not None}
+        self._next: int | None = None
+        self._left = self._asked.get("bytes")
+        #: The reply at the end; None before.
+        self.answer: Message | None = None
+
+    def question(self) -> Message:
+        where: Message = {"process": self._process, "stream": self.stream, "follow": self.follow}
+        if self._next is None or "line" in self._asked:  # lines are counted from the first: asked again, and skipped
+            return {**where, **self._asked}
+        return {**where, "from": self._next, **({} if self._left is None else {"bytes": self._left})}
+
+    def stop_at(self, offset: int | None) -> None:
+        """Follow no longer; read on to `offset` at most."""
+        self.follow = False
+        if offset is not None and self._next is not None:
+            rest = max(0, offset - self._next)
+            self._left = rest if self._left is None else min(rest, self._left)
+
+    def take(self, answer: Answer) -> list[Output]:
+        """The next piece, unless it was read before. Raises what the daemon answered."""
+        if isinstance(answer, Failed):
+            raise answer.error
+        if isinstance(answer, Done):
+            self.answer = answer.value
+            return []
+        if self._next is not None and answer.offset < self._next:
+            answer.data = answer.data[self._next - answer.offset :]
+            answer.offset = self._next
+        if not answer.data:
+            return []
+        self._next = answer.end
+        if self._left is not None:
+            self._left -= len(answer.data)
+        return [answer]
+
+
+class FollowedOutput(Followed[Output]):
+    """Some streams of one process, read to their end.
+
+    With `to_exit`, until the process has ended and all that it wrote was read, even if a descendant holds its output
+    open. With `consumes`, an owner session that sees the end this way is not notified of it.
+    """
+
+    def __init__(self, process: str, cursors: Sequence[Cursor], to_exit: bool, consumes: bool = False) -> None:
+        super().__init__("logs", {})
+        self._cursors = cursors
+        self._process = process
+        self._to_exit = to_exit
+        self._consumes = consumes
+        self._asked: dict[int, Cursor | None] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return all(cursor.answer is not None for cursor in self._cursors) and not self._waits
+
+    @property
+    def _waits(self) -> bool:
+        return self._to_exit and self.ended is None
+
+    def begin(self, ask: AskNow) -> None:
+        self._asked = {ask("logs", cursor.question()): cursor for cursor in self._cursors if cursor.answer is None}
+        if self._waits:
+            self._ask_wait(ask)
+
+    def note_cut(self, cut: Unreachable) -> None:
+        self._asked = {}
+        super().note_cut(cut)
+
+    def take(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> list[Output]:
+        if answer.rid not in self._asked:
+            return []
+        cursor = self._asked[answer.rid]
+        if cursor is None:
+            self._take_wait(answer, ask, cancel)
+            return []
+        pieces = cursor.take(answer)
+        self.answer = self._cursors[0].answer
+        if pieces:
+            self._cuts = 0
+        return pieces
+
+    def _ask_wait(self, ask: AskNow) -> None:
+        asked: Message = {"processes": [self._process], "mode": "all", "until": "exit"}
+        self._asked[ask("wait", asked if self._consumes else {**asked, "consume": False})] = None
+
+    def _take_wait(self, answer: Answer, ask: AskNow, cancel: Callable[[int], None]) -> None:
+        if isinstance(answer, Failed):
+            raise answer.error
+        if not isinstance(answer, Done):
+            return
+        process = Process(answer.value["processes"][0])
+        if process.status != "ended":  # the daemon's limit on a wait is over
+            self._ask_wait(ask)
+            return
+        self.ended = process
+        reach = None if process.split else max(process.output_bytes, process.exit_offset or 0)
+        for rid, cursor in list(self._asked.items()):
+            if cursor is not None and cursor.answer is None:
+                cancel(rid)
+                del self._asked[rid]
+                cursor.stop_at(reach)
+                self._asked[ask("logs", cursor.question())] = cursor
+
+
+class FollowedEvents(Followed[Message]):
+    """Events. `since` moves on with each part, so that none comes twice."""
+
+    def items(self, part: Output) -> list[Message]:
+        self._arguments = {**self._arguments, "since": part.offset}
+        return _parsed(part)
+
+
+class FollowedApprovals(Followed["Approval"]):
+    """Approvals that are pending, then each that changes. After a cut, pending ones come again."""
+
+    def items(self, part: Output) -> list[Approval]:
+        from holdfast.client.approval import Approval
+
+        return [Approval(fields) for fields in _parsed(part)]
+
+
+class FollowedNotices(Followed["Notification"]):
+    """Notifications of a session, one at a time: each is acknowledged when the next is wanted."""
+
+    def __init__(self, session: str, timeout: float | None) -> None:
+        super().__init__("notices", {"session": session, "take": True, "window": 1})
+        self._timeout = timeout
+        self._idle_since: float | None = None
+
+    def items(self, part: Output) -> list[Notification]:
+        from holdfast.client.notification import Notification
+
+        # An empty part: nothing is pending now.
+        self._idle_since = None if part.data else time.monotonic()
+        return [Notification(fields) for fields in _parsed(part)]
+
+    def time_left(self) -> float | None:
+        if self._timeout is None or self._idle_since is None:
+            return None
+        return max(0.0, self._idle_since + self._timeout - time.monotonic())
+
+    def acknowledgement(self, item: Notification) -> Ask | None:
+        from holdfast.client.calls import QUICK, Ask
+
+        return Ask("ack", {"ids": [item.id]}, limit=QUICK)
+
+
+def _parsed(part: Output) -> list[Message]:
+    return [light_json.loads(line) for line in part.data.decode().splitlines()]
+
+
+class Reading(Generic[T]):
+    """An iterator over what comes. Close it, or use it in `with`, when you leave it early."""
+
+    def __init__(
+        self, open_link: Callable[[], Link], followed: Followed[T], call: Callable[[Ask], object] | None = None
+    ) -> None:
         self._open_link = open_link
-        self._following = following
+        self._followed = followed
+        self._call = call
         self._link: Link | None = None
-        self._pieces: list[Output] = []
+        self._items: list[T] = []
+        self._last: T | None = None
 
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Output:
-        while not self._pieces:
-            if self.is_over:
+    def __next__(self) -> T:
+        if self._last is not None and self._call is not None:
+            if (ask := self._followed.acknowledgement(self._last)) is not None:
+                self._call(ask)
+            self._last = None
+        while not self._items:
+            left = None if self.is_over else self._followed.time_left()
+            self._items = [] if self.is_over else self.hear(left)
+            if not self._items and (self.is_over or left == 0.0):
+                self.close()
                 raise StopIteration
-            self._pieces = self.hear()[::-1]
-        return self._pieces.pop()
+        self._last = self._items.pop(0)
+        return self._last
 
     def __enter__(self) -> Self:
         return self
@@ -43,20 +292,26 @@ class Reading:
 
     @property
     def is_over(self) -> bool:
-        return self._following.is_over
+        return self._followed.is_over
 
     @property
     def answer(self) -> Message | None:
-        """What the daemon said at the end of the (first) stream; None before."""
-        return self._following.cursors[0].answer
+        """The reply at the end of the (first) stream; None before."""
+        return self._followed.answer
 
     @property
     def ended(self) -> Process | None:
         """The process after its end, where that was waited for."""
-        return self._following.ended
+        return self._followed.ended
+
+    @property
+    def found(self) -> Found:
+        """Of a search: the sums of what it found, without the matches."""
+        assert self._followed.found is not None
+        return self._followed.found
 
     def fileno(self) -> int:
-        """To be polled: readable when `hear` has something to say. Changes when a cut link is mended."""
+        """To be polled: readable when `hear` has something. Changes after a cut."""
         while True:
             try:
                 return self._connected().fileno()
@@ -64,28 +319,32 @@ class Reading:
                 self._mend(cut)
 
     def close(self) -> None:
+        """The item that was given last is not acknowledged by this."""
         link, self._link = self._link, None
         if link is not None:
             link.close()
 
-    def hear(self, timeout: float | None = None) -> list[Output]:
-        """The pieces that come next; none when `timeout` ran out or there was something else to hear."""
+    def hear(self, timeout: float | None = None) -> list[T]:
+        """The items that come next; none when `timeout` ran out, or where the answer had none."""
+        if self._items:
+            items, self._items = self._items, []
+            return items
         try:
             link = self._connected()
-            pieces = [piece for answer in link.hear(timeout) if (piece := self._take(answer, link)) is not None]
+            items = [item for answer in link.hear(timeout) for item in self._take(answer, link)]
         except LinkCut as cut:
             self._mend(cut)
             return []
         if self.is_over:
             self.close()
-        return pieces
+        return items
 
-    def _take(self, answer: Answer, link: Link) -> Output | None:
-        return self._following.take(answer, link.ask, link.cancel)
+    def _take(self, answer: Answer, link: Link) -> list[T]:
+        return self._followed.take(answer, link.ask, link.cancel)
 
     def _mend(self, cut: LinkCut) -> None:
         self.close()
-        self._following.note_cut(cut)
+        self._followed.note_cut(cut)
 
     def _connected(self) -> Link:
         if self._link is None:
@@ -94,4 +353,4 @@ class Reading:
         return self._link
 
     def _begin(self, link: Link) -> None:
-        self._following.begin(link.ask)
+        self._followed.begin(link.ask)

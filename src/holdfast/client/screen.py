@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """What a person would see. `lines` has `rows` entries; row and column of the cursor count from 0.
+    """What the terminal shows. `lines` has `rows` entries; row and column of the cursor count from 0.
 
-    `at` is how far the output was looked at. `gap` is None, or the byte before which output was left out, because it
+    `at` is how far the output was read. `gap` is None, or the byte before which output was left out, because it
     is no longer kept or was too much at once: what was drawn there may be missing.
     """
 

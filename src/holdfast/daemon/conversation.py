@@ -18,7 +18,7 @@ from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.ops.catalog import OPERATIONS
 from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire import frames, messages
+from holdfast.wire import frames
 from holdfast_keeper import points
 
 #: Bytes that may wait for a client to read them before it gets no more, and is asked nothing more of.
@@ -219,7 +219,7 @@ class Conversation(asyncio.Protocol):
         if had:
             self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner() or "default"), "had")
         is_bound = self._is_strict or self._is_gated
-        greeting = {"version": messages.VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
+        greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})
 
     def _bind(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.store.store import Store
-from holdfast.wire.relay import Taken, read_message
+from holdfast.wire.relay import RelayMessage, read_message
 
 
 class Relays:
@@ -30,7 +30,7 @@ class Relays:
         finally:
             self.connected -= 1
 
-    def take(self, text: str) -> tuple[Taken, asyncio.Future[None]]:
+    def take(self, text: str) -> tuple[RelayMessage, asyncio.Future[None]]:
         """The content of a message, and a future that is done when all of it is on disk.
 
         The future fails with DiskFull if that can only happen later. Messages are written in the order of the calls.

@@ -21,6 +21,8 @@ _LONGEST_DELAY = 86400.0
 #: Fields of Meta that are the request's, under the same name.
 _SAME_NAME = tuple(Start.FIELDS.keys() & set(Meta.__slots__) - {"id", "command", "argv", "session", "log_cap"})
 
+_LAUNCH = tuple(name for name, one in Start.FIELDS.items() if one.launch)
+
 
 class StartSpec(NamedTuple):
     """A start that can be attempted."""
@@ -33,6 +35,8 @@ class StartSpec(NamedTuple):
     env: dict[str, str]
     grant: dict[str, str]
     umask: int
+    launch: dict[str, Any]
+    """What the keeper applies when it launches the command: fields that are declared as `launch`."""
     removed: tuple[str, ...] = ()
     """Names of variables that were left out of its environment as secrets."""
 
@@ -53,7 +57,15 @@ def read(ask: Start, settings: Settings, caller: str | None) -> StartSpec:
         gated=ask.gate,
         **{**given, **_adjusted(ask)},
     )
-    return StartSpec(meta, shell=ask.shell or None, text=text, env=ask.env, grant=ask.grant, umask=ask.umask)
+    return StartSpec(
+        meta,
+        shell=ask.shell or None,
+        text=text,
+        env=ask.env,
+        grant=ask.grant,
+        umask=ask.umask,
+        launch={name: value for name in _LAUNCH if (value := getattr(ask, name)) is not None},
+    )
 
 
 def _adjusted(ask: Start) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.http.table import Schema
-from holdfast.wire.messages import NOTIFICATION_FIELDS, PROCESS_FIELDS
+from holdfast.ops.records import NOTIFICATION_FIELDS, PROCESS_FIELDS
 
 _LARGEST = 1 << 62
 _LONGEST_TEXT = 128 << 10

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from holdfast.client.aio import AsyncClient
-from holdfast.client.approving import Approval
+from holdfast.client.approval import Approval
 from holdfast.errors import HoldfastError
 from holdfast.mcp.peers import Context, client_name
 from holdfast.tools.answers import Answer, answer

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Base64, Flag, Integer, Object, SessionName, Text
+    from holdfast.ops.kinds import ApprovalRef, Base64, Flag, Integer, Object, SessionName, Text
     from holdfast.ops.records import ApprovalFields, VerifiedFields
 
 _ID = "Its id, or a unique prefix."
@@ -36,7 +36,7 @@ class Approvals(Operation):
 class Approve(Operation):
     """Approve a request."""
 
-    id: Text = field(longest=64, required_text=True, help=_ID)
+    id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
     scope: Literal["once", "session", "always"] = field("once", help="For how long.")
     by: Text | None = field(None, longest=256, help="Who decided.")
 
@@ -47,33 +47,41 @@ class Approve(Operation):
         http_name="approve",
         returns="approval",
         positional=("id", "scope"),
+        names={"id": "approval"},
     )
 
 
 class Deny(Operation):
     """Deny a request, or revoke what was approved."""
 
-    id: Text = field(longest=64, required_text=True, help=_ID)
+    id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
     by: Text | None = field(None, longest=256, help="Who decided.")
 
     Reply = ApprovalReply
     traits = Traits(
-        completes=True, route="POST /approvals/{id}/deny", http_name="deny", returns="approval", positional=("id",)
+        completes=True,
+        route="POST /approvals/{id}/deny",
+        http_name="deny",
+        returns="approval",
+        positional=("id",),
+        names={"id": "approval"},
     )
 
 
 class ApprovalShown(Operation):
     """Say that an approver can see a request now."""
 
-    id: Text = field(longest=64, required_text=True, help=_ID)
+    id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
 
-    traits = Traits(route="POST /approvals/{id}/shown", http_name="approvalShown", positional=("id",))
+    traits = Traits(
+        route="POST /approvals/{id}/shown", http_name="approvalShown", positional=("id",), names={"id": "approval"}
+    )
 
 
 class ApprovalPassword(Operation):
     """Type the password that sudo asks for. It is kept in memory alone, for a short time."""
 
-    id: Text = field(longest=64, required_text=True, help=_ID)
+    id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
     data: Base64 = field(longest=8192, required_text=True, help="What was typed.")
     by: Text | None = field(None, longest=256, help="Who typed it.")
 
@@ -84,6 +92,7 @@ class ApprovalPassword(Operation):
         http_name="typePassword",
         returns="approval",
         positional=("id", "data"),
+        names={"id": "approval", "data": "password"},
     )
 
 

@@ -75,6 +75,7 @@ class Stop(Operation):
         scope=Scope.OPERATOR,
         route="POST /daemon/stop",
         http_name="stopDaemon",
+        method="stop_daemon",
     )
 
 

@@ -29,7 +29,10 @@ class Required:
 class Field:
     """One field of a request or of a record: its kind comes from the annotation, everything else from `field()`."""
 
-    __slots__ = ("name", "annotation", "default", "help", "flags", "metavar", "implies", "bounds", "rule", "_kind")
+    __slots__ = (
+        *("name", "annotation", "default", "help", "flags", "metavar", "implies", "bounds", "rule", "launch"),
+        "_kind",
+    )
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class Field:
         metavar: str | None,
         implies: str | None,
         rule: Callable[[Any], None] | None,
+        launch: bool,
         bounds: dict[str, Any],
     ) -> None:
         self.name = self.annotation = ""
@@ -48,6 +52,7 @@ class Field:
         self.metavar = metavar
         self.implies = implies
         self.rule = rule
+        self.launch = launch
         self.bounds = bounds
         self._kind: tuple[Kind, bool] | None = None
 
@@ -92,14 +97,16 @@ def field(
     metavar: str | None = None,
     implies: str | None = None,
     rule: Callable[[Any], None] | None = None,
+    launch: bool = False,
     **bounds: Any,
 ) -> Any:
     """Declare a field. `bounds`: least, most, above (exclusive), longest, pattern, items (of a list).
 
     `flag` is its option on the command line, `metavar` names the value there, and an option that `implies` a value
     takes another one only with `=`. `rule` raises BadValue for a value that the kind allows and the field does not.
+    A `launch` field goes to the keeper, which applies it when it launches the command, and has to offer it.
     """
-    return Field(default, help, flag, metavar, implies, rule, bounds)
+    return Field(default, help, flag, metavar, implies, rule, launch, bounds)
 
 
 def _declared(cls: type) -> dict[str, Field]:
@@ -147,7 +154,7 @@ class Traits:
 
     __slots__ = (
         *("repeatable", "completes", "waits", "streams", "scope", "audited", "frequent", "time_limit", "route"),
-        *("http_name", "returns", "positional", "star"),
+        *("http_name", "method", "returns", "positional", "star", "names", "needs", "own_session"),
     )
 
     def __init__(
@@ -163,9 +170,13 @@ class Traits:
         time_limit: float | None = QUICK,
         route: str = "",
         http_name: str = "",
+        method: str = "",
         returns: str = "",
         positional: tuple[str, ...] = (),
         star: str = "",
+        names: Mapping[str, str] | None = None,
+        needs: tuple[str, ...] = (),
+        own_session: bool = False,
     ) -> None:
         #: Whether a client may send it again when it does not know whether the first one arrived.
         self.repeatable = repeatable
@@ -186,11 +197,19 @@ class Traits:
         self.route = route
         #: The operation's id in the OpenAPI document.
         self.http_name = http_name
+        #: The client's method, where it is not called like the operation.
+        self.method = method
         #: The key of the reply that the client's method returns; empty for the whole reply.
         self.returns = returns
         #: Fields that the client's method takes by position; `star` takes the rest of the positions.
         self.positional = positional
         self.star = star
+        #: Parameters of the client's method that are not called like their field.
+        self.names = names or {}
+        #: Fields that the client's method has to be given, though a request may lack them.
+        self.needs = needs
+        #: Whether the client's own session stands for `session` where none is given.
+        self.own_session = own_session
 
 
 class Operation:

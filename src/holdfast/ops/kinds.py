@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Text: TypeAlias = str
     SessionName: TypeAlias = str
     ProcessRef: TypeAlias = str
+    ApprovalRef: TypeAlias = str
+    NotificationRef: TypeAlias = str
     Base64: TypeAlias = str
     Integer: TypeAlias = int
     Number: TypeAlias = float
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     Time: TypeAlias = float
     Size: TypeAlias = int
     Flag: TypeAlias = bool
+    #: Columns and rows; on the command line alone.
+    TerminalSize: TypeAlias = tuple[int, int]
     Object: TypeAlias = dict[str, Any]
     Environment: TypeAlias = dict[str, str]
     Anything: TypeAlias = Any
@@ -301,6 +305,8 @@ class AnyKind(Kind):
 
 _PLAIN: dict[str, type[Kind]] = {
     "Text": TextKind,
+    "ApprovalRef": TextKind,
+    "NotificationRef": TextKind,
     "SessionName": SessionKind,
     "Base64": Base64Kind,
     "Integer": IntegerKind,

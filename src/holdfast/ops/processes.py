@@ -225,7 +225,13 @@ class Screen(Operation):
         screen: ScreenFields = field()
         process: ProcessFields = field()
 
-    traits = Traits(scope=Scope.PROCESS, route="GET /processes/{process}/screen", http_name="getScreen")
+    traits = Traits(
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/screen",
+        http_name="getScreen",
+        returns="screen",
+        positional=("process",),
+    )
 
 
 class Attached(Operation):
@@ -276,4 +282,5 @@ class Transfer(Operation):
         http_name="transferProcess",
         returns="process",
         positional=("process", "to"),
+        needs=("to",),
     )

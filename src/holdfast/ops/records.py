@@ -130,6 +130,7 @@ class NotificationFields(Record):
     text: Text = field(help="What a model is shown.")
     data: Object = field(help="The fields of its kind.")
     source: Literal["system"] = field(help="Whatever it quotes, no user said it.")
+    summary: Text = field(help="One line for people; `text` is for models.")
 
 
 NOTIFICATION_FIELDS = tuple(NotificationFields.FIELDS)

@@ -6,7 +6,7 @@ from holdfast.ops.declare import Operation, Record, Scope, Traits, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.ops.kinds import Flag, Integer, Seconds, SessionName, Text
+    from holdfast.ops.kinds import Flag, Integer, NotificationRef, Seconds, SessionName, Text
     from holdfast.ops.records import (
         KillResultFields,
         NotificationFields,
@@ -48,6 +48,7 @@ class EndSession(Operation):
         route="POST /sessions/{session}/end",
         http_name="endSession",
         positional=("session",),
+        needs=("session",),
     )
 
 
@@ -68,6 +69,8 @@ class RenameSession(Operation):
         route="POST /sessions/{from}/rename",
         http_name="renameSession",
         positional=("from", "to"),
+        names={"from": "old", "to": "new"},
+        needs=("from", "to"),
     )
 
 
@@ -82,7 +85,11 @@ class Digest(Operation):
         pending: Integer = field(help="Notifications that are not acknowledged.")
 
     traits = Traits(
-        scope=Scope.SESSION, route="GET /sessions/{session}/digest", http_name="getDigest", positional=("session",)
+        scope=Scope.SESSION,
+        route="GET /sessions/{session}/digest",
+        http_name="getDigest",
+        positional=("session",),
+        own_session=True,
     )
 
 
@@ -130,7 +137,7 @@ class Notices(Operation):
 class Ack(Operation):
     """Acknowledge notifications: they are never delivered again."""
 
-    ids: list[Text] = field((), items=100_000, help="Ids of notifications.")
+    ids: list[NotificationRef] = field((), items=100_000, help="Ids of notifications.")
     session: SessionName | None = field(None, help="Only those of this session.")
 
     class Reply(Record):
@@ -138,4 +145,11 @@ class Ack(Operation):
         known: list[Text] = field(help="Before it.")
         unknown: list[Text] = field(help="Not known, or another session's.")
 
-    traits = Traits(completes=True, scope=Scope.SESSION, route="POST /ack", http_name="ackAnyNotifications", star="ids")
+    traits = Traits(
+        completes=True,
+        scope=Scope.SESSION,
+        route="POST /ack",
+        http_name="ackAnyNotifications",
+        star="ids",
+        names={"ids": "notifications"},
+    )

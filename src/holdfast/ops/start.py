@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from holdfast.ops.declare import Field
     from holdfast.ops.kinds import (
         Environment,
         Flag,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         Seconds,
         SessionName,
         Size,
+        TerminalSize,
         Text,
         TextsByName,
     )
@@ -318,6 +320,15 @@ class Start(ApprovalOptions):
         metavar="N",
         help="A limit on how many processes and threads it may be.",
     )
+    nice: Integer | None = field(
+        None,
+        least=-20,
+        most=19,
+        launch=True,
+        flag="--nice",
+        metavar="N",
+        help="Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the daemon's.",
+    )
     sudo: Flag = field(
         False,
         flag="--sudo",
@@ -373,23 +384,39 @@ class Foreground(Start):
     traits = Traits(waits=True, scope=Scope.SPECIAL)
 
 
-#: Options of `holdfast run` that are no fields of the request, and whether each takes a word of its own.
-COMMAND_LINE_ONLY = {
-    "-d": False,
-    "--detach": False,
-    "-c": True,
-    "--size": True,
-    "--wait-ready": False,
-    "--detach-key": True,
-    "--json": False,
-    "-h": False,
-    "--help": False,
-}
+class CommandLineOptions(Record):
+    """Options of `holdfast run` that are no fields of the request."""
+
+    detach: Flag = field(False, flag=("-d", "--detach"), help="Do not wait: print the id and return.")
+    c: Text | None = field(None, flag="-c", metavar="TEXT", help="Run TEXT by the shell, instead of a COMMAND.")
+    wait_ready: Flag = field(
+        False,
+        flag="--wait-ready",
+        help="With -d: return when it is ready, with the exit codes of holdfast wait --until ready.",
+    )
+    size: TerminalSize | None = field(
+        None,
+        flag="--size",
+        metavar="COLSxROWS",
+        help="The size of the terminal. Default: that of this one, else 120x30.",
+    )
+    detach_key: Text | None = field(
+        None,
+        flag="--detach-key",
+        metavar="KEY",
+        help="With -t: the key that leaves the command running. Default: ctrl-].",
+    )
+    json: Flag = field(False, flag="--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
+    help: Flag = field(False, flag=("-h", "--help"), help="Show this text and exit.")
+
+
+def run_options() -> tuple[Field, ...]:
+    """Every option of `holdfast run`, in the order of its help."""
+    special = CommandLineOptions.FIELDS
+    first = (one for name, one in special.items() if name not in ("json", "help"))
+    return (*first, *(one for one in Start.FIELDS.values() if one.flags), special["json"], special["help"])
 
 
 def run_flags() -> dict[str, bool]:
-    """Every option of `holdfast run`, and whether the word after it is its value."""
-    declared = {
-        flag: one.annotation != "Flag" and one.implies is None for one in Start.FIELDS.values() for flag in one.flags
-    }
-    return {**COMMAND_LINE_ONLY, **declared}
+    """The flags of `holdfast run`, and whether the word after each is its value."""
+    return {flag: one.annotation != "Flag" and one.implies is None for one in run_options() for flag in one.flags}

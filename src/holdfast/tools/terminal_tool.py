@@ -15,7 +15,7 @@ from holdfast.tools.interrupts import Interrupted
 from holdfast.tools.output import Shown
 
 if TYPE_CHECKING:
-    from holdfast.client.foreground import Foreground
+    from holdfast.client.foreground import ForegroundResult
     from holdfast.client.process import Process
     from holdfast.tools.aio import ToolSession
     from holdfast.tools.arguments import TerminalCall
@@ -108,7 +108,7 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> A
     return made
 
 
-async def _shown(tools: ToolSession, found: Foreground) -> Shown:
+async def _shown(tools: ToolSession, found: ForegroundResult) -> Shown:
     process = found.process
     if found.shown is not None:
         shown = Shown(**found.shown)

@@ -1,8 +1,21 @@
-"""Bytes <-> frames, no I/O. Read by both ends.
+"""Bytes <-> frames, no I/O. Used by both ends.
 
 A frame is a length (4 bytes, big-endian, at most MAX_FRAME), a kind (1 byte) and that many bytes: `J`, a JSON
-object, or `B`, raw bytes that belong to the `J` frame before them. The first byte of a conversation is therefore
-always 0, which no HTTP request starts with: both can be served on one socket.
+object, or `B`, raw bytes that belong to the `J` frame before them. The first byte of a connection is therefore
+always 0, which no HTTP request starts with: both are served on one socket.
+
+The first request of a connection is `{"rid": n, "op": "hello", "version": PROTOCOL_VERSION, "client": RELEASE,
+"session": S, "had": [ID], "strict": BOOL}`. `had` has ids of notifications that earlier replies stood for; with
+`strict`, only what belongs to the session can be seen. The reply has `version`, `daemon` (its release), `pid` and
+`strict`.
+
+A request is `{"rid": n, "op": NAME, ...fields}`; several may be under way on one connection. The reply is
+`{"rid": n, "ok": {...}}` or `{"rid": n, "error": {"code", "message", "next", "data"}}`. An operation that streams sends
+any number of `{"rid": n, "data": {"stream", "offset", "size"}}`, each followed by one `B` frame of that size, before
+its `ok`. `{"op": "cancel", "rid": n}` cancels a request; closing the connection cancels all of them.
+
+A reply with `consumes` stands for the notifications that it names. The client confirms it with
+`{"op": "got", "rid": n}`; they are then not delivered any more.
 """
 
 from __future__ import annotations
@@ -19,6 +32,8 @@ if TYPE_CHECKING:
 else:
     Message = dict  # `typing` costs more time to import than a whole conversation takes
 
+#: What `hello` says: both ends must speak the same.
+PROTOCOL_VERSION = 1
 MAX_FRAME = (1 << 24) - 1
 
 _HEAD = struct.Struct("!IB")

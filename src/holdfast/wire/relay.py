@@ -1,4 +1,4 @@
-"""What bridges say to the daemon: frames with events of other programs. No I/O.
+"""What bridges send to the daemon: frames with events of other programs. No I/O.
 
 A message is one frame, or a JSON array of frames. A frame that names the bridge and a number (`"bridge": ID, "n": 17`)
 is taken once, however often it comes; the numbers of a bridge grow.
@@ -12,14 +12,14 @@ from holdfast.model.events import BridgeOrigin, Event
 from holdfast.wire import light_json
 
 LONGEST_TOPIC = 256
-#: An event is news, not a parcel.
+#: An event is small.
 LARGEST_PAYLOAD = 256 << 10
 _DEEPEST = 64
 _LONGEST_BRIDGE = 64
 _LARGEST_N = 1 << 62
 
 
-class Taken(NamedTuple):
+class RelayMessage(NamedTuple):
     """What one message brought."""
 
     events: list[Event]
@@ -29,18 +29,18 @@ class Taken(NamedTuple):
     """The greatest number of each bridge that the message named: what to acknowledge once it is on disk."""
 
 
-def read_message(text: str, now: float) -> Taken:
-    """Never raises: what cannot be understood is counted."""
+def read_message(text: str, now: float) -> RelayMessage:
+    """Never raises: what is no frame is counted."""
     try:
         said = light_json.loads(text)
     except (ValueError, RecursionError):
-        return Taken([], 1, {})
+        return RelayMessage([], 1, {})
     frames = said if isinstance(said, list) else [said]
     found = [event for frame in frames if (event := _read_frame(frame, now)) is not None]
     marks: dict[str, int] = {}
     for origin in filter(None, map(_origin, frames)):  # what was ignored need not come again either
         marks[origin.bridge] = max(origin.n, marks.get(origin.bridge, 0))
-    return Taken(found, max(len(frames), 1) - len(found), marks)
+    return RelayMessage(found, max(len(frames), 1) - len(found), marks)
 
 
 def is_topic(value: object) -> bool:

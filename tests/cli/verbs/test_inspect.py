@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.cli.calling import as_json, out, refusal, start
 from tests.support import run_cli
 

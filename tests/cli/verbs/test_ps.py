@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.cli.calling import Terminal, as_json, out, refusal, start
 from tests.support import run_cli
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.wire.messages import PROCESS_FIELDS
+from holdfast.ops.records import PROCESS_FIELDS
 from tests.cli.calling import Terminal, as_json, out, refusal, start
 from tests.support import eventually, run_cli
 
@@ -92,6 +92,20 @@ def test_where_and_with_what_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "pwd; echo $A,$B,$HANDED_ON",
     )
     assert shown.split() == [str(tmp_path), "1=2,,here"]
+
+
+def test_nice_is_its_scheduling_priority() -> None:
+    assert out("run", "--nice", "7", "--", "nice") == "7\n"
+    assert out("run", "--nice=19", "-c", "nice") == "19\n"
+    assert "between -20 and 19" in refusal("run", "--nice", "20", "--", "nice")
+
+
+def test_nice_below_0_needs_privileges() -> None:
+    may_lower = subprocess.run([sys.executable, "-c", "import os; os.setpriority(0, 0, -1)"], stderr=subprocess.DEVNULL)
+    if may_lower.returncode == 0:
+        assert out("run", "--nice", "-1", "--", "nice") == "-1\n"
+    else:
+        assert "cannot run with nice -1" in refusal("run", "--nice", "-1", "--", "nice")
 
 
 def test_a_relative_directory_is_meant_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

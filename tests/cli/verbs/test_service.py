@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.units import unit_text
+from holdfast.cli.systemd import unit_text
 from holdfast.errors import BadValue
 from holdfast.paths import Paths
 from tests.cli.calling import as_json, out, refusal, start

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from holdfast.wire.messages import TOP_FIELDS
+from holdfast.ops.records import TOP_FIELDS
 from tests.cli.calling import Terminal, as_json, out, refusal, start, until_output
 from tests.support import eventually
 

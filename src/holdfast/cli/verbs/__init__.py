@@ -1,1 +1,46 @@
-"""One module per verb: `VERB` says how it is called, `run` does it. Imported only when called."""
+"""The verbs of the command line, and what each does."""
+
+from __future__ import annotations
+
+#: Every verb has a module of its name here.
+VERBS = {
+    "run": "Start a command, in the foreground or with -d in the background",
+    "ps": "List processes",
+    "inspect": "Show everything that is known about a process",
+    "top": "Show what processes use, live",
+    "logs": "Show the output of a process",
+    "wait": "Wait until processes end, or write something",
+    "kill": "End processes with everything that they started, or send a signal",
+    "send": "Write to the input of a process",
+    "screen": "Show what is on the terminal of a process",
+    "attach": "Connect this terminal to a process",
+    "resize": "Change the size of a process's terminal",
+    "restart": "Run processes again, with the same command and id",
+    "inbox": "Show the pending notifications of a session, or wait for one",
+    "ack": "Acknowledge notifications, which are then never delivered again",
+    "digest": "Show what still runs for a session, in a few lines",
+    "interrupt": "End what an agent of a session waits for; its background processes go on",
+    "events": "Show events, and follow them",
+    "publish": "Put an event on the bus",
+    "rm": "Forget ended processes and their output",
+    "up": "Start the processes of a project from its file, each when what it needs is there",
+    "down": "End the processes of a project",
+    "notify": "Test and manage sinks for notifications: chats, mail, webhooks, desktop",
+    "sessions": "List sessions",
+    "session": "End a session, or give it another name",
+    "transfer": "Give a process to another session",
+    "approvals": "Show requests for approval, and answer them",
+    "approve": "Approve a command",
+    "deny": "Deny a command, or revoke an approval",
+    "audit": "Show the audit log, and check that it is whole",
+    "mcp": "Serve an MCP client on stdin and stdout",
+    "daemon": "Start, stop and inspect the daemon",
+    "completion": "Print the completion script of your shell",
+    "integrate": "Set up another program to use holdfast: Claude Code, Codex",
+    "acp": "Run an agent for an editor, and hold its terminals",
+    "hook": "For the hooks of other programs: brings notifications into their conversations",
+    "service": "Run the daemon from login on, by systemd",
+    "doctor": "Show what this machine offers, and what works less well without it",
+    "bench": "Measure this installation, alone or beside others",
+    "version": "Show the version",
+}

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 VERB = Verb(
     "ack",
     synopsis=["ack ID… [--json]"],
-    summary="acknowledge notifications",
     about="""
-        Acknowledges notifications by their ids (note_ and 12 digits): they are never told again. That is on disk when
-        it returns. To acknowledge one again is no error; an id that nobody knows is, and the others are acknowledged
-        all the same.
+        Acknowledges notifications by their ids (note_ and 12 digits): they are never delivered again. That is on disk
+        when it returns. To acknowledge one again is no error; an unknown id is, and the others are acknowledged all the
+        same.
 
         With --json an object: acked (the ids that this call acknowledged), known (those that were before), unknown; and
         error where there are such.
@@ -50,4 +49,4 @@ def run(given: Given) -> int:
 
 def _refusal(unknown: list[str]) -> NotFound:
     shown = ", ".join(id_[:40] for id_ in unknown[:_NAMED]) + (" and others" if len(unknown) > _NAMED else "")
-    return NotFound(f"no notification {shown}", next="holdfast inbox --json tells the ids")
+    return NotFound(f"no notification {shown}", next="holdfast inbox --json shows the ids")

@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 VERB = Verb(
     "acp",
     synopsis=["acp -- AGENT ARGV…"],
-    summary="run an agent for an editor (ACP), and hold its terminals",
     about="""
         For editors that speak the Agent Client Protocol: in their settings, put `holdfast acp --` before the agent's
         command. What editor and agent say to each other passes as it is; the agent's terminals are answered here. Its
         commands are held (holdfast ps shows them), judged like those of the tools, and asked about in the editor where
-        a person has to say yes. They end with the agent.
+        the user has to approve. They end with the agent.
     """,
     exits=[("0", "The agent's own exit code, once it or the editor is gone.")],
     examples=[
@@ -39,7 +38,7 @@ def run(given: Given) -> int:
 
 
 def _expect_pipes() -> None:
-    """Raises BadValue where nobody can be waited for, before an agent is started."""
+    """Raises BadValue for times that cannot be waited, before an agent is started."""
     import select
 
     with select.epoll() as poll:

@@ -12,16 +12,15 @@ from holdfast.errors import BadValue
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.client.approving import Approval
+    from holdfast.client.approval import Approval
     from holdfast.client.sync import Client
 
 VERB = Verb(
     "approvals",
     synopsis=["approvals [--all] [--session S] [--json]", "approvals --follow [--session S] [--json]"],
-    summary="show what a person is asked before it is done, and ask",
     about="""
-        Commands of agents that are dangerous wait for a person's approval. This shows those that wait, and the
-        approvals that still stand: for a session, for always, or for once and not used yet. Answer with holdfast
+        Commands of agents that are dangerous wait for approval. This shows those that wait, and the
+        approvals that are still valid: for a session, for always, or for once and not used yet. Answer with holdfast
         approve and holdfast deny; deny also takes an approval back.
 
         With --follow on a terminal, each request is shown as it comes, and you are asked. Type approve to let it be
@@ -29,8 +28,8 @@ VERB = Verb(
         it pass from now on. Anything else is a no: Enter alone, the end of the input, and not answering in time, too.
         For as long as it runs, those who ask wait for you.
 
-        With --follow --json, one object a line for each request and for each change of one. Whoever reads them shows
-        them to a person, and answers by holdfast approve and holdfast deny.
+        With --follow --json, one object a line for each request and for each change of one. The reader shows
+        them to an approver, and answers with holdfast approve and holdfast deny.
     """,
     options=[
         Option("--all", help="Also those that are over."),
@@ -60,7 +59,7 @@ def run(given: Given) -> int:
     elif found:
         _show(found)
     else:
-        console.say("nobody asks for anything")
+        console.say("no request is pending")
     return 0
 
 
@@ -68,7 +67,7 @@ def _follow(client: Client, given: Given) -> int:
     if given.json:
         return _stream(client, given.session)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadValue("approvals: --follow asks a person, on a terminal", next="--follow --json for a program")
+        raise BadValue("approvals: --follow asks on a terminal", next="--follow --json for a program")
     from holdfast.cli import asking
 
     return asking.follow(client, given.session)

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 VERB = Verb(
     "approve",
     synopsis=["approve APPROVAL [--session|--always] [--json]"],
-    summary="let a command be done that waits for a person's approval",
     about="""
-        Approves the request that is named by its id, or the first 4 or more digits of it. Whoever waits for the answer
-        goes on; where nobody waits, the same command passes when it is asked for again, once and within a day.
+        Approves the request that is named by its id, or the first 4 or more digits of it. The caller that waits for
+        the answer goes on; where none waits, the same command passes when it is asked for again, once and within a day.
 
-        It counts for exactly this command, directory, backend and session. With --session it counts for the rest of
-        the session, with --always from now on, in every session. holdfast deny takes it back.
+        It is valid for exactly this command, directory, backend and session. With --session it is valid for the rest of
+        the session, with --always from now on, in every session. holdfast deny revokes it.
     """,
     options=[
         Option("--session", help="For the rest of the session, not just once."),
@@ -29,7 +28,7 @@ VERB = Verb(
     ],
     exits=[("0", "Approved, also when it was before.")],
     examples=[
-        ("Look, then let it be done", "holdfast approvals; holdfast approve appr_1f0c"),
+        ("Look, then approve", "holdfast approvals; holdfast approve appr_1f0c"),
         ("Do not ask for it again in this session", "holdfast approve appr_1f0c --session"),
     ],
 )

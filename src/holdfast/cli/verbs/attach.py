@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 VERB = Verb(
     "attach",
     synopsis=["attach ID [--detach-key KEY]"],
-    summary="connect this terminal to a process",
     about="""
         Connects this terminal to that of a process started with -t: what it shows appears here, beginning with the
         last lines it wrote, and every key goes to it, ^C included. The size of its terminal follows this window.
 
-        The detach key leaves it running. When the process ends, attach ends with its exit code. Whatever happens, this
-        terminal is set back to what it was.
+        The detach key leaves it running. When the process ends, attach exits with its exit code. This
+        terminal is always restored.
     """,
     options=[
         Option(
@@ -30,7 +29,7 @@ VERB = Verb(
     ],
     exits=[("0", "Detached."), ("N", "The command ended meanwhile, with this code.")],
     examples=[
-        ("Type a password that nobody else sees", "holdfast attach deploy"),
+        ("Type a password", "holdfast attach deploy"),
         ("Leave with ctrl-q", "holdfast attach --detach-key ctrl-q editor"),
     ],
 )

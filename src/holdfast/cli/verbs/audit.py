@@ -17,24 +17,23 @@ _PAGE = 1000
 VERB = Verb(
     "audit",
     synopsis=["audit [-n COUNT] [--verify] [--json]"],
-    summary="show who decided what, and who touched what is not theirs",
     about="""
         Shows the audit log, oldest first: commands that were judged and what came of it, requests for approval and
         their answers, and what was done to processes of one session from outside of it.
 
         Each entry holds the hash of the one before it. With --verify all of it is gone through, and the first entry
-        that was changed or is missing is named. The last hash is printed: whoever notes it elsewhere can tell later
+        that was changed or is missing is named. The last hash is printed: who notes it elsewhere can check later
         that nothing up to there was written anew.
     """,
     options=[
         Option("-n", "--lines", metavar="COUNT", convert=count, help="So many of the newest. Default: 100."),
-        Option("--verify", help="Tell whether it is whole, instead of showing it."),
+        Option("--verify", help="Check whether it is whole, instead of showing it."),
         JSON,
     ],
     exits=[("0", "Shown; with --verify, all of it is as it was written.")],
     examples=[
         ("What was decided lately", "holdfast audit -n 20"),
-        ("Whether anybody changed it", "holdfast audit --verify"),
+        ("Whether it was changed", "holdfast audit --verify"),
     ],
 )
 
@@ -76,8 +75,10 @@ def _line(entry: Message) -> str:
     import time
 
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry["at"]))
-    told = {"seq", "at", "what", "hash"}
-    fields = " ".join(f"{key}={_short(value)}" for key, value in entry.items() if key not in told and value is not None)
+    shown = {"seq", "at", "what", "hash"}
+    fields = " ".join(
+        f"{key}={_short(value)}" for key, value in entry.items() if key not in shown and value is not None
+    )
     what = colours.paint(console.visible(str(entry["what"])), colours.BOLD)
     return f"{entry['seq']:>6} {at} {what} {console.visible(fields)}"
 

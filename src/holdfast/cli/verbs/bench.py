@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 VERB = Verb(
     "bench",
     synopsis=["bench [--peers] [--quick] [--dir DIR] [--json]"],
-    summary="measure this installation, alone or beside others",
     about="""
         Measures, in an instance of its own that is gone afterwards: the time from a start until it is known, from an
         exit until it is known, and of a list; whether a command survives SIGKILL of everything that holds it and its
@@ -20,7 +19,7 @@ VERB = Verb(
 
         With --peers the same is measured of hermes-agent 0.19.0, supervisord, tmux, task-spooler and pm2. Those that
         are not there are installed: Python and npm packages into the cache directory, Debian packages when root. What
-        cannot be installed is named and left out. Behind each time stands how many times ours it is: those with a
+        cannot be installed is named and left out. After each time it says how many times ours it is: those with a
         client program beside our command line, the others beside our Python client.
 
         With --json an object with rows (times in seconds) and missing.
@@ -31,7 +30,7 @@ VERB = Verb(
         Option("--dir", metavar="DIR", help="Where the others are installed. Default: ~/.cache/holdfast-bench."),
         JSON,
     ],
-    exits=[("0", "Measured, whatever the figures are.")],
+    exits=[("0", "Measured.")],
     examples=[
         ("Is it well here?", "holdfast bench --quick"),
         ("Side by side with the others", "holdfast bench --peers"),

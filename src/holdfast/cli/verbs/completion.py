@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 VERB = Verb(
     "completion",
     synopsis=["completion bash|zsh|fish"],
-    summary="print the script that completes holdfast's words in your shell",
     about="""
         Prints a script for bash, zsh or fish. With it, the tab key completes verbs, options and their values, the ids
         and names of processes (running ones for kill, send, attach and resize, ended ones for rm), sessions, signals

@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 VERB = Verb(
     "daemon",
     synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off] [--json]"],
-    summary="start, stop and look after the daemon by hand",
     about="""
-        Nobody needs this in everyday use: the daemon starts by itself with the first call.
+        This is not needed in everyday use: the daemon starts by itself with the first call.
 
         run is the daemon itself, in the foreground, for a service manager: see holdfast service. start starts it in
         the background, unless it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached
-        ones go on and are found again when it is next started. status tells how it is, and does not start it.
+        ones go on and are found again when it is next started. status shows its state, and does not start it.
 
-        http opens a door for HTTP on this machine's loopback address, now and whenever the daemon runs, and tells its
-        URL; with --off it is shut again. Whoever comes in needs the token in the file that is named. On the daemon's
+        http serves HTTP on this machine's loopback address, now and whenever the daemon runs, and prints its
+        URL; with --off it stops that. A client needs the token in the file that is named. On the daemon's
         socket HTTP is always served. See docs/http.md.
 
         With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; when no daemon runs,
@@ -53,8 +52,8 @@ VERB = Verb(
 )
 
 _STOP_LIMIT = 60.0
-#: A stop that takes longer than this tells whom it waits for, again and again.
-_NEWS_AFTER = 2.0
+#: A stop that takes longer than this says what it waits for, again and again.
+_PROGRESS_INTERVAL = 2.0
 _PAUSE = 0.01
 
 
@@ -82,7 +81,7 @@ def _start(given: Given, paths: Paths) -> int:
 
 
 def _ask(paths: Paths, op: str, arguments: Message) -> Message:
-    """On the instance's own socket, whatever HOLDFAST_URL says; starts the daemon where there is none."""
+    """On the instance's own socket, also where HOLDFAST_URL is set; starts the daemon where there is none."""
     link = open_link(paths, caller.session_of(None))
     try:
         answer, _ = link.call(op, arguments, _STOP_LIMIT)
@@ -110,7 +109,7 @@ def _ask_to_stop(link: Link) -> Message:
     """Its answer. Whom it waits for is said meanwhile."""
     rid, began = link.ask("stop", {}), time.monotonic()
     while True:
-        answers = link.hear(_NEWS_AFTER)
+        answers = link.hear(_PROGRESS_INTERVAL)
         for answer in answers:
             if isinstance(answer, Failed):
                 raise answer.error
@@ -130,7 +129,7 @@ def _say_who(processes: list[Message], since: float) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """A zombie is gone, however late whoever adopted it buries it."""
+    """A zombie counts as gone: its parent may reap it late."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -170,14 +169,14 @@ def _http(given: Given, paths: Paths) -> int:
     if given.off and given.port is not None:
         raise BadValue("either --port or --off, not both", next=given.usage)
     listen = f"127.0.0.1:{given.port}" if given.port is not None else None
-    told = _ask(paths, "http", {"what": "shut" if given.off else "open", "listen": listen})
+    reply = _ask(paths, "http", {"what": "shut" if given.off else "open", "listen": listen})
     if given.json:
-        console.out_json(told)
-    elif told["url"] is None:
+        console.out_json(reply)
+    elif reply["url"] is None:
         console.say("HTTP is served on the socket alone")
     else:
-        console.out(told["url"])
-        console.say(f"the token is in {told['token_file']}")
+        console.out(reply["url"])
+        console.say(f"the token is in {reply['token_file']}")
     return 0
 
 

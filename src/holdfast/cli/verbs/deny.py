@@ -13,20 +13,19 @@ if TYPE_CHECKING:
 VERB = Verb(
     "deny",
     synopsis=["deny APPROVAL… [--json]"],
-    summary="say no to a command that waits for approval, or take an approval back",
     about="""
-        Denies the requests that are named by their ids, or the first 4 or more digits of them. Whoever waits for the
-        answer is told no.
+        Denies the requests that are named by their ids, or the first 4 or more digits of them. The caller
+        that waits for the answer is refused.
 
-        An approval that was given before and still stands is taken back: what it let pass is asked for again.
+        An approval that was given before and is still valid is revoked: its command needs approval again.
 
-        With --json an array of the approvals as they stand now.
+        With --json an array of the approvals as they are now.
     """,
     options=[JSON],
     exits=[("0", "Denied, also when they were before.")],
     examples=[
         ("No", "holdfast deny appr_1f0c"),
-        ("Take back everything that still stands", "holdfast approvals --json | jq -r '.[].id' | xargs holdfast deny"),
+        ("Revoke everything that is still valid", "holdfast approvals --json | jq -r '.[].id' | xargs holdfast deny"),
     ],
 )
 

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 VERB = Verb(
     "digest",
     synopsis=["digest [--session S] [--json]"],
-    summary="show what still runs for a session, in a few lines",
     about="""
-        Shows, in one short block, what still runs for a session: for a model whose context was cut, or for anyone who
-        comes back. Id, name or command, age, how it stands, and the last line of its output, newest first; and how
-        many notifications wait (holdfast inbox). Nothing when nothing runs and nothing waits.
+        Shows, in one short block, what still runs for a session: for a model whose context was cut, or for a user
+        who comes back. Id, name or command, age, state, and the last line of its output, newest first; and how
+        many notifications are pending (holdfast inbox). Nothing when nothing runs and none is pending.
 
         With --json an object: text, processes (process objects, with last_line), pending.
     """,

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 VERB = Verb(
     "doctor",
     synopsis=["doctor [--json]"],
-    summary="tell what this machine offers, and what works less well for want of it",
     about="""
-        Looks at what holdfast makes use of on this machine and says for each thing whether it is there and, where it
-        is not, what works less well. With --json an object with checks: name, ok, detail, degrades.
+        Checks what holdfast uses on this machine and shows for each thing whether it is there and, where it is not,
+        what works less well. With --json an object with checks: name, ok, detail, degrades.
     """,
     options=[JSON],
-    exits=[("0", "Told, whatever is missing.")],
+    exits=[("0", "Shown, also when something is missing.")],
     examples=[
         ("See how well processes can be held here", "holdfast doctor"),
         ("What is missing, for a program", "holdfast doctor --json | jq '.checks[] | select(.ok | not)'"),

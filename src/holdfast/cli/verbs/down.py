@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 VERB = Verb(
     "down",
     synopsis=["down [-f FILE | -p PROJECT] [--grace S] [--json] [NAME…]"],
-    summary="end the processes of a project",
     about="""
         Ends the processes of a project with all that they started, each when those that need it are gone: first
         SIGTERM, then, after the grace period, SIGKILL. It says what it waits for and for how long, and returns when

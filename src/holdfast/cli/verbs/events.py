@@ -24,13 +24,12 @@ def parse_number(text: str) -> int:
 VERB = Verb(
     "events",
     synopsis=["events [PATTERN] [-f] [--since SEQ] [--json]"],
-    summary="show what happened, and follow what happens",
     about="""
         Shows the events that are kept, oldest first. PATTERN chooses topics: words joined by dots, where * stands for
         one word and ** for any number of them. Default: **, everything.
 
-        Every event that is kept has a number, seq, greater than those before it. With --since SEQ, only what came
-        after that one is shown: whoever goes on from the last number that it has seen misses nothing and sees nothing
+        Every event that is kept has a number, seq, greater than those before it. With --since SEQ, only what came after
+        that one is shown: a reader that goes on from the last number that it has seen misses nothing and sees nothing
         twice. With -f, events are shown as they happen, also over crashes of the daemon; without --since, from now on.
     """,
     options=[
@@ -65,8 +64,10 @@ def _line(event: Message) -> str:
         at = time.strftime("%H:%M:%S", time.localtime(event.get("ts")))
     except (TypeError, ValueError, OverflowError, OSError):
         at = "??:??:??"  # of a program that says what it likes
-    told = {"seq", "type", "ts", "src"}
-    fields = " ".join(f"{key}={_short(value)}" for key, value in event.items() if key not in told and value is not None)
+    shown = {"seq", "type", "ts", "src"}
+    fields = " ".join(
+        f"{key}={_short(value)}" for key, value in event.items() if key not in shown and value is not None
+    )
     return console.visible(f"{event.get('seq') or '-':>6} {at} {event.get('type')} {fields}")
 
 

@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 VERB = Verb(
     "hook",
     synopsis=["hook NAME [--wait]"],
-    summary="what the hooks of another program call",
     about="""
-        Called by the hooks that holdfast integrate sets up, not by people. Reads on stdin what the program says of its
-        conversation, and answers on stdout what that is yet to be told: ends of processes and matches, each once, and
+        Called by the hooks that holdfast integrate sets up, not by users. Reads on stdin what the program says of its
+        conversation, and writes its pending notifications to stdout: ends of processes and matches, each once, and
         at the beginning what still runs.
 
-        Whatever goes wrong, the program goes on: it is told by a line on stderr, and the exit code is 0.
+        An error does not stop the program: it is a line on stderr, and the exit code is 0.
     """,
-    options=[Option("--wait", help="Wait for news, write them to stderr, and end with 2.")],
-    exits=[("0", "Always."), ("2", "With --wait: there is news.")],
+    options=[Option("--wait", help="Wait for notifications, write them to stderr, and exit with 2.")],
+    exits=[("0", "Always."), ("2", "With --wait: there are notifications.")],
     examples=[
         ("As Claude Code calls it", "holdfast hook claude-code < event.json"),
         ("As it calls it in the background, after a turn", "holdfast hook claude-code --wait < event.json"),
@@ -43,6 +42,6 @@ def run(given: Given) -> int:
         hook.answer(name)
     except HoldfastError as error:
         console.say_error(error)
-    except Exception as fault:  # noqa: BLE001 - whatever it is, it is not the host's
+    except Exception as fault:  # noqa: BLE001 - no error of ours may stop the program that calls the hook
         console.say(f"hook {name}: {str(fault) or type(fault).__name__}", colours.RED)
     return 0

@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 VERB = Verb(
     "inbox",
     synopsis=["inbox [--session S] [--wait S] [--ack] [--limit N] [--json]"],
-    summary="show what a session is yet to be told, or wait for it",
     about="""
-        Shows the notifications of a session that nobody has acknowledged, oldest first: ends of its processes, lines
-        that they were watched for, progress, that they are ready, have stalled or passed their deadline. They are kept
-        on disk, also while nobody listens, and are shown again until they are acknowledged.
+        Shows the notifications of a session that are not acknowledged, oldest first: ends of its processes, lines that
+        they were watched for, progress, that they are ready, have stalled or passed their deadline. They are kept on
+        disk, also while no client is connected, and are shown again until they are acknowledged.
 
         With --wait it waits for something when there is nothing, and ends as soon as there is; when the time is over,
         it ends without output.
 
-        With --ack what was printed is acknowledged once it is printed, and never told again. Of several callers with
-        --ack, each notification goes to one. Without, looking changes nothing: see holdfast ack.
+        With --ack what was printed is acknowledged once it is printed, and never delivered again. Of several callers
+        with --ack, each notification goes to one. Without, looking changes nothing: see holdfast ack.
 
         Each is one line: the process, and what happened to it. holdfast logs ID shows the output.
-        With --json an array of notification objects: id, key (the same for the same news, whatever was restarted),
-        kind, process, session, origin, at, text (a block for a model, in which the output is quoted), summary (the
-        line), data.
+        With --json an array of notification objects: id, key (the same for the same notification, also after
+        restarts), kind, process, session, origin, at, text (a block for a model, in which the output is quoted),
+        summary (the line), data.
     """,
     options=[
         Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
@@ -50,7 +49,7 @@ VERB = Verb(
     exits=[("0", "Shown, also when there is nothing.")],
     examples=[
         ("What there is to know", "holdfast inbox"),
-        ("Take the next news, up to an hour from now", "holdfast inbox --wait 1h --limit 1 --ack --json"),
+        ("Take the next notification, up to an hour from now", "holdfast inbox --wait 1h --limit 1 --ack --json"),
     ],
 )
 

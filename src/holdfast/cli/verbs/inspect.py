@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 VERB = Verb(
     "inspect",
     synopsis=["inspect ID [--seen TOKEN] [--json]"],
-    summary="show all that is known about a process",
     about="""
-        Shows the process object of one process, running or ended: what was started and where, how it stands or
-        how it ended, how much it wrote and how much of that is no longer kept.
+        Shows the process object of one process, running or ended: what was started and where, its state or how it
+        ended, how much it wrote and how much of that is no longer kept.
 
-        Of one that runs also what it uses, the ports that it listens on and, below, everyone in its tree (with --json
-        in tree: pid, ppid, name, cpu_seconds, rss_bytes).
+        Of one that runs also what it uses, the ports that it listens on and, below, every process of its tree (with
+        --json in tree: pid, ppid, name, cpu_seconds, rss_bytes).
 
         Times are unix seconds, sizes are bytes. What is not known is not shown; with --json it is null.
 
-        With --json there is also the field seen. Given to --seen, it makes the answer {"unchanged": true} for as
-        long as that is so. CPU time and memory are not counted as changes.
+        With --json there is also the field seen. Given to --seen, it makes the answer {"unchanged": true} for as long
+        as that is so. CPU time and memory are not counted as changes.
     """,
     options=[
         Option("--seen", metavar="TOKEN", help="Only if something changed since: the field seen of an earlier answer."),

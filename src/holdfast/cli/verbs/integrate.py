@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 VERB = Verb(
     "integrate",
     synopsis=["integrate [--json]", "integrate NAME [--user|--project] [--dry-run] [--remove] [--json]"],
-    summary="join another program with holdfast, by its configuration",
     about="""
         Without a name, lists the programs that can be joined, and whether they are. With one, writes into its
-        configuration what it takes: the server of the tools, and hooks by which news reach the conversation.
-        docs/integrations.md tells what each does then.
+        configuration what it takes: the server of the tools, and hooks that bring notifications into the conversation.
+        docs/integrations.md describes what each does.
 
         Nothing else in the files is touched, neither order nor layout nor comments; --remove takes out what was put
         in, to the byte. Done twice it is as done once. A file that cannot be read is left as it is.
@@ -30,7 +29,7 @@ VERB = Verb(
         with a name an object: name, scope, changed (for each file path, diff), written.
     """,
     options=[
-        Option("--user", help="For all of this person's work. The default."),
+        Option("--user", help="For everything that this user does. The default."),
         Option("--project", help="For the project in this directory, in files that others share."),
         Option("--dry-run", help="Show what would be changed, and change nothing."),
         Option("--remove", help="Take out what was put in."),
@@ -91,8 +90,8 @@ def _change(module: Any, scope: str, given: Given) -> int:
     if not given.dry_run:
         write(changes)
     if given.json:
-        told = [{"path": change.path, "diff": change.diff} for change in changes]
-        console.out_json({"name": module.NAME, "scope": scope, "changed": told, "written": not given.dry_run})
+        shown = [{"path": change.path, "diff": change.diff} for change in changes]
+        console.out_json({"name": module.NAME, "scope": scope, "changed": shown, "written": not given.dry_run})
     else:
         _show(module, changes, given)
     return 0

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 VERB = Verb(
     "interrupt",
     synopsis=["interrupt [--session S] [--json]"],
-    summary="end what an agent of a session is waiting for",
     about="""
-        Tells the tools of a session, wherever they run, that the user wants something else: the foreground command that
+        Interrupts the tools of a session, wherever they run: the foreground command that
         is under way ends, with its tree, and a wait returns; both within two seconds. Background processes go on.
         Without anything under way it does nothing.
 
@@ -30,9 +29,9 @@ VERB = Verb(
         Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
         JSON,
     ],
-    exits=[("0", "The tools were told.")],
+    exits=[("0", "The event was published.")],
     examples=[
-        ("Have an agent listen", "holdfast interrupt --session chat-42"),
+        ("Interrupt an agent", "holdfast interrupt --session chat-42"),
         ("And end what it left running, too", "holdfast kill --session chat-42"),
     ],
 )

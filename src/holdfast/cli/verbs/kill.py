@@ -20,7 +20,6 @@ VERB = Verb(
         "kill ID… [-s SIGNAL] [--grace S] [--json]",
         "kill --session S | --task T | --all  [-s SIGNAL] [--grace S] [--json]",
     ],
-    summary="end processes with all that they started, or send a signal",
     about="""
         Ends each process and its whole tree, also what moved to a session of its own: first SIGTERM, then, after the
         grace period, SIGKILL. Returns when everything is gone and says whether it took force. What does not die is
@@ -47,7 +46,7 @@ VERB = Verb(
         ),
         Option("--session", metavar="S", help="All processes of session S."),
         Option("--task", metavar="T", help="All processes of task T."),
-        Option("--all", help="All processes of the instance, whoever they belong to."),
+        Option("--all", help="All processes of the instance, of every session."),
         JSON,
     ],
     exits=[("0", "All are gone, or got the signal. Also for one that had ended before.")],

@@ -7,9 +7,8 @@ from binascii import b2a_base64
 from holdfast.cli import console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
-from holdfast.client.following import Cursor, Following
 from holdfast.client.page import line_start, whole_line
-from holdfast.client.reading import Reading
+from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size
@@ -17,7 +16,7 @@ from holdfast.model.units import parse_seconds, parse_size
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
-    from holdfast.cli.pieces import Pieces
+    from holdfast.cli.pieces import OutputPieces
     from holdfast.client.conversation import Output
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
@@ -28,7 +27,6 @@ VERB = Verb(
         "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
         "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
-    summary="show the output of a process",
     about="""
         Shows the output of a process, running or ended; all that is kept of it, unless a part is asked for. What is no
         longer kept is said on stderr, in bytes. Offsets are byte positions from the start of the process and never
@@ -41,7 +39,7 @@ VERB = Verb(
 
         --from BYTE --wait S waits for output beyond that byte if there is none, S seconds at most.
 
-        --grep RE shows the lines that match a regular expression, in linear time and whatever colours they have. It is
+        --grep RE shows the lines that match a regular expression, in linear time and without their colours. It is
         matched with the text of each line. Look-around and back-references are not taken (RE2).
 
         With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, cursor (where
@@ -79,7 +77,7 @@ VERB = Verb(
         ),
         JSON,
     ],
-    exits=[("0", "Shown. How the process ended is told by wait.")],
+    exits=[("0", "Shown. holdfast wait says how the process ended.")],
     examples=[
         ("The last lines, and what comes", "holdfast logs -f -n 20 web"),
         ("Errors, with the line before each", "holdfast logs web --grep 'ERROR|panic' -B 1"),
@@ -156,7 +154,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
             limit = None if given.follow else limit + is_tail
     cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
-    with Reading(client.open_link, Following(process_id, [cursor], to_exit=given.follow)) as reading:
+    with Reading(client.open_link, FollowedOutput(process_id, [cursor], to_exit=given.follow)) as reading:
         begin = _show(reading, pieces, start, is_tail)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
@@ -167,7 +165,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     return 0
 
 
-def _text_pieces(given: Given) -> Pieces:
+def _text_pieces(given: Given) -> OutputPieces:
     return TextPieces(in_place=bool(given.follow) and console.is_drawable())
 
 
@@ -179,13 +177,13 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) -> int | None:
+def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_tail: bool) -> int | None:
     """Where what was shown begins; None when there was nothing."""
     expected = before = start
     begin = None
     while not reading.is_over:
-        heard = reading.hear(_MOMENT if pieces.has_more else None)
-        for piece in heard:
+        pieces_now = reading.hear(_MOMENT if pieces.has_more else None)
+        for piece in pieces_now:
             gap, expected = expected is not None and piece.offset > expected, piece.end
             if gap:
                 _pass_gap(before, piece, pieces)
@@ -195,7 +193,7 @@ def _show(reading: Reading, pieces: Pieces, start: int | None, is_tail: bool) ->
                 is_tail = False
             begin = piece.offset if begin is None and piece.data else begin
             pieces.show(piece)
-        if not heard:
+        if not pieces_now:
             pieces.rest()
     pieces.close()
     return begin
@@ -212,7 +210,7 @@ def _say_gap(start: int, kept: int, end: int) -> None:
     console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")
 
 
-def _pass_gap(before: int | None, piece: Output, pieces: Pieces) -> None:
+def _pass_gap(before: int | None, piece: Output, pieces: OutputPieces) -> None:
     """Begin anew behind what was dropped; where text is shown, with the next whole line."""
     pieces.skip()
     kept = piece.offset

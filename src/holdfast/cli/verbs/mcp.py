@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from holdfast.cli.options import Option, Verb
 from holdfast.errors import HoldfastError
@@ -12,19 +13,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
 
+#: The descriptor that the variables are read from which were taken out of the environment.
+_HIDDEN = "HOLDFAST_HIDDEN_FD"
+
 VERB = Verb(
     "mcp",
     synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel]"],
-    summary="serve an MCP client on stdin and stdout",
     about="""
         Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
         speaks with it on stdin and stdout. It ends when the client closes stdin; background processes go on.
 
-        Processes belong to a session. Without --session and HOLDFAST_SESSION it is one with a name that nobody guesses,
-        which the first answer tells; passed back as `session`, a later server goes on with it.
+        Processes belong to a session. Without --session and HOLDFAST_SESSION it is one with a random name,
+        which is in the first answer; passed back as `session`, a later server goes on with it.
 
         A call is answered before the client gives it up: after 50 s, or 180 s for clients that are known to wait that
-        long. What lasts longer goes on in the background. docs/mcp.md tells how clients are set up.
+        long. What lasts longer goes on in the background. docs/mcp.md describes how clients are set up.
     """,
     options=[
         Option("--session", metavar="S", help="Serve session S. Default: $HOLDFAST_SESSION, else one of its own."),
@@ -34,9 +37,9 @@ VERB = Verb(
             help="Each conversation of that program is a session, which its hooks know, too. Default: any program.",
         ),
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
-        Option("--channel", help="Tell news as messages of the channel claude/channel, as they come."),
+        Option("--channel", help="Send notifications as messages of the channel claude/channel, as they come."),
     ],
-    exits=[("0", "The client went."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
+    exits=[("0", "The client closed stdin."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
     examples=[
         ("Add it to Claude Code", "claude mcp add holdfast -- holdfast mcp"),
         ("For a client that waits for ten minutes", "holdfast mcp --call-limit 9m"),
@@ -46,9 +49,7 @@ VERB = Verb(
 
 def run(given: Given) -> int:
     given.only()
-    from holdfast.cli.private import hide_secrets
-
-    hide_secrets()
+    _hide_secrets()
     try:
         import mcp  # noqa: F401
     except ImportError:
@@ -60,3 +61,40 @@ def run(given: Given) -> int:
     named = None if given.client else os.environ.get("HOLDFAST_SESSION")
     asyncio.run(stdio.serve(given.session or named or None, given.call_limit, given.channel, given.client))
     return 0
+
+
+def _hide_secrets() -> None:
+    """Execute this command again without secrets in its environment; it then has them in memory alone.
+
+    Every process of the same user can read /proc/PID/environ of a command that lasts.
+    """
+    from holdfast.secrets.environment import secret_names
+
+    if (fd := os.environ.pop(_HIDDEN, None)) is not None:
+        _restore(fd)
+    elif names := secret_names(os.environ):
+        _execute_again({name: os.environ[name] for name in names})
+
+
+def _execute_again(hidden: dict[str, str]) -> None:
+    import json
+
+    fd = os.memfd_create("holdfast", 0)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(json.dumps(hidden).encode())
+    shown = {name: value for name, value in os.environ.items() if name not in hidden}
+    os.execve(sys.executable, sys.orig_argv, {**shown, _HIDDEN: str(fd)})
+
+
+def _restore(fd: str) -> None:
+    """A descriptor that cannot be read is not ours."""
+    import json
+
+    try:
+        with open(int(fd), "rb") as file:
+            file.seek(0)
+            hidden = json.loads(file.read())
+    except (OSError, ValueError):
+        return
+    if isinstance(hidden, dict):
+        os.environ.update({name: value for name, value in hidden.items() if isinstance(value, str)})

@@ -21,12 +21,11 @@ VERB = Verb(
         "notify dead [--json]",
         "notify retry [ENTRY…] [--all] [--json]",
     ],
-    summary="try and look after the ways in which people are told: chats, mail, webhooks, desktop",
     about="""
-        Sinks stand in config.toml as [[sinks]] tables: a name, where to send (url for Apprise, webhook, or desktop =
-        true), and which notices (kinds, sessions, outcomes, quiet hours). docs/sinks.md tells all of it.
+        Sinks are in config.toml as [[sinks]] tables: a name, where to send (url for Apprise, webhook, or desktop =
+        true), and which notices (kinds, sessions, outcomes, quiet hours). docs/sinks.md describes all of it.
 
-        list shows each sink with how it stands: ok, quiet (quiet hours), failing (the last try failed, there will be
+        list shows each sink with its state: ok, quiet (quiet hours), failing (the last try failed, there will be
         others), off, or gone (no longer configured, with something left to send). test sends a message to one sink or
         to all of them, and says what came of it. What was refused for good, or failed too often, is kept: dead lists
         it, and retry sends it again. Secrets are never shown.

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 VERB = Verb(
     "ps",
     synopsis=["ps [-a] [--session S] [--task T] [--json]"],
-    summary="list processes",
     about="""
         Lists the processes that run, oldest first, of all sessions unless one is named. With -a also those that
         ended and are still remembered.
 
-        For people a table: id, name, how it stands (or ended), the time since it was started, session, bytes of
+        A table: id, name, its state (or how it ended), the time since it was started, session, bytes of
         output, command. One that waits for an answer is marked (asks). With --json an array of process objects.
     """,
     options=[

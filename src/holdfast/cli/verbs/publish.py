@@ -16,16 +16,15 @@ if TYPE_CHECKING:
 VERB = Verb(
     "publish",
     synopsis=["publish TOPIC [JSON]"],
-    summary="put an event on the bus",
     about="""
         Publishes an event under TOPIC: words joined by dots. JSON is an object with its fields; `type`, `ts` and `src`
         are added where it has none. Prints the number of the event once it is kept.
     """,
     options=[JSON],
-    exits=[("0", "It is kept, and whoever follows hears of it.")],
+    exits=[("0", "It is on disk, and those who follow get it.")],
     examples=[
-        ("Tell that a deployment is over", """holdfast publish deploy.done '{"version": "1.2"}'"""),
-        ("Hear of it elsewhere", "holdfast events -f 'deploy.*' --json"),
+        ("Say that a deployment is over", """holdfast publish deploy.done '{"version": "1.2"}'"""),
+        ("Follow it elsewhere", "holdfast events -f 'deploy.*' --json"),
     ],
 )
 

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 VERB = Verb(
     "resize",
     synopsis=["resize ID COLSxROWS"],
-    summary="change the size of a process's terminal",
     about="""
-        Gives the terminal of a process that was started with -t another size; the process is told by SIGWINCH. While
-        somebody is attached, the size follows their window.
+        Gives the terminal of a process that was started with -t another size; the process gets SIGWINCH. While
+        a terminal is attached, the size follows that one.
     """,
     exits=[("0", "Done.")],
     examples=[
-        ("Room for long lines", "holdfast resize web 200x50"),
+        ("For long lines", "holdfast resize web 200x50"),
         ("The classic size", "holdfast resize web 80x24"),
     ],
 )

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 VERB = Verb(
     "restart",
     synopsis=["restart ID… [--grace S] [--json]"],
-    summary="run processes again, with the same command, directory, environment and id",
     about="""
-        A process that runs is ended first, politely and after the grace period by force, with all that it started; one
-        that waits for its next run gets it now; one that has ended is simply run again. Id, name and log stay: what it
-        writes follows what it wrote before. There are never two of it, however many ask at once.
+        A process that runs is ended first, with SIGTERM and after the grace period with SIGKILL, with everything that
+        it started; one that waits for its next run gets it now; one that has ended is simply run again. Id, name and
+        log stay: what it writes follows what it wrote before. There are never two of it, however many ask at once.
 
         Returns when it runs. When it cannot be started any more, it stays ended, and the error says why.
     """,
@@ -27,7 +26,7 @@ VERB = Verb(
             "--grace",
             metavar="S",
             convert=parse_seconds,
-            help="Seconds between asking and forcing. Default: 10, or as configured.",
+            help="Seconds between SIGTERM and SIGKILL. Default: 10, or as configured.",
         ),
         JSON,
     ],

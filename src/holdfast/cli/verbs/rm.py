@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 VERB = Verb(
     "rm",
     synopsis=["rm ID… [--json]"],
-    summary="forget ended processes and their output",
     about="""
         Forgets processes that have ended: their record, their output and their exit code. One that still runs is
         refused, and then none of them is forgotten: end it first with holdfast kill.

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 VERB = Verb(
     "screen",
     synopsis=["screen ID [--ansi] [--json]"],
-    summary="show what is on the terminal of a process",
     about="""
-        Shows what a person would see now on the terminal of a process that was started with -t; of an ended one, what
-        they saw last. Lines below the last that is not empty are left out.
+        Shows what is on the terminal of a process that was started with -t; of an ended one, what was there last. Lines
+        below the last that is not empty are left out.
 
         With --json one object: id, lines, cursor (row and col from 0, visible), cols, rows, title, alternate (whether
-        the alternate screen is on), at (how far the output was looked at), gap (null, or the byte before which output
-        was left out because it is no longer kept or was too much at once).
+        the alternate screen is on), at (how far the output was read), gap (null, or the byte before which output was
+        left out because it is no longer kept or was too much at once).
     """,
     options=[Option("--ansi", help="With colours and styles, as escape sequences."), JSON],
     exits=[("0", "Shown.")],

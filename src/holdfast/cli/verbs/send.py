@@ -24,7 +24,6 @@ VERB = Verb(
         "send ID [TEXT] [--no-enter] [--eof] [--json]",
         "send ID --secret [--even-if-echoed] [--no-enter] [--json]",
     ],
-    summary="write to the input of a process",
     about="""
         Writes TEXT to the process's stdin, or types it into its terminal, and presses Enter: a newline on a pipe, a
         carriage return on a terminal. Without TEXT it just presses Enter, or with --eof just ends the input. TEXT - is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli import console, units
+from holdfast.cli import console, systemd
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.errors import BadValue, HoldfastError, Unsupported
 from holdfast.paths import find_paths
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 VERB = Verb(
     "service",
     synopsis=["service install|remove|status [--print] [--json]"],
-    summary="run the daemon from login on, by systemd",
     about="""
-        Nobody needs this to use holdfast: the daemon starts by itself with the first call. As a service it is there
+        holdfast works without this: the daemon starts by itself with the first call. As a service it is there
         before, is started again by systemd, and finds what it held before a restart of the machine's session.
 
         install writes a unit for systemd's user manager, enables it and starts it. remove stops it and deletes the
-        unit. In both cases what is held goes on: the unit ends nothing but the daemon. status tells how it stands.
-        A daemon that runs already goes on serving; the service stands by and takes over when that one ends.
+        unit. In both cases what is held goes on: the unit ends nothing but the daemon. status shows its state.
+        A daemon that runs already goes on serving; the service waits and takes over when that one ends.
 
         Each HOLDFAST_HOME has a unit of its own. The services of a user end with the last login, unless they linger:
         loginctl enable-linger
@@ -51,11 +50,11 @@ class _Unit:
         self.paths: Paths = find_paths()
         home = os.path.expanduser("~")
         default = find_paths({"XDG_STATE_HOME": os.environ.get("XDG_STATE_HOME", "")}).home
-        self.name = units.unit_name(self.paths, default)
-        self.path = f"{units.unit_directory(os.environ, home)}/{self.name}"
+        self.name = systemd.unit_name(self.paths, default)
+        self.path = f"{systemd.unit_directory(os.environ, home)}/{self.name}"
 
     def text(self) -> str:
-        return units.unit_text(self.paths, [sys.executable, "-P", "-m", "holdfast", "daemon", "run"], os.environ)
+        return systemd.unit_text(self.paths, [sys.executable, "-P", "-m", "holdfast", "daemon", "run"], os.environ)
 
 
 def run(given: Given) -> int:
@@ -69,13 +68,11 @@ def run(given: Given) -> int:
 
 
 def _install(given: Given, unit: _Unit) -> int:
-    from holdfast.cli.systemd import Systemctl, lingers
-
     text = unit.text()
     if given.print:
         sys.stdout.write(text)
         return 0
-    systemctl = Systemctl("holdfast service install --print > FILE, for a machine that has it")
+    systemctl = systemd.Systemctl("holdfast service install --print > FILE, for a machine that has it")
     _write(unit.path, text)
     try:
         systemctl.call("daemon-reload")
@@ -84,7 +81,7 @@ def _install(given: Given, unit: _Unit) -> int:
         retry = f"when systemd runs for this user: systemctl --user enable --now {unit.name}"
         raise Unsupported(f"{unit.path} was written, but {failed.message}", next=retry) from failed
     _tell(given, unit, f"{unit.name} is installed and runs ({unit.path})")
-    if not lingers():
+    if not systemd.lingers():
         console.say("it starts at login and ends with the last logout; to have it always: loginctl enable-linger")
     return 0
 
@@ -97,14 +94,12 @@ def _write(path: str, text: str) -> None:
 
 
 def _remove(given: Given, unit: _Unit) -> int:
-    from holdfast.cli.systemd import Systemctl
-
     if not os.path.lexists(unit.path):
         _tell(given, unit, f"{unit.name} is not installed")
         return 0
     trouble = ""
     try:
-        systemctl = Systemctl("")
+        systemctl = systemd.Systemctl("")
         systemctl.call("disable", "--now", unit.name)
     except HoldfastError as failed:
         trouble = failed.message
@@ -135,11 +130,9 @@ def _tell(given: Given, unit: _Unit, text: str) -> None:
 
 
 def _about(unit: _Unit) -> dict[str, object]:
-    from holdfast.cli.systemd import Systemctl
-
     known: dict[str, str] | None = None
     try:
-        known = Systemctl("").properties(unit.name, "UnitFileState", "ActiveState", "MainPID")
+        known = systemd.Systemctl("").properties(unit.name, "UnitFileState", "ActiveState", "MainPID")
     except HoldfastError:
         pass
     known = known or {}

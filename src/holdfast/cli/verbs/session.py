@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 VERB = Verb(
     "session",
     synopsis=["session end S [--to S2 | --keep] [--json]", "session rename OLD NEW [--json]"],
-    summary="end a session, or give it another name",
     about="""
         end: session S is over. Its processes with lifetime session are ended as by kill. Those that were to outlive it
         go on: they, and the notifications that S has not acknowledged, pass to its parent (run --parent-session), or to
         S2. Where there is neither, and with --keep, they stay with S. What became of each is named.
 
         rename: S has another name, as when a conversation was compacted. All at once, its processes and notifications
-        belong to NEW, and so does whatever still comes under the OLD name.
+        belong to NEW, and so does what still comes under the OLD name.
 
         With --json an object. end: results (as of kill, one for each process that was ended), passed (id and to), left
         (the ids of those that go on as before), notifications (the ids of those that passed). rename: processes,
@@ -64,7 +63,7 @@ def _show_end(answer: Message) -> None:
     for process_id in answer["left"]:
         console.say(f"{process_id} goes on")
     if answer["notifications"]:
-        console.say(f"{len(answer['notifications'])} to be told passed on with them")
+        console.say(f"{len(answer['notifications'])} notifications passed on with them")
 
 
 def _rename(given: Given) -> int:
@@ -76,6 +75,6 @@ def _rename(given: Given) -> int:
     if given.json:
         console.out_json(answer)
     else:
-        counts = f"{len(answer['processes'])} processes, {len(answer['notifications'])} to be told"
+        counts = f"{len(answer['processes'])} processes, {len(answer['notifications'])} notifications"
         console.say(f"{old} is {new} from now on: {counts}")
     return 0

@@ -17,19 +17,21 @@ if TYPE_CHECKING:
 VERB = Verb(
     "sessions",
     synopsis=["sessions [--json]"],
-    summary="list sessions",
     about="""
-        Lists the sessions that have processes, running or remembered, or that are yet to be told something. The one
+        Lists the sessions that have processes, running or remembered, or that have pending notifications. The one
         that started something last comes last.
 
-        For people a table: session, processes that run, that ended, notifications that wait, and the time since it last
+        A table: session, processes that run, that ended, pending notifications, and the time since it last
         started something. With --json an array of objects: session, running, ended, first_at, last_at, pending.
     """,
     options=[JSON],
     exits=[("0", "Listed, also when there is nothing to list.")],
     examples=[
-        ("Who is there", "holdfast sessions"),
-        ("Who has not heard its news", "holdfast sessions --json | jq -r '.[] | select(.pending > 0) | .session'"),
+        ("All sessions", "holdfast sessions"),
+        (
+            "With pending notifications",
+            "holdfast sessions --json | jq -r '.[] | select(.pending > 0) | .session'",
+        ),
     ],
 )
 

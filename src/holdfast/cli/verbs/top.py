@@ -37,7 +37,6 @@ def _interval(text: str) -> float:
 VERB = Verb(
     "top",
     synopsis=["top [--sort cpu|memory|started] [--interval S] [--session S] [--task T] [--once] [--json]"],
-    summary="show what processes use, live",
     about="""
         Shows what each running process uses with all that it started: share of a processor, memory now and at most,
         ports that it listens on, and its use of processors in the last while as a line of blocks. On a terminal it is
@@ -64,7 +63,7 @@ VERB = Verb(
 _HEAD = ("ID", "NAME", "STATUS", "CPU%", "RSS", "PEAK", "PORTS", "UP", "CPU HISTORY", "COMMAND")
 
 
-class _Look:
+class _TopView:
     """What is asked for, again and again."""
 
     def __init__(self, client: Client, given: Given) -> None:
@@ -81,7 +80,7 @@ class _Look:
 def run(given: Given) -> int:
     given.only()
     with connect() as client:
-        look = _Look(client, given)
+        look = _TopView(client, given)
         if given.json:
             return _stream(look, given.once)
         if given.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
@@ -90,7 +89,7 @@ def run(given: Given) -> int:
         return _live(look)
 
 
-def _stream(look: _Look, once: bool) -> int:
+def _stream(look: _TopView, once: bool) -> int:
     while True:
         console.out_json(look.ask())
         sys.stdout.flush()
@@ -125,15 +124,15 @@ def _known(value: float | None, text: Callable[..., str]) -> str:
     return "-" if value is None else text(value)
 
 
-def _live(look: _Look) -> int:
-    from holdfast.cli.live import Live
+def _live(look: _TopView) -> int:
+    from holdfast.cli.live import FullScreen
 
     def frame() -> str:
         rows = max(1, os.get_terminal_size(1).lines - _HEAD_LINES)
         return page(look.ask(limit=rows, history=_SPARK), time.time())
 
     sorts = {name[0]: name for name in _SORTS}
-    with Live() as live:
+    with FullScreen() as live:
         while True:
             live.draw(frame())
             key = live.key(look.interval)

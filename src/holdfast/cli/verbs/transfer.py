@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 VERB = Verb(
     "transfer",
     synopsis=["transfer ID S [--json]"],
-    summary="hand a process to another session",
     about="""
-        Hands a process, running or ended, to session S: it belongs to S from now on, and what is still to be told of it
-        is told to S alone. With --json the process object.
+        Gives a process, running or ended, to session S: it belongs to S from now on, and its pending notifications are
+        delivered to S alone. With --json the process object.
     """,
     options=[JSON],
     exits=[("0", "It belongs to S, also if it did before.")],

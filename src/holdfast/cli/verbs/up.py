@@ -25,7 +25,6 @@ VERB = Verb(
         "up --check [-f FILE] [--json]",
         "up --status [-f FILE] [--json]",
     ],
-    summary="start the processes of a project from its file, each when what it needs is there",
     about="""
         Starts the processes in holdfast.toml (or a Procfile), or those named with what they need. Each starts as soon
         as what it depends on is started, ready, completed or has written a line, as the file says; independent ones
@@ -34,7 +33,7 @@ VERB = Verb(
         called again at any time, also after it was killed.
 
         In the foreground it shows the output of all of them, each line with the name of its process. ^C brings down
-        what it shows, politely; a second ^C forces it. If holdfast itself goes away, they go on. It ends when all of
+        what it shows, politely; a second ^C forces it. If holdfast itself is killed, they go on. It ends when all of
         them have ended.
 
         With -d it returns when everything is started, and what has a rule for being ready is ready.
@@ -53,8 +52,8 @@ VERB = Verb(
         Option("-p", "--project", metavar="PROJECT", help="The project's name. Default: as in the file."),
         Option("--profile", metavar="P", repeat=True, help="Also those that have the profile P."),
         Option("--check", help="Only check the file, and show the order in which its processes start."),
-        Option("--status", help="Only show how its processes stand."),
-        Option("--no-wait", help="With -d: do not wait for readiness that nobody depends on."),
+        Option("--status", help="Only show the state of its processes."),
+        Option("--no-wait", help="With -d: do not wait for processes to be ready that no other depends on."),
         Option("--fresh", help="Start anew also what runs unchanged or has completed."),
         Option("--remove-orphans", help="End what runs for the project but is not in the file any more."),
         Option(

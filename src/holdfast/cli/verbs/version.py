@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 VERB = Verb(
     "version",
     synopsis=["version [--json]"],
-    summary="show the version",
     about="""
         Shows the version of holdfast that was called. That of the daemon that runs is in holdfast daemon status.
     """,
     options=[JSON],
     exits=[("0", "Shown.")],
     examples=[
-        ("For people", "holdfast version"),
+        ("For users", "holdfast version"),
         ("For programs", "holdfast version --json | jq -r .version"),
     ],
 )

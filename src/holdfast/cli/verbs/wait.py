@@ -21,7 +21,6 @@ VERB = Verb(
         "wait ID… [--any] [--timeout S] [--until exit|output|ready] [--json]",
         "wait ID… [--any] [--timeout S] --until match --match RE [-i] [--from BYTE] [--json]",
     ],
-    summary="wait until processes end, write something, or are ready",
     about="""
         Waits until all of the processes (with --any: one of them) have ended, and ends with the code of the command
         itself. Of several, it is the first code that is not 0, in the order of the arguments; with --any, that of the
@@ -33,16 +32,16 @@ VERB = Verb(
         first is not waited for any longer.
 
         With --until ready it waits until they are ready by what they were started with (run --ready-port and others),
-        and ends with 0 when they are. One that ends first is told at once, with its code, and 125 in place of 0; one
-        that was not ready within its --ready-timeout, with 124.
+        and ends with 0 when they are. One that ends first is reported at once, with its code, and 125 in place of 0;
+        one that was not ready within its --ready-timeout, with 124.
 
         With --until match it waits until a line matches the regular expression RE, in what is written from now on or,
         with --from, behind that byte (--from 0: also in what is there). It prints the line and ends with 0. A process
         that ends first is not waited for any longer: that is said, and its code is the result. Of several, all have to
         match or end; with --any, one has to match.
 
-        With --json the process object is printed; for several IDs an array of them, in the order of the arguments.
-        With --until match it has a field match: offset, match_offset, text, column, length, cut, stream; or null.
+        With --json the process object is printed; for several IDs an array of them, in the order of the arguments. With
+        --until match it has a field match: offset, match_offset, text, column, length, cut, stream; or null.
     """,
     options=[
         Option("--any", help="Until one of them is done, not all."),
@@ -55,13 +54,13 @@ VERB = Verb(
         Option("--until", choices=("exit", "output", "ready", "match"), help="What to wait for. Default: exit."),
         Option("--match", metavar="RE", help="The line to wait for, as a regular expression (RE2)."),
         Option("-i", "--ignore-case", help="Letters match whether small or capital."),
-        Option("--from", metavar="BYTE", convert=parse_size, help="Look at what stands behind this byte, too."),
+        Option("--from", metavar="BYTE", convert=parse_size, help="Also search the output behind this byte."),
         JSON,
     ],
     exits=[
         ("N", "The command's own exit code."),
         ("128+N", "The command was ended by signal N."),
-        ("120", "It ended, and nobody was left to see how."),
+        ("120", "It ended, and its exit code is unknown."),
         ("124", "The time ran out; it still runs."),
         ("125", "With --until ready: it ended with 0 before it was ready, or has nothing to be ready by."),
     ],
@@ -94,7 +93,7 @@ def run(given: Given) -> int:
         console.out_json(objects[0] if len(names) == 1 and objects else objects)
     elif waited.matches:
         _show_matches(waited)
-    tell(waited, until)
+    report(waited, until)
     return code(waited, given.any, until)
 
 
@@ -121,7 +120,7 @@ def _show_matches(waited: Waited) -> None:
             console.out(f"{process.id}: {process.match.text}" if len(waited.processes) > 1 else process.match.text)
 
 
-def tell(waited: Waited, until: str) -> None:
+def report(waited: Waited, until: str) -> None:
     """Say how each of them ended, and what became of those that did not."""
     for process in waited.processes:
         if process.match is not None:

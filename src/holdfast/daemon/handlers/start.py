@@ -120,7 +120,7 @@ async def _start(room: Room, want: StartSpec, is_attached: bool) -> Process:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     want = _owned(room, want)  # it may have got another meanwhile
     meta = want.meta
-    _check_limits(room, meta)
+    _check_offers(room, want)
     check_process_limit(room.registry.living.keys(), room.settings.max_processes)
     check_name(room, meta)
     process = Process(meta, cols=meta.cols, rows=meta.rows)
@@ -146,10 +146,14 @@ def _note_start(process: Process) -> None:
     note("started", process=process.id, pid=process.pid, session=process.meta.session)
 
 
-def _check_limits(room: Room, meta: Meta) -> None:
-    """A keeper of an older release would start it without any."""
-    if meta.limits and room.keeper.is_reachable and "limits" not in room.keeper.about.get("offers", ()):
-        raise Unsupported("the keeper that runs is older and knows no limits", next="holdfast daemon stop, then again")
+def _check_offers(room: Room, want: StartSpec) -> None:
+    """A keeper of an older release would ignore what it does not know."""
+    if not room.keeper.is_reachable:
+        return
+    for name in (*want.launch, *(("limits",) if want.meta.limits else ())):
+        if name not in room.keeper.about.get("offers", ()):
+            what = f"the keeper that runs is of an older release and does not know {name}"
+            raise Unsupported(what, next="holdfast daemon stop, then again")
 
 
 def _spec(want: StartSpec) -> dict[str, Any]:
@@ -167,4 +171,5 @@ def _spec(want: StartSpec) -> dict[str, Any]:
         "log_cap": meta.log_cap,
         "meta": meta.to_json(),
         **({"limits": meta.limits} if meta.limits else {}),
+        **want.launch,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 
-from holdfast.client import verbs
+from holdfast.client import calls
 from holdfast.client.conversation import Output
 from holdfast.client.page import LogPage
 from holdfast.daemon import values
@@ -42,7 +42,7 @@ async def _page(request: Request) -> LogPage:
     """As the client's `logs` has it: the same questions, asked on this side."""
     query = request.query
     values.integer(query, "bytes", 0, _MOST_BYTES)
-    asking = verbs.logs(
+    asking = calls.logs(
         request.id,
         lines=query.get("lines"),
         line=query.get("line"),

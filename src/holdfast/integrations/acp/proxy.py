@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, TypeAlias
 
-from holdfast.client.approving import Approval
+from holdfast.client.approval import Approval
 from holdfast.errors import BadValue, CommandNotFound, NotExecutable
 from holdfast.integrations.acp.terminals import RpcError, Terminals, settled
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.client.conversation import Done, Failed, Output
-from holdfast.client.following import Cursor, Following
-from holdfast.client.link import PATIENCE
+from holdfast.client.link import MAX_CUTS
+from holdfast.client.reading import Cursor, FollowedOutput
 from holdfast.errors import NotFound, Unreachable
 from holdfast.wire.frames import Message
 
@@ -23,15 +23,15 @@ class Wire:
         return len(self.asked)
 
 
-def following(wire: Wire, cursor: Cursor, to_exit: bool = True) -> Following:
-    found = Following("p", [cursor], to_exit)
+def following(wire: Wire, cursor: Cursor, to_exit: bool = True) -> FollowedOutput:
+    found = FollowedOutput("p", [cursor], to_exit)
     found.begin(wire.ask)
     return found
 
 
-def take(found: Following, wire: Wire, answer: Output | Done | Failed) -> bytes | None:
-    piece = found.take(answer, wire.ask, wire.cancelled.append)
-    return None if piece is None else piece.data
+def take(found: FollowedOutput, wire: Wire, answer: Output | Done | Failed) -> bytes | None:
+    pieces = found.take(answer, wire.ask, wire.cancelled.append)
+    return pieces[0].data if pieces else None
 
 
 def test_after_a_cut_it_goes_on_with_the_next_byte() -> None:
@@ -98,11 +98,11 @@ def test_errors_are_raised() -> None:
 def test_patience_ends_but_not_while_something_comes() -> None:
     wire, cut = Wire(), Unreachable("cut")
     found = following(wire, Cursor("p", follow=True, from_=0), to_exit=False)
-    for n in range(3 * PATIENCE):
+    for n in range(3 * MAX_CUTS):
         found.note_cut(cut)
         found.begin(wire.ask)
         take(found, wire, Output(len(wire.asked), "out", n, b"x"))
-    for _ in range(PATIENCE):
+    for _ in range(MAX_CUTS):
         found.note_cut(cut)
     with pytest.raises(Unreachable):
         found.note_cut(cut)
