@@ -85,7 +85,7 @@ def test_events_go_on_after_the_daemon_was_killed(own: Api) -> None:
 @given(st.lists(st.binary(max_size=50), max_size=20), st.booleans(), st.integers(1, 40))
 def test_events_however_cut(pieces: list[bytes], raw: bool, cut: int) -> None:
     """What goes in comes out, whatever the pieces; every id is where the next event begins."""
-    made = sse.Pieces("out", 0, raw)
+    made = sse.OutputEvents("out", 0, raw)
     at, told = 0, b""
     for piece in pieces:
         told += made.feed(at, piece)
@@ -101,7 +101,7 @@ def test_events_however_cut(pieces: list[bytes], raw: bool, cut: int) -> None:
 
 
 def test_a_gap_is_no_text() -> None:
-    made = sse.Pieces("out", 0, raw=False)
+    made = sse.OutputEvents("out", 0, raw=False)
     assert made.feed(0, b"abc") == b""
     told = made.feed(10, b"def\n").decode()
     assert '"offset":0,"next_offset":3,"text":"abc"' in told

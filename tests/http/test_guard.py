@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.errors import BadValue
 from holdfast.http.guard import check, host_is_loopback, same_origin
-from holdfast.http.problems import Refusal
+from holdfast.http.responses import Refusal
 from holdfast.model.addresses import Address, is_loopback, parse_address
 from tests.http.asking import Api
 from tests.support import eventually, run_cli

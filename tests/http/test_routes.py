@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.http.routes.health import has_room
+from holdfast.http.routes.health import has_space
 from tests.http.asking import Api
 from tests.support import eventually
 
@@ -327,10 +327,10 @@ def test_a_page_of_events_may_wait(api: Api) -> None:
 
 
 def test_a_disk_without_room_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert has_room(str(tmp_path))
+    assert has_space(str(tmp_path))
     fields = list(os.statvfs(tmp_path))
     fields[1], fields[2], fields[4] = 4096, 1 << 20, 255  # of 4 KiB each: a byte short of a MiB and less
     monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(fields))
-    assert not has_room(str(tmp_path))
+    assert not has_space(str(tmp_path))
     fields[4] = 256
-    assert has_room(str(tmp_path))
+    assert has_space(str(tmp_path))

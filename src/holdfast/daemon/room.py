@@ -36,7 +36,7 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.tcp import TcpListener
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.model.process import Process
 from holdfast.paths import Paths
@@ -79,7 +79,7 @@ class Room:
     sampler: Sampler
     login: LoginEnvironment
     secrecy: Secrecy
-    tcp: TcpDoor
+    tcp: TcpListener
     mcp: McpLink
     chores: Chores
     readers: ThreadPoolExecutor

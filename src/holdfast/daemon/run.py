@@ -54,7 +54,7 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import Stream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.tcp import TcpListener
 from holdfast.daemon.watch_link import WatchLink
 from holdfast.daemon.watches import Watches
 from holdfast.daemon.whereabouts import watch_home
@@ -143,7 +143,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
     readers = ThreadPoolExecutor(_READERS, "logs")
     link = ScreenLink(paths.place, paths.screens, environ)
     sampler = Sampler(registry.running, lambda: keeper.about.get("cgroup"))
-    tcp = TcpDoor(paths, settings.http_listen)
+    tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
