@@ -204,6 +204,7 @@ _LOG_PAGE = _literal(
     total="integer",
     dropped="integer",
     omitted="integer",
+    cursor="integer",
     next_offset="integer",
     closed="boolean",
     note="string",

@@ -77,21 +77,3 @@ HANDLERS: dict[str, Handler] = {
     "stop": stop.handle,
     "top": top.handle,
 }
-
-#: These go on when the client goes away or gives up: half done would be worse than done, and a client that comes back
-#: with the same start finds it done.
-GOING_ON = frozenset(
-    {
-        "start",
-        "kill",
-        "restart",
-        "remove",
-        "end_session",
-        "ack",
-        "transfer",
-        "rename_session",
-        "stop",
-        "approve",
-        "deny",
-    }
-)
