@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
 import holdfast
+from holdfast.client.http_exchange import HttpExchange, Place
 from holdfast.http.openapi import document
 from holdfast.http.routes import ROUTES
 from holdfast.http.routing import API, RouteTable
@@ -153,6 +154,16 @@ def test_every_operation_with_a_route_is_served_and_described(operation: Any) ->
     body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     given = {one["name"] for one in described["parameters"]} | body.get("properties", {}).keys()
     assert operation.FIELDS.keys() - given - set(names) <= {"grant", "fingerprint", "follow"}
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS.values() if one.traits.route], ids=lambda one: one.op)
+def test_the_python_client_requests_the_route_of_an_operation(operation: Any) -> None:
+    in_path = dict.fromkeys(re.findall(r"{(\w+)}", operation.traits.route), "a/b {c}")
+    exchange = HttpExchange(1, operation.op, in_path, Place("127.0.0.1", 1, None), None)
+    method, target, _ = exchange.request.decode().partition("\r\n")[0].split(" ")
+    found = RouteTable(ROUTES).find(method, target.partition("?")[0])
+    assert found.route.name == operation.traits.http_name
+    assert list(found.parameters.values()) == list(in_path.values())
 
 
 #: Requests with much in their replies.

@@ -46,7 +46,7 @@ class Refusal(HoldfastError):
 
 
 class ClientGone(Unsupported):
-    """The client disconnected: nobody reads a response."""
+    """The client disconnected: no response is needed."""
 
     def __init__(self) -> None:
         super().__init__("the client disconnected")

@@ -113,7 +113,7 @@ def _page_headers(page: LogPage) -> Headers:
 
 async def _wait(request: HttpRequest) -> None:
     """Until there is output behind `from`, no more can come, or the time is over."""
-    room, query = request.context, request.query
+    context, query = request.context, request.query
     if "from" not in query:
         raise BadValue(
             "wait goes with from: it waits for output behind it", next="take the next_offset of the page before"
@@ -124,8 +124,8 @@ async def _wait(request: HttpRequest) -> None:
         return
     at = max(query.get(name) or 0 for name in ("from", "beyond"))
     waits = {
-        asyncio.ensure_future(room.outputs.beyond(process.id, stream, at)),
-        asyncio.ensure_future(room.registry.wait_ended(process.id)),
+        asyncio.ensure_future(context.outputs.beyond(process.id, stream, at)),
+        asyncio.ensure_future(context.registry.wait_ended(process.id)),
     }
     try:
         await asyncio.wait(waits, timeout=_longest_wait(request), return_when=asyncio.FIRST_COMPLETED)
