@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.errors import BadValue
 from holdfast.http.guard import check, host_is_loopback, same_origin
-from holdfast.http.responses import Refusal
+from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import Address, is_loopback, parse_address
 from tests.http.asking import Api
 from tests.support import eventually, run_cli
@@ -56,7 +56,7 @@ def test_origins() -> None:
 def test_headers_that_are_sent_twice_are_refused() -> None:
     for name in ("host", "origin", "authorization"):
         headers = {"host": ["localhost"], "authorization": [f"Bearer {TOKEN}"], name: ["localhost", "localhost"]}
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HttpRefusal) as refused:
             check(headers, "/x", TOKEN)
         assert refused.value.status in (400, 403)
 
@@ -65,9 +65,9 @@ def test_a_token_in_a_subprotocol_or_a_header() -> None:
     check({"host": ["localhost"]}, "/x", TOKEN, ["holdfast.v1", f"holdfast.token.{TOKEN}"])
     check({"host": ["localhost"], "authorization": [f"bearer {TOKEN}"]}, "/x", TOKEN)
     for wrong in (f"Basic {TOKEN}", "Bearer", "Bearer x", f"Bearer {TOKEN}x", TOKEN, "Bearer é"):
-        with pytest.raises(Refusal):
+        with pytest.raises(HttpRefusal):
             check({"host": ["localhost"], "authorization": [wrong]}, "/x", TOKEN)
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpRefusal):
         check({"host": ["localhost"], "authorization": ["Bearer "]}, "/x", "")
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
 import holdfast
-from holdfast.client.http_exchange import HttpExchange, Place
+from holdfast.client.http_exchange import HttpAddress, HttpExchange
 from holdfast.http.openapi import document
 from holdfast.http.routes import ROUTES
 from holdfast.http.routing import API, RouteTable
@@ -135,8 +135,8 @@ def _untyped(node: Any, path: str) -> Iterator[str]:
         for number, value in enumerate(node):
             yield from _untyped(value, f"{path}/{number}")
     elif isinstance(node, dict):
-        properties = node.get("properties") if isinstance(node.get("properties"), dict) else {}
-        for name, value in properties.items():
+        properties = node.get("properties")
+        for name, value in properties.items() if isinstance(properties, dict) else ():
             if not value.keys() & {"type", "$ref", "enum", "const", "oneOf", "anyOf", "allOf"}:
                 yield f"{path}/{name}"
         for name, value in node.items():
@@ -159,7 +159,7 @@ def test_every_operation_with_a_route_is_served_and_described(operation: Any) ->
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS.values() if one.traits.route], ids=lambda one: one.op)
 def test_the_python_client_requests_the_route_of_an_operation(operation: Any) -> None:
     in_path = dict.fromkeys(re.findall(r"{(\w+)}", operation.traits.route), "a/b {c}")
-    exchange = HttpExchange(1, operation.op, in_path, Place("127.0.0.1", 1, None), None)
+    exchange = HttpExchange(1, operation.op, in_path, HttpAddress("127.0.0.1", 1, None), None)
     method, target, _ = exchange.request.decode().partition("\r\n")[0].split(" ")
     found = RouteTable(ROUTES).find(method, target.partition("?")[0])
     assert found.route.name == operation.traits.http_name

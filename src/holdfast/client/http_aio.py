@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.client.conversation import Answer
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18
@@ -28,11 +28,11 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class HttpConnection(Connection):
     """Each request has a connection while it is under way. Idle ones are kept for later requests."""
 
-    def __init__(self, place: Place, session: str, strict: bool = False) -> None:
+    def __init__(self, address: HttpAddress, session: str, strict: bool = False) -> None:
         super().__init__()
         self.is_usable = True
-        self._flow = self.transport = _Flow()
-        self._place = place
+        self._reading = self.transport = _ReadControl()
+        self._address = address
         self._session = session
         self._strict = strict
         self._idle: list[_Streams] = []
@@ -53,7 +53,7 @@ class HttpConnection(Connection):
         if not self.is_usable:
             raise LinkCut("the link to the daemon was cut")
         rid = self._last_rid + 1
-        exchange = HttpExchange(rid, op, arguments, self._place, self._session, self._strict)
+        exchange = HttpExchange(rid, op, arguments, self._address, self._session, self._strict)
         self._last_rid = rid
         self._listeners[rid] = listener
         task = self._tasks[rid] = asyncio.get_running_loop().create_task(self._do(exchange))
@@ -84,7 +84,7 @@ class HttpConnection(Connection):
     async def _talk(self, exchange: HttpExchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(exchange.request)
         while not exchange.is_over:
-            await self._flow.open.wait()
+            await self._reading.open.wait()
             data = await reader.read(_READ_SIZE)
             for answer in exchange.feed(data):
                 self._pass(exchange.rid, answer)
@@ -117,17 +117,17 @@ class HttpConnection(Connection):
         until = loop.time() + patience
         while True:
             try:
-                reader, writer = await asyncio.open_connection(self._place.host, self._place.port)
+                reader, writer = await asyncio.open_connection(self._address.host, self._address.port)
             except OSError as refused:
                 if loop.time() > until:
-                    raise unreachable(self._place, refused) from refused
+                    raise unreachable(self._address, refused) from refused
                 await asyncio.sleep(_CONNECT_INTERVAL)
             else:
                 writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return reader, writer
 
 
-class _Flow(asyncio.Transport):
+class _ReadControl(asyncio.Transport):
     """Stops reading while the consumer is slower than the process."""
 
     def __init__(self) -> None:
@@ -142,12 +142,14 @@ class _Flow(asyncio.Transport):
         self.open.set()
 
 
-async def open_http_connection(place: Place, session: str, patience: float, strict: bool = False) -> HttpConnection:
+async def open_http_connection(
+    address: HttpAddress, session: str, patience: float, strict: bool = False
+) -> HttpConnection:
     """A connection to a daemon. Without patience, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
-    connection = HttpConnection(place, session, strict)
+    connection = HttpConnection(address, session, strict)
     if patience == 0.0:
         try:
             await connection.connect()

@@ -26,7 +26,7 @@ _EVENT_STREAM = "text/event-stream"
 _NEXT = "http://127.0.0.1:PORT, as `holdfast daemon http` prints it"
 
 
-class Place:
+class HttpAddress:
     """Where a daemon serves HTTP, and the token that it asks for."""
 
     __slots__ = ("host", "port", "token")
@@ -41,7 +41,7 @@ class Place:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def find_place(url: str, token: str | None, paths: Paths) -> Place:
+def find_address(url: str, token: str | None, paths: Paths) -> HttpAddress:
     """The address that a URL names. Without a token, that of HOLDFAST_TOKEN is used, or on this machine that of the
     instance. Raises BadValue.
     """
@@ -56,7 +56,7 @@ def find_place(url: str, token: str | None, paths: Paths) -> Place:
         token = _own_token(paths)
     if token is not None and not (token.isascii() and token.isprintable()):
         raise BadValue("the token holds characters that no token has", next="cat $HOLDFAST_HOME/token")
-    return Place(host, int(port), token)
+    return HttpAddress(host, int(port), token)
 
 
 def _own_token(paths: Paths) -> str | None:
@@ -71,10 +71,10 @@ class HttpExchange:
     """`request` is to be sent; `feed` returns the replies. Raises BadValue for arguments that cannot be sent."""
 
     def __init__(
-        self, rid: int, op: str, arguments: Message, place: Place, session: str | None, strict: bool = False
+        self, rid: int, op: str, arguments: Message, address: HttpAddress, session: str | None, strict: bool = False
     ) -> None:
         self.rid = rid
-        self.request = _request(op, arguments, place, session, strict)
+        self.request = _request(op, arguments, address, session, strict)
         self.is_answered = False
         self._op = op
         self._response = ResponseParser()
@@ -136,11 +136,11 @@ class HttpExchange:
         return Output(self.rid, "events", self._last_event, line)
 
 
-def _request(op: str, arguments: Message, place: Place, session: str | None, strict: bool) -> bytes:
+def _request(op: str, arguments: Message, address: HttpAddress, session: str | None, strict: bool) -> bytes:
     method, path, fields = _http_request(op, arguments)
-    head = [f"{method} {path} HTTP/1.1", f"Host: {place.authority}", f"Accept: {_accepted(op, arguments)}"]
-    if place.token:
-        head.append(f"Authorization: Bearer {place.token}")
+    head = [f"{method} {path} HTTP/1.1", f"Host: {address.authority}", f"Accept: {_accepted(op, arguments)}"]
+    if address.token:
+        head.append(f"Authorization: Bearer {address.token}")
     if session and session.isprintable():
         head.append(f"Holdfast-Session: {session}")
     if strict:

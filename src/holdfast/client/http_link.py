@@ -13,7 +13,7 @@ from holdfast.errors import Unreachable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.client.conversation import Answer
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18
@@ -26,8 +26,10 @@ PATIENCE = 15.0
 class HttpLink(Link):
     """As `Link`: not for several threads at once."""
 
-    def __init__(self, place: Place, session: str | None, patience: float = PATIENCE, strict: bool = False) -> None:
-        self._place = place
+    def __init__(
+        self, address: HttpAddress, session: str | None, patience: float = PATIENCE, strict: bool = False
+    ) -> None:
+        self._address = address
         self._strict = strict
         self._session = session
         self._epoll = select.epoll()
@@ -57,7 +59,7 @@ class HttpLink(Link):
         return self.is_usable and not self._under_way
 
     def ask(self, op: str, arguments: Message) -> int:
-        exchange = HttpExchange(self._last_rid + 1, op, arguments, self._place, self._session, self._strict)
+        exchange = HttpExchange(self._last_rid + 1, op, arguments, self._address, self._session, self._strict)
         sock = self._take()
         try:
             sock.sendall(exchange.request)
@@ -117,10 +119,10 @@ class HttpLink(Link):
         until = time.monotonic() + patience
         while True:
             try:
-                sock = socket.create_connection((self._place.host, self._place.port), _CONNECT_TIMEOUT)
+                sock = socket.create_connection((self._address.host, self._address.port), _CONNECT_TIMEOUT)
             except OSError as refused:
                 if time.monotonic() > until:
-                    raise unreachable(self._place, refused) from refused
+                    raise unreachable(self._address, refused) from refused
                 time.sleep(_CONNECT_INTERVAL)
             else:
                 sock.settimeout(None)
@@ -129,20 +131,20 @@ class HttpLink(Link):
 
     def _unanswered(self, op: str) -> Unreachable:
         self.is_usable = False
-        return Unreachable(f"the daemon at {self._place.authority} does not answer {op!r}")
+        return Unreachable(f"the daemon at {self._address.authority} does not answer {op!r}")
 
 
-def unreachable(place: Place, why: OSError) -> Unreachable:
-    what = f"no daemon answers at http://{place.authority}: {why.strerror or why}"
+def unreachable(address: HttpAddress, why: OSError) -> Unreachable:
+    what = f"no daemon answers at http://{address.authority}: {why.strerror or why}"
     return Unreachable(what, next="holdfast daemon http")
 
 
-def open_http_link(place: Place, session: str | None, patience: float, strict: bool = False) -> HttpLink:
+def open_http_link(address: HttpAddress, session: str | None, patience: float, strict: bool = False) -> HttpLink:
     """A link to a daemon. Without patience, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
-    link = HttpLink(place, session, patience, strict)
+    link = HttpLink(address, session, patience, strict)
     if patience == 0.0:
         try:
             link.daemon, _ = link.call("status", {}, _CONNECT_TIMEOUT)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.client.approving import Approval, ApprovalReading
     from holdfast.client.found import Found, Matches
     from holdfast.client.happenings import EventReading
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.client.link import Link
     from holdfast.client.log_verbs import SearchOptions
     from holdfast.client.noticing import Notices
@@ -70,7 +70,7 @@ class Client:
         self.session = caller.session_of(session)
         self.is_strict = strict
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
-        self._place: Place | None = caller.place_of(url, token, home is not None, self.paths)
+        self._place: HttpAddress | None = caller.place_of(url, token, home is not None, self.paths)
         self._patience = 0.0
         self._idle: list[Link] = []
         self._lock = allocate_lock()

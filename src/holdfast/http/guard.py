@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 
-from holdfast.http.responses import Refusal
+from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import is_loopback
 
 #: Browsers cannot set headers on a WebSocket: they offer this subprotocol in place of `Authorization`.
@@ -23,16 +23,16 @@ _NEXT_TOKEN = "send Authorization: Bearer with the content of $HOLDFAST_HOME/tok
 
 
 def check(headers: Mapping[str, Sequence[str]], path: str, token: str | None, subprotocols: Sequence[str] = ()) -> None:
-    """Raises Refusal. `token` is None on the socket. Header names are in lower case."""
+    """Raises HttpRefusal. `token` is None on the socket. Header names are in lower case."""
     host = _only(headers, "host")
     if token is not None and not host_is_loopback(host):
-        raise Refusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
+        raise HttpRefusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
     origin = _only(headers, "origin")
     if origin is not None and not same_origin(origin, host):
-        raise Refusal(403, "denied", "the request comes from another origin", next="call it without a web page")
+        raise HttpRefusal(403, "denied", "the request comes from another origin", next="call it without a web page")
     if token is not None and path not in OPEN_PATHS and not has_token(token, headers, subprotocols):
         challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
-        raise Refusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
+        raise HttpRefusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
 
 
 def host_is_loopback(host: str | None) -> bool:
@@ -66,5 +66,5 @@ def _only(headers: Mapping[str, Sequence[str]], name: str) -> str | None:
     """The header; None where it is missing. One that is sent twice is ambiguous."""
     values = headers.get(name, ())
     if len(values) > 1:
-        raise Refusal(400, "bad_value", f"the header {name} is sent twice", next="send it once")
+        raise HttpRefusal(400, "bad_value", f"the header {name} is sent twice", next="send it once")
     return values[0] if values else None

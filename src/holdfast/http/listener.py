@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from holdfast.daemon.room import Room
 from holdfast.http.app import HttpApp
 from holdfast.http.request import MOST_BODY
-from holdfast.http.responses import PROBLEM_JSON, Refusal, problem_bytes
+from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
 
 _KEEP_ALIVE = 60
 _CLOSE_POLL_INTERVAL = 0.005
@@ -105,7 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._is_idle():
-            body = problem_bytes(Refusal(status, "bad_value", why, next="see docs/http.md"))
+            body = problem_bytes(HttpRefusal(status, "bad_value", why, next="see docs/http.md"))
             head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (
                 PROBLEM_JSON.encode(),
                 len(body),

@@ -13,7 +13,7 @@ from holdfast.daemon.calls import PendingCall
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
-from holdfast.http.responses import ClientGone, Refusal
+from holdfast.http.responses import ClientGone, HttpRefusal
 from holdfast.http.routing import JSON, OCTETS, Route
 from holdfast.model.process import Process
 from holdfast.ops.declare import Field
@@ -56,7 +56,7 @@ class HttpRequest:
         return ", ".join(found) if found else None
 
     def prepare(self, route: Route, parameters: dict[str, str]) -> None:
-        """Read the path, the query and the accepted media types. Raises BadValue, Refusal."""
+        """Read the path, the query and the accepted media types. Raises BadValue, HttpRefusal."""
         self._route = route
         for name, text in parameters.items():
             declared = route.path_fields[name]
@@ -66,11 +66,13 @@ class HttpRequest:
             media = choose(self.header("accept"), route.media)
             if media is None:
                 forms = ", ".join(route.media)
-                raise Refusal(406, "unsupported", "there is none of the accepted media types", next=f"accept {forms}")
+                raise HttpRefusal(
+                    406, "unsupported", "there is none of the accepted media types", next=f"accept {forms}"
+                )
             self.media = media
 
     async def fields(self) -> Message:
-        """The fields of the JSON body; none where it is optional and empty. Raises BadValue, Refusal."""
+        """The fields of the JSON body; none where it is optional and empty. Raises BadValue, HttpRefusal."""
         assert self._route is not None
         accepted = self._route.body
         if accepted is None:
@@ -80,20 +82,20 @@ class HttpRequest:
             return {}
         if media_of(content_type) != JSON:
             forms = f"{JSON} or {OCTETS}" if accepted.raw else JSON
-            raise Refusal(415, "unsupported", "the body has a type that is not accepted", next=f"send {forms}")
+            raise HttpRefusal(415, "unsupported", "the body has a type that is not accepted", next=f"send {forms}")
         given = _json_object(data)
         for name, value in given.items():
             _check(name, value, accepted.fields, "field")
         return given
 
     async def body(self) -> bytes:
-        """All of the body. Raises Refusal when it is too large or too slow."""
+        """All of the body. Raises HttpRefusal when it is too large or too slow."""
         if self._body is None:
             try:
                 async with asyncio.timeout(_BODY_TIME):
                     self._body = await self._read_body()
             except TimeoutError:
-                raise Refusal(
+                raise HttpRefusal(
                     408, "bad_value", "the body took too long", next="send it faster", headers=_CLOSE
                 ) from None
         return self._body
@@ -156,7 +158,7 @@ class HttpRequest:
             if task.done():
                 return task.result()
             if self.stopping.done():
-                raise Refusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
+                raise HttpRefusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
             raise ClientGone
         finally:
             for waiting in (task, gone):
@@ -246,9 +248,9 @@ def _json_object(data: bytes) -> Message:
     return value
 
 
-def _too_large() -> Refusal:
+def _too_large() -> HttpRefusal:
     what = f"the body has more than {MOST_BODY} bytes"
-    return Refusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
+    return HttpRefusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
 
 
 async def _cannot_stream(stream: str, offset: int, data: bytes) -> None:

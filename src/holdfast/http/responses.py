@@ -33,7 +33,7 @@ STATUS = {
 _TITLES = {"failed_start": "Start failed", "stdin_closed": "Input closed", "stdin_full": "Input full"}
 
 
-class Refusal(HoldfastError):
+class HttpRefusal(HoldfastError):
     """A request that is refused because of its HTTP, with the status for that."""
 
     def __init__(
@@ -53,7 +53,7 @@ class ClientGone(Unsupported):
 
 
 def status_of(error: HoldfastError) -> int:
-    return error.status if isinstance(error, Refusal) else STATUS.get(error.code, 500)
+    return error.status if isinstance(error, HttpRefusal) else STATUS.get(error.code, 500)
 
 
 def problem(error: HoldfastError) -> dict[str, object]:
@@ -112,7 +112,7 @@ def json_response(value: dict[str, Any], status: int = 200, headers: Headers = (
 
 
 def problem_response(error: HoldfastError) -> Response:
-    headers = error.headers if isinstance(error, Refusal) else ()
+    headers = error.headers if isinstance(error, HttpRefusal) else ()
     return Response(status_of(error), problem_bytes(error), PROBLEM_JSON, headers)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from holdfast.http.responses import Refusal
+from holdfast.http.responses import HttpRefusal
 from holdfast.ops.declare import Field, Operation, Record, Scope
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class RouteTable:
             self._add(route)
 
     def find(self, method: str, raw_path: str) -> FoundRoute:
-        """Raises Refusal for an unknown path (404) and for a method that it does not have (405)."""
+        """Raises HttpRefusal for an unknown path (404) and for a method that it does not have (405)."""
         pieces = raw_path.split("/")[1:]
         for pattern, methods in self._by_length.get(len(pieces), ()):
             if (parameters := _match(pattern, pieces)) is None:
@@ -174,13 +174,13 @@ class RouteTable:
             if route is None:
                 raise _not_allowed(method, methods)
             return FoundRoute(route, parameters)
-        raise Refusal(404, "not_found", "there is nothing at this path", next="GET /api/v1/openapi.json")
+        raise HttpRefusal(404, "not_found", "there is nothing at this path", next="GET /api/v1/openapi.json")
 
     def allowed(self, raw_path: str) -> str:
-        """The methods of a path, for OPTIONS. Raises Refusal."""
+        """The methods of a path, for OPTIONS. Raises HttpRefusal."""
         try:
             self.find("OPTIONS", raw_path)
-        except Refusal as refused:
+        except HttpRefusal as refused:
             if refused.status == 405:
                 return dict(refused.headers)["allow"]
             raise
@@ -213,16 +213,18 @@ def _decoded(piece: str) -> str:
     try:
         return unquote(piece, errors="strict")
     except UnicodeDecodeError:
-        raise Refusal(404, "not_found", "the path is not UTF-8", next="GET /api/v1/openapi.json") from None
+        raise HttpRefusal(404, "not_found", "the path is not UTF-8", next="GET /api/v1/openapi.json") from None
 
 
-def _not_allowed(method: str, methods: Mapping[str, Route]) -> Refusal:
+def _not_allowed(method: str, methods: Mapping[str, Route]) -> HttpRefusal:
     names = {name for name in methods if name != "WEBSOCKET"} | {"OPTIONS"}
     if "GET" in names:
         names.add("HEAD")
     if names == {"OPTIONS"}:
         upgrade = (("allow", "GET, OPTIONS"), ("upgrade", "websocket"))
         status = 426 if method in ("GET", "HEAD") else 405
-        return Refusal(status, "unsupported", "this is a WebSocket", next="ask for an upgrade", headers=upgrade)
+        return HttpRefusal(status, "unsupported", "this is a WebSocket", next="ask for an upgrade", headers=upgrade)
     allow = ", ".join(sorted(names))
-    return Refusal(405, "unsupported", f"{method[:20]} is not allowed here", next=allow, headers=(("allow", allow),))
+    return HttpRefusal(
+        405, "unsupported", f"{method[:20]} is not allowed here", next=allow, headers=(("allow", allow),)
+    )

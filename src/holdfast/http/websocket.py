@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.http.guard import SUBPROTOCOL
 from holdfast.http.request import HttpRequest
-from holdfast.http.responses import PROBLEM_JSON, ClientGone, Refusal, problem_bytes, status_of
+from holdfast.http.responses import PROBLEM_JSON, ClientGone, HttpRefusal, problem_bytes, status_of
 from holdfast.wire import light_json
 
 #: Channels: the first byte of every binary message.
@@ -44,7 +44,7 @@ class WebSocket:
             await self.close(_FAILED)
             return
         headers = [(b"content-type", PROBLEM_JSON.encode())]
-        if isinstance(error, Refusal):
+        if isinstance(error, HttpRefusal):
             headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers]
         start = {"type": "websocket.http.response.start", "status": status_of(error), "headers": headers}
         await self._send(start)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from holdfast.daemon.room import Room
 from holdfast.errors import Unreachable
 from holdfast.http.request import HttpRequest
-from holdfast.http.responses import Refusal, Response
+from holdfast.http.responses import HttpRefusal, Response
 from holdfast.http.routing import API, JSON, Route, Success
 from holdfast.version import VERSION
 
@@ -30,7 +30,7 @@ async def readyz(request: HttpRequest) -> Response:
     if not request.context.keeper.is_reachable:
         raise Unreachable("the keeper does not answer", next="holdfast doctor")
     if not await request.context.read(has_space, request.context.paths.home):
-        raise Refusal(503, "disk_full", "the disk is full", next="free some space: holdfast rm")
+        raise HttpRefusal(503, "disk_full", "the disk is full", next="free some space: holdfast rm")
     return Response(200, b"ok\n", _TEXT)
 
 

@@ -11,7 +11,7 @@ import httptools
 
 from holdfast.errors import Unreachable
 from holdfast.http.request import HttpRequest
-from holdfast.http.responses import Headers, Refusal, Response, Send, encoded_headers
+from holdfast.http.responses import Headers, HttpRefusal, Response, Send, encoded_headers
 from holdfast.http.routing import Route, Success
 
 #: Headers that are forwarded to the worker, and back to the client; beside all that begin with `mcp-`.
@@ -26,7 +26,7 @@ _DIED = "the MCP worker died over this request: try again; processes that it sta
 
 async def serve(request: HttpRequest) -> Response:
     if request.method == "HEAD":
-        raise Refusal(405, "unsupported", "HEAD is not allowed here", next=_ALLOW, headers=(("allow", _ALLOW),))
+        raise HttpRefusal(405, "unsupported", "HEAD is not allowed here", next=_ALLOW, headers=(("allow", _ALLOW),))
     body = await request.body() if request.method == "POST" else b""
     stack = AsyncExitStack()
     try:

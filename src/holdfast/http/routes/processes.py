@@ -12,7 +12,7 @@ from holdfast.daemon.room import Message
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import media_of
 from holdfast.http.request import HttpRequest
-from holdfast.http.responses import Refusal, Response, json_response
+from holdfast.http.responses import HttpRefusal, Response, json_response
 from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
 from holdfast.model.ids import PREFIX, ProcessId
 from holdfast.model.process import Process
@@ -84,10 +84,10 @@ def _ordered(value: Any) -> Any:
 
 
 def _check_key(process: Process | None, expected: str) -> None:
-    """Raises Refusal where the key was given with another request before."""
+    """Raises HttpRefusal where the key was given with another request before."""
     if process is not None and process.meta.fingerprint != expected:
         what = f"this Idempotency-Key stands for another request, which started {process.id}"
-        raise Refusal(422, "bad_value", what, next="use a new key for a new request")
+        raise HttpRefusal(422, "bad_value", what, next="use a new key for a new request")
 
 
 async def inspect(request: HttpRequest) -> Response:
