@@ -20,7 +20,7 @@ import pytest
 import holdfast
 from holdfast.client.conversation import Failed
 from holdfast.client.sync import Client, connect
-from holdfast.daemon.server import Doorman
+from holdfast.daemon.server import ProtocolChooser
 from tests.daemon.acting import is_alive, kill_daemon, told
 from tests.support import end_instance, eventually
 
@@ -142,7 +142,7 @@ def test_only_the_owner_is_let_in() -> None:
         def abort(self) -> None:
             aborted.append(True)
 
-    Doorman(lambda transport, first: None).connection_made(cast(asyncio.Transport, Transport()))
+    ProtocolChooser(lambda transport, first: None).connection_made(cast(asyncio.Transport, Transport()))
     assert aborted
 
 

@@ -27,7 +27,7 @@ def attach(api: Api, process: str, query: str = "", **options: Any) -> ClientCon
     return there
 
 
-def hear(ws: ClientConnection) -> tuple[int, bytes]:
+def receive(ws: ClientConnection) -> tuple[int, bytes]:
     message = ws.recv(timeout=10)
     assert isinstance(message, bytes)
     return message[0], message[1:]
@@ -36,7 +36,7 @@ def hear(ws: ClientConnection) -> tuple[int, bytes]:
 def control(ws: ClientConnection) -> Any:
     """The next control message."""
     while True:
-        channel, data = hear(ws)
+        channel, data = receive(ws)
         if channel == CONTROL:
             return json.loads(data)
 
@@ -45,13 +45,13 @@ def until(ws: ClientConnection, text: bytes) -> bytes:
     """Output up to this text."""
     found = b""
     while text not in found:
-        channel, data = hear(ws)
+        channel, data = receive(ws)
         if channel == OUTPUT:
             found += data
     return found
 
 
-def say(ws: ClientConnection, channel: int, data: bytes | dict[str, Any]) -> None:
+def send(ws: ClientConnection, channel: int, data: bytes | dict[str, Any]) -> None:
     ws.send(bytes((channel,)) + (data if isinstance(data, bytes) else json.dumps(data).encode()))
 
 
@@ -61,13 +61,13 @@ def test_a_terminal(api: Api) -> None:
         hello = control(ws)
         assert (hello["type"], hello["offsets"], hello["process"]["pty"]) == ("hello", {"out": 0}, True)
         until(ws, b"ready")
-        say(ws, CONTROL, {"type": "resize", "cols": 91, "rows": 17})
-        say(ws, INPUT, b"one\r")
+        send(ws, CONTROL, {"type": "resize", "cols": 91, "rows": 17})
+        send(ws, INPUT, b"one\r")
         assert b"17 91" in until(ws, b"17 91")
-        say(ws, INPUT, b"two\r")
+        send(ws, INPUT, b"two\r")
         until(ws, b"got one two")
-        told = control(ws)
-        assert (told["type"], told["process"]["exit_code"]) == ("exit", 7)
+        exited = control(ws)
+        assert (exited["type"], exited["process"]["exit_code"]) == ("exit", 7)
         with pytest.raises(ConnectionClosed):
             ws.recv(timeout=10)
         assert ws.close_code == 1000
@@ -77,12 +77,12 @@ def test_two_streams_bytes_and_the_end_of_input(api: Api) -> None:
     process = api.start("echo err >&2; exec cat", stdin=True, split=True)
     with attach(api, process["id"], "?from=0") as ws:
         assert control(ws)["offsets"] == {"out": 0, "err": 0}
-        assert hear(ws) == (ERRORS, b"err\n")
-        say(ws, INPUT, bytes(range(256)) * 1000)
-        say(ws, CONTROL, {"type": "eof"})
+        assert receive(ws) == (ERRORS, b"err\n")
+        send(ws, INPUT, bytes(range(256)) * 1000)
+        send(ws, CONTROL, {"type": "eof"})
         found = b""
         while True:
-            channel, data = hear(ws)
+            channel, data = receive(ws)
             if channel == CONTROL:
                 break
             found += data
@@ -90,32 +90,32 @@ def test_two_streams_bytes_and_the_end_of_input(api: Api) -> None:
         assert json.loads(data)["offsets"] == {"out": 256_000, "err": 4}
 
 
-def test_what_is_not_understood_is_said_and_the_rest_goes_on(api: Api) -> None:
+def test_an_invalid_message_is_answered_with_an_error_and_the_rest_goes_on(api: Api) -> None:
     process = api.start("sleep 60")
     with attach(api, process["id"]) as ws:
         assert control(ws)["type"] == "hello"
         for wrong in (b"", b"\x07x", b"\x03{", b'\x03{"type": "dance"}', b'\x03{"type": "resize", "cols": "x"}'):
             ws.send(wrong)
         ws.send("[]")
-        say(ws, INPUT, b"nobody reads")
+        send(ws, INPUT, b"not read")
         codes = [control(ws)["code"] for _ in range(6)]
         assert codes == ["bad_value"] * 5 + ["stdin_closed"]
-        say(ws, CONTROL, {"type": "signal", "signal": "TERM"})
+        send(ws, CONTROL, {"type": "signal", "signal": "TERM"})
         assert control(ws)["process"]["signal"] == 15
 
 
-def test_a_client_that_goes_leaves_the_process(api: Api) -> None:
+def test_a_client_that_disconnects_leaves_the_process_running(api: Api) -> None:
     process = api.start("cat", stdin=True)
     with attach(api, process["id"]) as ws:
         assert control(ws)["type"] == "hello"
     assert api.ask("GET", f"/api/v1/processes/{process['id']}").value["status"] == "running"
     with attach(api, process["id"]) as ws:
         control(ws)
-        say(ws, INPUT, b"again\n")
+        send(ws, INPUT, b"again\n")
         until(ws, b"again")
 
 
-def test_who_may_not_come_in(tcp: Api) -> None:
+def test_clients_that_are_refused(tcp: Api) -> None:
     process = tcp.start("sleep 60")["id"]
     refusals: list[tuple[int, dict[str, Any]]] = [
         (401, {"additional_headers": {}}),

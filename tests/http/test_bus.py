@@ -31,7 +31,7 @@ def opened(api: Api, path: str, **options: Any) -> Iterator[ClientConnection]:
             yield there
 
 
-def said(ws: ClientConnection) -> Any:
+def receive(ws: ClientConnection) -> Any:
     return json.loads(ws.recv(timeout=10))
 
 
@@ -81,25 +81,25 @@ def test_a_stream_of_events_is_resumed(api: Api) -> None:
         assert next(found)[0] == str(third)
 
 
-def test_a_websocket_brings_arrays_and_goes_on_from_a_number(api: Api) -> None:
+def test_a_websocket_sends_arrays_and_resumes_from_a_number(api: Api) -> None:
     with opened(api, "/api/v1/events?pattern=socket.**") as ws:
-        begin = said(ws)
+        begin = receive(ws)
         assert begin["type"] == "hello"
         numbers = [publish(api, f"socket.{count}", {"count": count}) for count in range(3)]
         publish(api, "other.x")
         found: list[Any] = []
         while len(found) < 3:
-            found += said(ws)
+            found += receive(ws)
         assert [event["seq"] for event in found] == numbers
     with opened(api, f"/api/v1/events?pattern=socket.**&since={begin['since']}") as ws:
-        assert said(ws) == {"type": "hello", "since": begin["since"]}
-        assert [event["seq"] for event in said(ws)] == numbers
+        assert receive(ws) == {"type": "hello", "since": begin["since"]}
+        assert [event["seq"] for event in receive(ws)] == numbers
 
 
 @pytest.mark.parametrize(
     "query", ["since=999999999", "since=x", "pattern=a..%20%00", "pattern=", "limit=3", "nope=1", "follow=false"]
 )
-def test_what_cannot_be_meant_opens_no_websocket(api: Api, query: str) -> None:
+def test_invalid_requests_open_no_websocket(api: Api, query: str) -> None:
     with pytest.raises(InvalidStatus) as refused, opened(api, f"/api/v1/events?{query}"):
         pass
     assert refused.value.response.status_code == 400
@@ -117,7 +117,7 @@ def test_what_cannot_be_meant_opens_no_websocket(api: Api, query: str) -> None:
         b'{"topic": "a", "payload": {"endless": 1e999}}',
     ],
 )
-def test_what_cannot_be_an_event_is_refused(api: Api, body: Any) -> None:
+def test_invalid_events_are_refused(api: Api, body: Any) -> None:
     headers = {"Content-Type": "application/json"}
     assert api.ask("POST", "/api/v1/events", body, headers).code == "bad_value"
     assert publish(api, "still.there") > 0
@@ -126,7 +126,7 @@ def test_what_cannot_be_an_event_is_refused(api: Api, body: Any) -> None:
 def test_a_reader_that_does_not_read_loses_nothing(tcp: Api) -> None:
     first = publish(tcp, "slow.begin")
     with opened(tcp, f"/api/v1/events?pattern=slow.*&since={first}", max_queue=1) as ws:
-        assert said(ws)["type"] == "hello"
+        assert receive(ws)["type"] == "hello"
         with opened(tcp, "/api/pub") as pub:
             for count in range(6000):
                 envelope = {"count": count, "text": "x" * 500}
@@ -134,7 +134,7 @@ def test_a_reader_that_does_not_read_loses_nothing(tcp: Api) -> None:
             eventually(lambda: publish(tcp, "slow.look") > first + 6000, timeout=60, pause=0.2)
         found: list[int] = []
         while len(found) < 6000:
-            found += [event["count"] for event in said(ws) if event["type"] == "slow.x"]
+            found += [event["count"] for event in receive(ws) if event["type"] == "slow.x"]
     assert found == list(range(6000))
 
 
@@ -146,12 +146,12 @@ def test_both_shapes_are_published_and_acknowledged_and_none_comes_twice(api: Ap
     call = {"jsonrpc": "2.0", "method": "event", "params": params}
     with opened(api, "/api/pub") as ws:
         ws.send(json.dumps({**relay, "bridge": bridge, "n": 1}))
-        assert said(ws) == {"ack": 1, "bridge": bridge}
+        assert receive(ws) == {"ack": 1, "bridge": bridge}
         ws.send(json.dumps([{**relay, "bridge": bridge, "n": 1}, {**call, "bridge": bridge, "n": 2}]))
-        assert said(ws) == {"ack": 2, "bridge": bridge}
+        assert receive(ws) == {"ack": 2, "bridge": bridge}
     with opened(api, "/api/pub") as ws:
         ws.send(json.dumps({**call, "bridge": bridge, "n": 2}))
-        assert said(ws) == {"ack": 2, "bridge": bridge}
+        assert receive(ws) == {"ack": 2, "bridge": bridge}
         ws.send(json.dumps(call))
         eventually(lambda: len(kept(api, "tui.*", before)) == 2)
     (relayed,) = kept(api, "frames.*", before)
@@ -182,19 +182,19 @@ def test_hostile_frames_are_counted_and_break_nothing(api: Api) -> None:
         eventually(lambda: ignored(api) == before + len(frames))
         bridge = os.urandom(4).hex()
         ws.send(json.dumps({**relay, "topic": "hostile.end", "bridge": bridge, "n": 7}))
-        assert said(ws) == {"ack": 7, "bridge": bridge}
+        assert receive(ws) == {"ack": 7, "bridge": bridge}
     assert [event["type"] for event in kept(api, "hostile.*", begin)] == ["hostile.end"]
     assert f"holdfast_bridge_ignored_total {ignored(api)}" in api.ask("GET", "/metrics").body.decode()
 
 
-def test_what_was_ignored_is_acknowledged_all_the_same(api: Api) -> None:
+def test_ignored_frames_are_acknowledged_all_the_same(api: Api) -> None:
     with opened(api, "/api/pub") as ws:
         ws.send(json.dumps({"_bus_relay": True, "topic": "a b", "envelope": {}, "bridge": "ign", "n": 3}))
-        assert said(ws) == {"ack": 3, "bridge": "ign"}
+        assert receive(ws) == {"ack": 3, "bridge": "ign"}
 
 
 @pytest.mark.parametrize("path", ["/api/pub", "/api/v1/events"])
-def test_who_may_come_in(tcp: Api, path: str) -> None:
+def test_clients_that_are_accepted(tcp: Api, path: str) -> None:
     def status(headers: dict[str, str], **options: Any) -> int:
         with pytest.raises(InvalidStatus) as refused, opened(tcp, path, additional_headers=headers, **options):
             pass
@@ -216,7 +216,7 @@ def test_numbers_of_a_bridge_survive_a_crash(own: Api) -> None:
     frame = {"_bus_relay": True, "topic": "crash.x", "envelope": {}, "bridge": "crash"}
     with opened(own, "/api/pub") as ws:
         ws.send(json.dumps([{**frame, "n": n} for n in (1, 2, 3)]))
-        assert said(ws)["ack"] == 3
+        assert receive(ws)["ack"] == 3
         os.kill(own.client.status()["pid"], signal.SIGKILL)
         with pytest.raises(ConnectionClosed):
             ws.recv(timeout=10)
@@ -224,13 +224,13 @@ def test_numbers_of_a_bridge_survive_a_crash(own: Api) -> None:
     own.address = None
     with opened(own, "/api/pub") as ws:
         ws.send(json.dumps([{**frame, "n": n} for n in (2, 3, 4)]))
-        assert said(ws)["ack"] == 4
+        assert receive(ws)["ack"] == 4
     assert len(kept(own, "crash.*", 0)) == 4
 
 
-def test_followers_are_told_when_the_daemon_stops(own: Api) -> None:
+def test_followers_get_a_close_code_when_the_daemon_stops(own: Api) -> None:
     with opened(own, "/api/v1/events") as ws, opened(own, "/api/pub") as pub:
-        assert said(ws)["type"] == "hello"
+        assert receive(ws)["type"] == "hello"
         run_cli("daemon", "stop")
         for one in (ws, pub):
             with pytest.raises(ConnectionClosed):
@@ -253,7 +253,7 @@ def test_search_and_top(api: Api) -> None:
     assert api.ask("GET", "/api/v1/top?sort=beauty").code == "bad_value"
 
 
-def test_the_clients_speak_of_events_over_http(tcp: Api) -> None:
+def test_the_python_clients_read_events_over_http(tcp: Api) -> None:
     with holdfast.connect(url=tcp.url, token=tcp.token) as hf:
         first = hf.publish("clients.a", {"x": 1})
         with hf.events("clients.*", since=first - 1) as found:

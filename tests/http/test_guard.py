@@ -1,4 +1,4 @@
-"""Who may come in: the rules, and the door that keeps them."""
+"""Which clients are accepted: the rules, and the listener that applies them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.errors import BadValue
 from holdfast.http.guard import check, host_is_loopback, same_origin
-from holdfast.http.problems import Refusal
+from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import Address, is_loopback, parse_address
 from tests.http.asking import Api
 from tests.support import eventually, run_cli
@@ -53,10 +53,10 @@ def test_origins() -> None:
     assert not same_origin("http://x", None)
 
 
-def test_headers_that_mean_two_things_are_refused() -> None:
+def test_headers_that_are_sent_twice_are_refused() -> None:
     for name in ("host", "origin", "authorization"):
         headers = {"host": ["localhost"], "authorization": [f"Bearer {TOKEN}"], name: ["localhost", "localhost"]}
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HttpRefusal) as refused:
             check(headers, "/x", TOKEN)
         assert refused.value.status in (400, 403)
 
@@ -65,9 +65,9 @@ def test_a_token_in_a_subprotocol_or_a_header() -> None:
     check({"host": ["localhost"]}, "/x", TOKEN, ["holdfast.v1", f"holdfast.token.{TOKEN}"])
     check({"host": ["localhost"], "authorization": [f"bearer {TOKEN}"]}, "/x", TOKEN)
     for wrong in (f"Basic {TOKEN}", "Bearer", "Bearer x", f"Bearer {TOKEN}x", TOKEN, "Bearer é"):
-        with pytest.raises(Refusal):
+        with pytest.raises(HttpRefusal):
             check({"host": ["localhost"], "authorization": [wrong]}, "/x", TOKEN)
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpRefusal):
         check({"host": ["localhost"], "authorization": ["Bearer "]}, "/x", "")
 
 
@@ -104,7 +104,7 @@ def test_on_tcp_a_token_is_needed_for_everything_but_livez(tcp: Api) -> None:
     assert tcp.ask("GET", "/readyz").status == 200
 
 
-def test_a_page_that_points_its_name_here_is_refused(tcp: Api) -> None:
+def test_a_page_whose_name_resolves_here_is_refused(tcp: Api) -> None:
     for host in ("evil.example", "evil.example:80", "127.0.0.1.nip.example"):
         refused = tcp.ask("GET", "/api/v1/processes", headers={"Host": host})
         assert (refused.status, refused.code) == (403, "denied")
@@ -127,7 +127,7 @@ def test_frames_are_not_spoken_on_tcp(tcp: Api) -> None:
         assert b"400" in sock.recv(1000)
 
 
-def test_the_door_stays_open_over_a_restart_and_shuts_when_asked(home: Path) -> None:
+def test_the_listener_stays_open_over_a_restart_and_closes_on_request(home: Path) -> None:
     opened = run_cli("daemon", "http", "--json")
     with holdfast.connect() as client:
         url = client.http()["url"]
@@ -169,7 +169,7 @@ def test_the_configuration_opens_it_but_not_to_the_world(home: Path) -> None:
     assert b"0.0.0.0" in refused.stderr
 
 
-def test_wrong_places_and_tokens(tcp: Api) -> None:
+def test_wrong_addresses_and_tokens(tcp: Api) -> None:
     for url in ("https://127.0.0.1:1", "127.0.0.1:80", "http://127.0.0.1", "http://u@127.0.0.1:1", "http://x:y"):
         with pytest.raises(holdfast.BadValue):
             holdfast.connect(url=url)

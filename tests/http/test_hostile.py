@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.client.http_parser import NoHttp, ResponseParser
+from holdfast.client.http_parser import InvalidHttp, ResponseParser
 from holdfast.http.negotiate import choose
 from tests.http.asking import Api
 
@@ -142,7 +142,7 @@ def test_nonsense_is_no_response(data: bytes) -> None:
     parser = ResponseParser()
     try:
         parser.feed(data + b"\n\n")
-    except NoHttp:
+    except InvalidHttp:
         return
     assert not parser.is_over
 

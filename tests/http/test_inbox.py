@@ -34,7 +34,7 @@ def opened(api: Api, path: str) -> Iterator[ClientConnection]:
         yield ws
 
 
-def said(ws: ClientConnection) -> Any:
+def receive(ws: ClientConnection) -> Any:
     return json.loads(ws.recv(timeout=10))
 
 
@@ -72,61 +72,61 @@ def test_a_page_waits_and_is_acknowledged(api: Api, name: str) -> None:
 def test_events_come_once_on_a_stream_and_again_on_the_next(api: Api, name: str) -> None:
     first = ended(api, name)
     with api.asking(path(name), headers=SSE) as response:
-        told = events(response)
-        id_, kind, notice = next(told)
+        found = events(response)
+        id_, kind, notice = next(found)
         assert (id_, kind, notice["process"]) == (notice["id"], "notification", first)
         second = ended(api, name)
-        assert next(told)[2]["process"] == second
+        assert next(found)[2]["process"] == second
     with api.asking(path(name), headers=SSE) as response:
-        told = events(response)
-        assert [next(told)[2]["process"] for _ in range(2)] == [first, second]
+        found = events(response)
+        assert [next(found)[2]["process"] for _ in range(2)] == [first, second]
 
 
-def test_a_window_goes_on_when_what_is_out_is_acknowledged(api: Api, name: str) -> None:
+def test_a_window_goes_on_after_an_acknowledgement(api: Api, name: str) -> None:
     first, second = ended(api, name), ended(api, name)
     with api.asking(f"{path(name)}?window=1&take=true", headers=SSE) as response:
-        told = events(response)
-        notice = next(told)[2]
+        found = events(response)
+        notice = next(found)[2]
         assert notice["process"] == first
         taken = api.ask("GET", f"{path(name)}?take=true&limit=1").value["notifications"]
         assert [one["process"] for one in taken] == [second]  # it was not out yet
         for one in (notice, taken[0]):
             api.ask("POST", path(name, "/inbox/ack"), {"ids": [one["id"]]})
-        assert next(told)[1] == "idle"
+        assert next(found)[1] == "idle"
         third = ended(api, name)
-        assert next(told)[2]["process"] == third
+        assert next(found)[2]["process"] == third
 
 
-def test_a_websocket_brings_notifications_and_takes_acks(api: Api, name: str) -> None:
+def test_a_websocket_sends_notifications_and_receives_acks(api: Api, name: str) -> None:
     first = ended(api, name)
     with opened(api, path(name)) as ws:
-        notice = said(ws)
+        notice = receive(ws)
         assert notice["process"] == first
         process = api.start("read line", session=name, stdin=True)
         api.ask("POST", f"/api/v1/processes/{process['id']}/stdin", {"text": "go", "enter": True})
-        assert said(ws)["process"] == process["id"]
+        assert receive(ws)["process"] == process["id"]
         ws.send(json.dumps({"ack": [notice["id"], "note_x"]}))
-        assert said(ws) == {"type": "acked", "acked": [notice["id"]], "known": [], "unknown": ["note_x"]}
+        assert receive(ws) == {"type": "acked", "acked": [notice["id"]], "known": [], "unknown": ["note_x"]}
         for nonsense in ("[", '"x"', "{}", '{"ack": 1}', '{"ack": []}', '{"ack": [1]}', '{"ack": ["x"], "b": 1}', b"x"):
             ws.send(nonsense)
-            assert said(ws)["type"] == "error"
+            assert receive(ws)["type"] == "error"
     with opened(api, path(name)) as ws:
-        assert said(ws)["process"] == process["id"]
+        assert receive(ws)["process"] == process["id"]
 
 
-def test_a_session_that_is_renamed_hears_on(api: Api, name: str) -> None:
+def test_a_stream_goes_on_when_its_session_is_renamed(api: Api, name: str) -> None:
     with opened(api, path(name)) as ws:
         assert api.ask("POST", path(name, "/rename"), {"to": f"{name} 2"}).value["processes"] == []
         process = ended(api, name)
-        notice = said(ws)
+        notice = receive(ws)
         assert (notice["process"], notice["session"]) == (process, f"{name} 2")
 
 
-def test_foreign_sessions_hear_nothing(api: Api, name: str) -> None:
+def test_other_sessions_get_nothing(api: Api, name: str) -> None:
     with opened(api, path(f"{name} b")) as ws:
         ended(api, name)
         process = ended(api, f"{name} b")
-        assert said(ws)["process"] == process
+        assert receive(ws)["process"] == process
 
 
 def test_digest_transfer_and_end(api: Api, name: str) -> None:
@@ -170,7 +170,7 @@ def test_a_wait_and_a_log_of_the_owner_consume(api: Api, name: str) -> None:
         ("POST", "/end", {"keep": "x"}),
     ],
 )
-def test_what_cannot_be_meant_is_refused(api: Api, method: str, where: str, body: Any) -> None:
+def test_invalid_requests_are_refused(api: Api, method: str, where: str, body: Any) -> None:
     assert api.ask(method, path("a", where), body).code == "bad_value"
     if body is None:
         assert api.ask(method, path("\n", where)).code == "bad_value"
@@ -179,12 +179,12 @@ def test_what_cannot_be_meant_is_refused(api: Api, method: str, where: str, body
 def test_streams_go_on_after_a_crash(own: Api, name: str) -> None:
     process = ended(own, name)
     with opened(own, path(name)) as ws:
-        assert said(ws)["process"] == process
+        assert receive(ws)["process"] == process
         os.kill(own.client.status()["pid"], signal.SIGKILL)
     own.client.status()
     own.open_tcp()
     with opened(own, path(name)) as ws:
-        notice = said(ws)
+        notice = receive(ws)
         ws.send(json.dumps({"ack": [notice["id"]]}))
-        assert said(ws)["acked"] == [notice["id"]]
+        assert receive(ws)["acked"] == [notice["id"]]
     assert pending(own, name) == []

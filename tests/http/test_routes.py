@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.http.routes.health import has_room
+from holdfast.http.routes.health import has_space
 from tests.http.asking import Api
 from tests.support import eventually
 
 PROCESSES = "/api/v1/processes"
 
 
-def test_from_start_to_forgetting(api: Api) -> None:
+def test_from_start_to_removal(api: Api) -> None:
     started = api.ask("POST", PROCESSES, {"argv": ["sh", "-c", "echo hi; exit 3"], "session": "s1"})
     assert started.status == 201
     path = started.headers["location"]
@@ -52,7 +52,7 @@ def test_the_same_errors_with_the_same_codes(api: Api) -> None:
     assert api.ask("POST", f"{running}/kill", {"signal": "NOPE"}).code == "bad_value"
 
 
-def test_http_s_own_refusals(api: Api) -> None:
+def test_refusals_of_http_itself(api: Api) -> None:
     assert (api.ask("GET", "/nowhere").status, api.ask("GET", "/api/v1/processes/x/y/z").status) == (404, 404)
     wrong = api.ask("PUT", PROCESSES)
     assert (wrong.status, wrong.headers["allow"]) == (405, "GET, HEAD, OPTIONS, POST")
@@ -150,14 +150,14 @@ def test_kill_resize_and_sessions(api: Api) -> None:
     assert api.ask("POST", f"{path}/resize", {"cols": 90, "rows": 20}).status == 204
     assert api.ask("GET", path).value["cols"] == 90
     assert api.ask("POST", f"{path}/kill", {"signal": "WINCH"}).value["sent"] == 1
-    sessions = {told["session"]: told for told in api.ask("GET", "/api/v1/sessions").value["sessions"]}
+    sessions = {one["session"]: one for one in api.ask("GET", "/api/v1/sessions").value["sessions"]}
     assert sessions["of/all sorts"]["running"] == 1
     ended = api.ask("POST", "/api/v1/sessions/of%2Fall%20sorts/end").value
     assert [result["id"] for result in ended["results"]] == [process["id"]]
     other = api.start("exec sleep 60")
     killed = api.ask("POST", f"{PROCESSES}/{other['id']}/kill").value
     assert (killed["status"], killed["forced"]) == ("ended", False)
-    by_name = api.ask("POST", "/api/v1/kill", {"session": "nobody"}).value
+    by_name = api.ask("POST", "/api/v1/kill", {"session": "unknown"}).value
     assert by_name == {"results": []}
     assert set(api.ask("POST", "/api/v1/remove", {"processes": [other["id"]]}).value["removed"]) == {other["id"]}
 
@@ -171,7 +171,7 @@ def test_waiting_for_several(api: Api) -> None:
     assert api.ask("GET", f"{PROCESSES}/{slow}/wait?timeout=0.01").value["process"]["status"] == "running"
 
 
-def test_who_asked_is_remembered(api: Api) -> None:
+def test_the_session_of_the_caller_is_kept(api: Api) -> None:
     process = api.start("exec sleep 60")
     api.ask("POST", f"{PROCESSES}/{process['id']}/kill", headers={"Holdfast-Session": "chat-42"})
     assert api.ask("GET", f"{PROCESSES}/{process['id']}").value["killed_by"] == "chat-42"
@@ -249,7 +249,7 @@ def test_a_body_that_never_comes_keeps_no_wait_from_its_end(api: Api) -> None:
     assert waited.value["timed_out"]
 
 
-def test_nothing_of_it_is_loaded_before_the_first_request(own: Api) -> None:
+def test_http_is_loaded_with_the_first_request(own: Api) -> None:
     pid = own.client.status()["pid"]
     loaded = Path(f"/proc/{pid}/maps")
     own.client.run("true")
@@ -326,11 +326,11 @@ def test_a_page_of_events_may_wait(api: Api) -> None:
     assert api.ask("GET", f"{path}?from=0&wait=0.05&beyond=4").value["text"] == "one\n"
 
 
-def test_a_disk_without_room_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert has_room(str(tmp_path))
+def test_a_full_disk_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_space(str(tmp_path))
     fields = list(os.statvfs(tmp_path))
     fields[1], fields[2], fields[4] = 4096, 1 << 20, 255  # of 4 KiB each: a byte short of a MiB and less
     monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(fields))
-    assert not has_room(str(tmp_path))
+    assert not has_space(str(tmp_path))
     fields[4] = 256
-    assert has_room(str(tmp_path))
+    assert has_space(str(tmp_path))

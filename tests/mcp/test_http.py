@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.errors import Unreachable
-from holdfast.http.mcp_events import whole
+from holdfast.http.routes.mcp import whole_events
 from tests.mcp.deeds import use_everything
 from tests.mcp.host import NEW, OLD, http, open_http
 from tests.support import content_of, eventually, is_alive, processes_of, run_cli
@@ -167,7 +167,7 @@ def test_events_are_passed_on_whole(sent: list[bytes], data: st.DataObject) -> N
         raise Unreachable("it died")
 
     async def use() -> None:
-        async for events in whole(pieces()):
+        async for events in whole_events(pieces()):
             passed.append(events)
 
     with pytest.raises(Unreachable):

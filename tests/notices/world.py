@@ -22,7 +22,7 @@ from unittest import mock
 
 from holdfast.daemon.ancestry import CallerAncestry
 from holdfast.daemon.chores import Chores
-from holdfast.daemon.conversation import Conversation
+from holdfast.daemon.conversation import SocketConnection
 from holdfast.daemon.inbox import _EARLIER, Inbox
 from holdfast.daemon.registry import Registry
 from holdfast.daemon.room import Room
@@ -192,7 +192,7 @@ class Wire:
         self._daemon = daemon
         self._unheard: list[bytes] = []
         self._decoder = frames.Decoder()
-        self.conversation = Conversation(daemon.room, lambda _: None)
+        self.conversation = SocketConnection(daemon.room, lambda _: None)
         self.conversation.connection_made(cast(asyncio.BaseTransport, self))
 
     def set_write_buffer_limits(self, high: int) -> None:

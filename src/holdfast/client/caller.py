@@ -8,7 +8,7 @@ from holdfast.paths import find_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.paths import Paths
 
 DEFAULT_SESSION = "default"
@@ -44,15 +44,15 @@ def new_id() -> str:
     return f"proc_{os.urandom(6).hex()}"
 
 
-def place_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> Place | None:
+def place_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> HttpAddress | None:
     """Where HTTP is spoken; None for the instance's own socket. Raises BadValue."""
     if url is None:
         url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
     if url is None:
         return None
-    from holdfast.client.http_exchange import find_place
+    from holdfast.client.http_exchange import find_address
 
-    return find_place(url, token, paths)
+    return find_address(url, token, paths)
 
 
 def session_of(named: str | None) -> str:

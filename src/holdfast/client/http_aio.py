@@ -1,4 +1,4 @@
-"""The async twin of `http_link`: the same face as `aio_link.AsyncLink`."""
+"""The same as `http_link` for asyncio, with the interface of `aio_link.AsyncLink`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from holdfast.client.aio_link import AsyncLink
-from holdfast.client.http_exchange import Exchange
+from holdfast.client.http_exchange import HttpExchange
 from holdfast.client.http_link import PATIENCE, unreachable
 from holdfast.client.link import LinkCut
 from holdfast.errors import HoldfastError
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.client.conversation import Answer
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.wire.frames import Message
 
-_PIECE = 1 << 18
-_PAUSE = 0.05
+_READ_SIZE = 1 << 18
+_CONNECT_INTERVAL = 0.05
 
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HttpConnection(AsyncLink):
-    """Each question has a connection while it is under way; a few are kept for the next."""
+    """Each request has a connection while it is under way. Idle ones are kept for later requests."""
 
-    def __init__(self, place: Place, session: str, strict: bool = False) -> None:
+    def __init__(self, address: HttpAddress, session: str, strict: bool = False) -> None:
         super().__init__()
         self.is_usable = True
-        self._gate = self.transport = _Gate()
-        self._place = place
+        self._reading = self.transport = _ReadControl()
+        self._address = address
         self._session = session
         self._strict = strict
         self._idle: list[_Streams] = []
@@ -53,7 +53,7 @@ class HttpConnection(AsyncLink):
         if not self.is_usable:
             raise LinkCut("the link to the daemon was cut")
         rid = self._last_rid + 1
-        exchange = Exchange(rid, op, arguments, self._place, self._session, self._strict)
+        exchange = HttpExchange(rid, op, arguments, self._address, self._session, self._strict)
         self._last_rid = rid
         self._listeners[rid] = listener
         task = self._tasks[rid] = asyncio.get_running_loop().create_task(self._do(exchange))
@@ -61,14 +61,14 @@ class HttpConnection(AsyncLink):
         return rid
 
     def say_got(self, answer: Answer) -> None:
-        """Over HTTP an answer counts as told when it was sent."""
+        """Over HTTP a reply is delivered when it was sent."""
 
     def give_up(self, rid: int) -> None:
         self._listeners.pop(rid, None)
         if rid in self._tasks:
             self._tasks[rid].cancel()
 
-    async def _do(self, exchange: Exchange) -> None:
+    async def _do(self, exchange: HttpExchange) -> None:
         try:
             reader, writer = await self._take()
             try:
@@ -77,25 +77,25 @@ class HttpConnection(AsyncLink):
                 writer.close()
                 raise
         except HoldfastError as failed:
-            self._tell(exchange.rid, failed if isinstance(failed, LinkCut) else LinkCut(failed.message))
+            self._pass(exchange.rid, failed if isinstance(failed, LinkCut) else LinkCut(failed.message))
         except OSError as cut:
-            self._tell(exchange.rid, LinkCut(f"the link to the daemon was cut: {cut}"))
+            self._pass(exchange.rid, LinkCut(f"the link to the daemon was cut: {cut}"))
 
-    async def _talk(self, exchange: Exchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(self, exchange: HttpExchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(exchange.request)
         while not exchange.is_over:
-            await self._gate.open.wait()
-            data = await reader.read(_PIECE)
+            await self._reading.open.wait()
+            data = await reader.read(_READ_SIZE)
             for answer in exchange.feed(data):
-                self._tell(exchange.rid, answer)
+                self._pass(exchange.rid, answer)
             if not data:
-                raise LinkCut("the link to the daemon was cut: the daemon went away")
+                raise LinkCut("the link to the daemon was cut: the daemon closed the connection")
         if exchange.keeps_alive and self.is_usable:
             self._idle.append((reader, writer))
         else:
             writer.close()
 
-    def _tell(self, rid: int, answer: Answer | LinkCut) -> None:
+    def _pass(self, rid: int, answer: Answer | LinkCut) -> None:
         listener = self._listeners.get(rid)
         if listener is not None:
             listener(answer)
@@ -106,29 +106,29 @@ class HttpConnection(AsyncLink):
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
             writer.close()
-        return await self._connect(PATIENCE)
+        return await self._open(PATIENCE)
 
     async def connect(self) -> None:
-        """Raises Unreachable at once where there is nobody."""
-        self._idle.append(await self._connect(0.0))
+        """Raises Unreachable at once where no daemon listens."""
+        self._idle.append(await self._open(0.0))
 
-    async def _connect(self, patience: float) -> _Streams:
+    async def _open(self, patience: float) -> _Streams:
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
         while True:
             try:
-                reader, writer = await asyncio.open_connection(self._place.host, self._place.port)
+                reader, writer = await asyncio.open_connection(self._address.host, self._address.port)
             except OSError as refused:
                 if loop.time() > until:
-                    raise unreachable(self._place, refused) from refused
-                await asyncio.sleep(_PAUSE)
+                    raise unreachable(self._address, refused) from refused
+                await asyncio.sleep(_CONNECT_INTERVAL)
             else:
                 writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return reader, writer
 
 
-class _Gate(asyncio.Transport):
-    """Where a reader that is slower than its process holds the flow."""
+class _ReadControl(asyncio.Transport):
+    """Stops reading while the consumer is slower than the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,12 +142,14 @@ class _Gate(asyncio.Transport):
         self.open.set()
 
 
-async def open_http_connection(place: Place, session: str, patience: float, strict: bool = False) -> HttpConnection:
-    """A connection to a daemon; one that was not known before has to be there and to let us in.
+async def open_http_connection(
+    address: HttpAddress, session: str, patience: float, strict: bool = False
+) -> HttpConnection:
+    """A connection to a daemon. Without patience, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
-    connection = HttpConnection(place, session, strict)
+    connection = HttpConnection(address, session, strict)
     if patience == 0.0:
         try:
             await connection.connect()

@@ -1,16 +1,18 @@
-"""One question over HTTP: the bytes to send, and the answers in the bytes that come back. No I/O."""
+"""One operation over HTTP: the bytes of its request, and the replies in the bytes that come back. No I/O."""
 
 from __future__ import annotations
 
 import os
 from base64 import b64decode
+from urllib.parse import quote, urlencode
 
 from holdfast.client.conversation import Done, Failed, Output, refusal
-from holdfast.client.http_parser import EventParser, NoHttp, ResponseParser
-from holdfast.client.http_words import EVENTS, accepted, answer_value, request_words
+from holdfast.client.http_parser import EventParser, InvalidHttp, ResponseParser
 from holdfast.client.link import LinkCut
-from holdfast.errors import BadValue, HoldfastError, from_wire
+from holdfast.errors import BadValue, HoldfastError, Unsupported, from_wire
 from holdfast.model.addresses import is_loopback
+from holdfast.ops.approvals import ApprovalReply
+from holdfast.ops.catalog import OPERATIONS
 from holdfast.wire import light_json
 
 TYPE_CHECKING = False
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 
-_NEXT = "http://127.0.0.1:PORT, as `holdfast daemon http` tells it"
+_API = "/api/v1"
+_EVENT_STREAM = "text/event-stream"
+_NEXT = "http://127.0.0.1:PORT, as `holdfast daemon http` prints it"
 
 
-class Place:
-    """Where a daemon serves HTTP, and the token that lets one in."""
+class HttpAddress:
+    """Where a daemon serves HTTP, and the token that it asks for."""
 
     __slots__ = ("host", "port", "token")
 
@@ -37,22 +41,22 @@ class Place:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def find_place(url: str, token: str | None, paths: Paths) -> Place:
-    """The place that a URL names. Without a token, that of HOLDFAST_TOKEN or of the instance; the latter is for this
-    machine alone. Raises BadValue.
+def find_address(url: str, token: str | None, paths: Paths) -> HttpAddress:
+    """The address that a URL names. Without a token, that of HOLDFAST_TOKEN is used, or on this machine that of the
+    instance. Raises BadValue.
     """
     scheme, _, rest = url.partition("://")
     authority = rest.rstrip("/")
     host, colon, port = authority.rpartition(":")
     if scheme != "http" or not colon or not (port.isascii() and port.isdigit()) or "/" in host or "@" in host:
-        raise BadValue(f"{url[:80]!r} is no place of a daemon", next=_NEXT)
+        raise BadValue(f"{url[:80]!r} is no address of a daemon", next=_NEXT)
     host = host.removeprefix("[").removesuffix("]")
     token = token or os.environ.get("HOLDFAST_TOKEN")
     if token is None and is_loopback(host):
         token = _own_token(paths)
     if token is not None and not (token.isascii() and token.isprintable()):
         raise BadValue("the token holds characters that no token has", next="cat $HOLDFAST_HOME/token")
-    return Place(host, int(port), token)
+    return HttpAddress(host, int(port), token)
 
 
 def _own_token(paths: Paths) -> str | None:
@@ -63,21 +67,21 @@ def _own_token(paths: Paths) -> str | None:
         return None
 
 
-class Exchange:
-    """`request` is to be sent; `feed` gives the answers. Raises BadValue for what cannot be sent."""
+class HttpExchange:
+    """`request` is to be sent; `feed` returns the replies. Raises BadValue for arguments that cannot be sent."""
 
     def __init__(
-        self, rid: int, op: str, arguments: Message, place: Place, session: str | None, strict: bool = False
+        self, rid: int, op: str, arguments: Message, address: HttpAddress, session: str | None, strict: bool = False
     ) -> None:
         self.rid = rid
-        self.request = _request(op, arguments, place, session, strict)
+        self.request = _request(op, arguments, address, session, strict)
         self.is_answered = False
         self._op = op
         self._response = ResponseParser()
         self._events = EventParser()
         self._body: list[bytes] = []
-        #: Where a stream of events stands.
-        self._place = 0
+        #: The number of the last event of a stream.
+        self._last_event = 0
 
     @property
     def keeps_alive(self) -> bool:
@@ -88,19 +92,19 @@ class Exchange:
         return self._response.is_over
 
     def feed(self, data: bytes) -> list[Answer]:
-        """Raises LinkCut when the peer talks nonsense, is going, or ended before it had answered."""
+        """Raises LinkCut when the daemon sends something else than HTTP, is stopping, or closed before it replied."""
         try:
             pieces = self._response.feed(data)
-            answers = self._understand(pieces)
-        except (NoHttp, ValueError, KeyError, TypeError) as broken:
+            answers = self._read(pieces)
+        except (InvalidHttp, ValueError, KeyError, TypeError) as broken:
             raise LinkCut(f"the link to the daemon was cut: {broken}") from broken
         if self.is_over and not self.is_answered:
             raise LinkCut("the link to the daemon was cut: the stream ended early")
         return answers
 
-    def _understand(self, pieces: list[bytes]) -> list[Answer]:
+    def _read(self, pieces: list[bytes]) -> list[Answer]:
         response = self._response
-        if response.status == 200 and response.headers.get("content-type") == EVENTS:
+        if response.status == 200 and response.headers.get("content-type") == _EVENT_STREAM:
             events = [event for piece in pieces for event in self._events.feed(piece)]
             return [self._event(kind, light_json.loads(data)) for kind, data in events]
         self._body += pieces
@@ -109,7 +113,7 @@ class Exchange:
         self.is_answered = True
         value = light_json.loads(b"".join(self._body).decode()) if response.status != 204 else {}
         if response.status is not None and response.status < 300:
-            return [Done(self.rid, answer_value(self._op, value))]
+            return [Done(self.rid, _operation_reply(self._op, value))]
         if "retry-after" in response.headers:
             raise LinkCut("the daemon is stopping")
         return [Failed(self.rid, _error(value))]
@@ -121,22 +125,22 @@ class Exchange:
             line = f"{light_json.dumps(value)}\n".encode() if kind == "notification" else b""
             return Output(self.rid, "notices", 0, line)
         if kind in ("place", "message"):
-            return self._happened(kind, value)
+            return self._bus_event(kind, value)
         self.is_answered = True
         return Failed(self.rid, _error(value)) if kind == "error" else Done(self.rid, value)
 
-    def _happened(self, kind: str, value: Message) -> Output:
-        """An event as the operation streams it; at first, where the stream begins."""
-        self._place = value["since"] if kind == "place" else value.get("seq", self._place)
+    def _bus_event(self, kind: str, value: Message) -> Output:
+        """An event as the operation streams it; at first, the number where the stream begins."""
+        self._last_event = value["since"] if kind == "place" else value.get("seq", self._last_event)
         line = b"" if kind == "place" else f"{light_json.dumps(value)}\n".encode()
-        return Output(self.rid, "events", self._place, line)
+        return Output(self.rid, "events", self._last_event, line)
 
 
-def _request(op: str, arguments: Message, place: Place, session: str | None, strict: bool) -> bytes:
-    method, path, fields = request_words(op, arguments)
-    head = [f"{method} {path} HTTP/1.1", f"Host: {place.authority}", f"Accept: {accepted(op, arguments)}"]
-    if place.token:
-        head.append(f"Authorization: Bearer {place.token}")
+def _request(op: str, arguments: Message, address: HttpAddress, session: str | None, strict: bool) -> bytes:
+    method, path, fields = _http_request(op, arguments)
+    head = [f"{method} {path} HTTP/1.1", f"Host: {address.authority}", f"Accept: {_accepted(op, arguments)}"]
+    if address.token:
+        head.append(f"Authorization: Bearer {address.token}")
     if session and session.isprintable():
         head.append(f"Holdfast-Session: {session}")
     if strict:
@@ -145,14 +149,63 @@ def _request(op: str, arguments: Message, place: Place, session: str | None, str
     if fields is not None:
         try:
             body = light_json.dumps(fields).encode()
-        except (TypeError, ValueError, RecursionError) as unsayable:
-            raise refusal(fields, unsayable) from None
+        except (TypeError, ValueError, RecursionError) as invalid:
+            raise refusal(fields, invalid) from None
         head.append("Content-Type: application/json")
     if method == "POST":
         head.append(f"Content-Length: {len(body)}")
     return ("\r\n".join(head) + "\r\n\r\n").encode("utf-8", "replace") + body
 
 
+def _http_request(op: str, arguments: Message) -> tuple[str, str, Message | None]:
+    """Method, path with query, and the fields of the body (None for none), as the operation declares its route.
+
+    Raises Unsupported for an operation that HTTP does not offer.
+    """
+    operation = OPERATIONS.get("inbox" if op == "notices" else op)
+    if operation is None or not operation.traits.route:
+        raise Unsupported(f"{op} is not available over HTTP", next="use the daemon's socket: unset HOLDFAST_URL")
+    method, _, template = operation.traits.route.partition(" ")
+    ask = _http_fields(op, {name: value for name, value in arguments.items() if value is not None})
+    in_path = [piece[1:-1] for piece in template.split("/") if piece.startswith("{")]
+    path = _API + template
+    for name in in_path:
+        path = path.replace(f"{{{name}}}", quote(str(ask.pop(name, "")), safe="", errors="replace"))
+    if method != "GET":
+        return method, path, ask if operation.FIELDS.keys() - in_path else None
+    query = {name: light_json.dumps(value) if isinstance(value, bool) else value for name, value in ask.items()}
+    return method, f"{path}?{urlencode(query, errors='replace')}" if query else path, None
+
+
+def _http_fields(op: str, ask: Message) -> Message:
+    """The fields with the names and defaults that they have over HTTP."""
+    if op == "start":
+        names = {"env": "caller_env", "grant": "env"}
+        return {names.get(name, name): value for name, value in ask.items()}
+    if op == "logs":
+        return {"follow": False, **ask, "view": "raw", "until": "closed"}
+    if op == "events":
+        return {"follow": False, **ask}
+    if op == "approvals":  # the media type says whether to follow
+        ask.pop("follow", None)
+    return ask
+
+
+def _accepted(op: str, arguments: Message) -> str:
+    is_stream = op in ("logs", "events", "notices") or (op == "approvals" and bool(arguments.get("follow")))
+    return _EVENT_STREAM if is_stream else "application/json"
+
+
+def _operation_reply(op: str, value: Message) -> Message:
+    """The reply of the operation, from the reply over HTTP, which is flat in places."""
+    if op == "start":
+        notes = value.pop("notes", [])
+        return {"process": value, "notes": notes}
+    if op == "inspect" and not value.get("unchanged"):
+        return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
+    return {"approval": value} if OPERATIONS[op].Reply is ApprovalReply else value
+
+
 def _error(problem: Message) -> HoldfastError:
-    said = {"code": problem.get("code", ""), "message": problem["detail"], "next": problem.get("next", "")}
-    return from_wire({**said, "data": problem.get("data")})
+    error = {"code": problem.get("code", ""), "message": problem["detail"], "next": problem.get("next", "")}
+    return from_wire({**error, "data": problem.get("data")})

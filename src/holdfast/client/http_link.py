@@ -1,4 +1,4 @@
-"""A blocking link that speaks HTTP: the same questions and answers as `Link`, each exchange on a connection."""
+"""A blocking link that speaks HTTP: the same requests and replies as `Link`, each on a connection of its own."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ import select
 import socket
 import time
 
-from holdfast.client.http_exchange import Exchange
+from holdfast.client.http_exchange import HttpExchange
 from holdfast.client.link import Link, LinkCut
 from holdfast.errors import Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.client.conversation import Answer
-    from holdfast.client.http_exchange import Place
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.wire.frames import Message
 
-_PIECE = 1 << 18
-_CONNECT = 10.0
-_PAUSE = 0.05
-#: How long a daemon that was there may take to come back.
+_READ_SIZE = 1 << 18
+_CONNECT_TIMEOUT = 10.0
+_CONNECT_INTERVAL = 0.05
+#: How long a daemon that was reachable before may take to come back.
 PATIENCE = 15.0
 
 
 class HttpLink(Link):
     """As `Link`: not for several threads at once."""
 
-    def __init__(self, place: Place, session: str | None, patience: float = PATIENCE, strict: bool = False) -> None:
-        self._place = place
+    def __init__(
+        self, address: HttpAddress, session: str | None, patience: float = PATIENCE, strict: bool = False
+    ) -> None:
+        self._address = address
         self._strict = strict
         self._session = session
         self._epoll = select.epoll()
-        self._under_way: dict[int, tuple[socket.socket, Exchange]] = {}
+        self._under_way: dict[int, tuple[socket.socket, HttpExchange]] = {}
         self._idle: socket.socket | None = None
         self._last_rid = 0
         self.is_usable = True
@@ -57,7 +59,7 @@ class HttpLink(Link):
         return self.is_usable and not self._under_way
 
     def ask(self, op: str, arguments: Message) -> int:
-        exchange = Exchange(self._last_rid + 1, op, arguments, self._place, self._session, self._strict)
+        exchange = HttpExchange(self._last_rid + 1, op, arguments, self._address, self._session, self._strict)
         sock = self._take()
         try:
             sock.sendall(exchange.request)
@@ -70,7 +72,7 @@ class HttpLink(Link):
         return exchange.rid
 
     def cancel(self, rid: int) -> None:
-        """Hanging up is how a question is given up."""
+        """A request is given up by closing its connection."""
         for sock, exchange in list(self._under_way.values()):
             if exchange.rid == rid:
                 self._drop(sock)
@@ -79,23 +81,23 @@ class HttpLink(Link):
     def hear(self, timeout: float | None = None) -> list[Answer]:
         answers: list[Answer] = []
         if not self._under_way and timeout is None:
-            raise self._cut("nothing was asked")
+            raise self._cut("there is no request")
         for fd, _ in self._epoll.poll(timeout):
             sock, exchange = self._under_way[fd]
             try:
-                data = sock.recv(_PIECE)
+                data = sock.recv(_READ_SIZE)
                 answers += exchange.feed(data)
             except (OSError, LinkCut) as cut:
                 raise self._cut(cut) from cut
             if not data:
-                raise self._cut("the daemon went away")
+                raise self._cut("the daemon closed the connection")
             if exchange.is_over:
                 self._drop(sock)
                 self._keep(sock) if exchange.keeps_alive else sock.close()
         return answers
 
     def _take(self) -> socket.socket:
-        """A connection for one exchange: the one that is idle, if it is still good."""
+        """A connection for one exchange: the idle one, if it is still open."""
         sock, self._idle = self._idle, None
         if sock is not None:
             if not select.select([sock], [], [], 0)[0]:
@@ -117,11 +119,11 @@ class HttpLink(Link):
         until = time.monotonic() + patience
         while True:
             try:
-                sock = socket.create_connection((self._place.host, self._place.port), _CONNECT)
+                sock = socket.create_connection((self._address.host, self._address.port), _CONNECT_TIMEOUT)
             except OSError as refused:
                 if time.monotonic() > until:
-                    raise unreachable(self._place, refused) from refused
-                time.sleep(_PAUSE)
+                    raise unreachable(self._address, refused) from refused
+                time.sleep(_CONNECT_INTERVAL)
             else:
                 sock.settimeout(None)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -129,23 +131,23 @@ class HttpLink(Link):
 
     def _unanswered(self, op: str) -> Unreachable:
         self.is_usable = False
-        return Unreachable(f"the daemon at {self._place.authority} does not answer {op!r}")
+        return Unreachable(f"the daemon at {self._address.authority} does not answer {op!r}")
 
 
-def unreachable(place: Place, why: OSError) -> Unreachable:
-    what = f"no daemon answers at http://{place.authority}: {why.strerror or why}"
+def unreachable(address: HttpAddress, why: OSError) -> Unreachable:
+    what = f"no daemon answers at http://{address.authority}: {why.strerror or why}"
     return Unreachable(what, next="holdfast daemon http")
 
 
-def open_http_link(place: Place, session: str | None, patience: float, strict: bool = False) -> HttpLink:
-    """A link to a daemon; one that was not known before has to be there and to let us in.
+def open_http_link(address: HttpAddress, session: str | None, patience: float, strict: bool = False) -> HttpLink:
+    """A link to a daemon. Without patience, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
-    link = HttpLink(place, session, patience, strict)
+    link = HttpLink(address, session, patience, strict)
     if patience == 0.0:
         try:
-            link.daemon, _ = link.call("status", {}, _CONNECT)
+            link.daemon, _ = link.call("status", {}, _CONNECT_TIMEOUT)
         except BaseException:
             link.close()
             raise

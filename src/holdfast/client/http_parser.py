@@ -1,4 +1,4 @@
-"""HTTP/1.1 responses from bytes, however they are cut. No I/O."""
+"""HTTP/1.1 responses from bytes, in pieces of any size. No I/O."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 _MOST_HEAD = 64 << 10
 
 
-class NoHttp(Exception):
-    """The peer sent something that is no HTTP response; the connection is of no further use."""
+class InvalidHttp(Exception):
+    """The peer sent something that is no HTTP response. The connection cannot be used any more."""
 
 
 class ResponseParser:
@@ -31,7 +31,7 @@ class ResponseParser:
         return self.is_over and not self._buffer and self.headers.get("connection", "").lower() != "close"
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The pieces of the body that these bytes hold. Raises NoHttp."""
+        """The pieces of the body that these bytes hold. Raises InvalidHttp."""
         self._buffer += data
         if not self.is_over:
             self._steps.send(None)
@@ -40,7 +40,7 @@ class ResponseParser:
 
     def _run(self) -> Generator[None, None, None]:
         status = 100
-        while 100 <= status < 200:  # what comes before the answer
+        while 100 <= status < 200:  # informational responses come first
             status = yield from self._head()
         self.status = status
         length = self.headers.get("content-length")
@@ -49,14 +49,14 @@ class ResponseParser:
         elif length is not None or status in (204, 304):
             yield from self._exactly(_number(length or "0", 10))
         else:
-            raise NoHttp("a response without an end")
+            raise InvalidHttp("a response without an end")
         self.is_over = True
         yield
 
     def _head(self) -> Generator[None, None, int]:
         line = (yield from self._line()).split(None, 2)
         if len(line) < 2 or not line[0].startswith("HTTP/1.") or len(line[1]) != 3:
-            raise NoHttp("no HTTP/1.1 response")
+            raise InvalidHttp("no HTTP/1.1 response")
         self.headers = {}
         while header := (yield from self._line()):
             name, _, value = header.partition(":")
@@ -83,7 +83,7 @@ class ResponseParser:
     def _line(self) -> Generator[None, None, str]:
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > _MOST_HEAD:
-                raise NoHttp("a line without an end")
+                raise InvalidHttp("a line without an end")
             yield
         line = self._buffer[:end].decode("latin-1").rstrip("\r")
         del self._buffer[: end + 1]
@@ -120,5 +120,5 @@ def _number(text: str, base: int) -> int:
     except ValueError:
         value = -1
     if value < 0:
-        raise NoHttp(f"{text[:20]!r} is no length")
+        raise InvalidHttp(f"{text[:20]!r} is no length")
     return value

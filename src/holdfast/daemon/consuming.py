@@ -1,4 +1,4 @@
-"""Ends that the owner session gets as the answer to a request: their notices are consumed."""
+"""Ends of processes that their owner session learns from a reply: they need no further notification."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ def asker(call: Call) -> str:
     return call.session or "default"
 
 
-async def consumed_by_answer(room: Room, call: Call) -> None:
-    """The client has the answer: the notices of the ends in it are acknowledged."""
-    await room.inbox.settle(call.consumed, "wait", room.sessions.resolve(asker(call)))
-
-
 async def consume(room: Room, call: Call, ids: Iterable[ProcessId]) -> None:
-    """Of those that are the caller's and have ended, the completion is consumed once the client has the answer."""
+    """Of the caller's processes that have ended, the notification of the end is delivered with the reply."""
     processes = [process for process_id in ids if (process := room.registry.get(process_id)) is not None]
     ended = [(process.id, process.run) for process in processes if process.has_ended]
-    call.consumed += room.inbox.completion_ids(ended, asker(call))  # first: then they are given back in any case
+    # Noted before they are held: whatever happens then, they are released again.
+    call.consumed += room.inbox.completion_ids(ended, asker(call))
     await room.inbox.hold(call.consumed, call)

@@ -1,83 +1,86 @@
-"""One client: its requests, several at once, and their answers. A slow or dead one stalls nobody else."""
+"""One client on the socket: its requests, several at once, and their replies. A slow client delays no other."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from holdfast.daemon import askers, values
-from holdfast.daemon.consuming import consumed_by_answer
-from holdfast.daemon.dispatch import answer
+from holdfast.daemon import askers
+from holdfast.daemon.calls import Outcome, PendingCall
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Call, Message, Room
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
-from holdfast.ops.catalog import OPERATIONS
+from holdfast.ops.declare import Operation, field
 from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames
 from holdfast_keeper import points
 
-#: Bytes that may wait for a client to read them before it gets no more, and is asked nothing more of.
+if TYPE_CHECKING:
+    from holdfast.ops.kinds import Flag, SessionName, Text
+
+#: Bytes that may wait for a client to read them. Past that, nothing more is read from it.
 _MOST_UNREAD = 1 << 20
 _MOST_REQUESTS = 4096
-_MOST_HAD = 1000
+_MOST_DELIVERED = 1000
 
 
-class Conversation(asyncio.Protocol):
-    """Speaks the frames of `wire`. What it started ends with the connection, but for what is to go on."""
+class Hello(Operation):
+    """The first message of a connection."""
 
-    def __init__(self, room: Room, on_end: Callable[[Conversation], None]) -> None:
-        self._room = room
+    session: SessionName | None = field(None, help="The session that the client speaks for.")
+    strict: Flag = field(False, help="Only what belongs to that session is visible.")
+    had: list[Text] = field((), items=_MOST_DELIVERED, help="Ids of notifications that earlier replies stood for.")
+
+
+class SocketConnection(asyncio.Protocol):
+    """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
+
+    def __init__(self, context: Room, on_end: Callable[[SocketConnection], None]) -> None:
+        self._context = context
         self._on_end = on_end
         self._decoder = frames.Decoder()
         self._transport: asyncio.Transport | None = None
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        #: Those that nobody can give up.
-        self._going_on: dict[int, Call] = {}
+        self._running: dict[int, PendingCall] = {}
+        #: Calls whose replies stand for notifications, until the client confirms with `got`.
+        self._unconfirmed: dict[int, PendingCall] = {}
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
         self._is_strict = self._is_gated = False
         self._pid: int | None = None
-        #: Those whose answers tell the news of notices, until the client says that it has them.
-        self._telling: dict[int, Call] = {}
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_MOST_UNREAD)
 
     def connection_lost(self, why: Exception | None) -> None:
-        if why is not None and self._telling:
-            self._hear_last_words()
+        if why is not None and self._unconfirmed:
+            self._read_last_confirmations()
         self._transport = None
         self._can_write.set()
-        for rid in list(self._tasks):
-            self._cancel(rid)
-        for call in self._telling.values():
-            self._not_told(call)
-        self._telling.clear()
-        self._room.inbox.give_back(self)
-        askers.gone(self._room, self)
+        for call in list(self._running.values()):
+            call.give_up()
+        for call in self._unconfirmed.values():
+            call.not_delivered()
+        self._unconfirmed.clear()
+        self._context.inbox.give_back(self)
+        askers.gone(self._context, self)
         self._on_end(self)
 
-    def _hear_last_words(self) -> None:
-        """A client may say that it has its answer, and go: where a write fails then, the transport reads no more."""
+    def _read_last_confirmations(self) -> None:
+        """A client may confirm its reply and disconnect. Where a write fails then, the transport reads no more."""
         assert self._transport is not None
         with suppress(OSError, ValueError, frames.FrameError):
             for message in self._decoder.feed(os.read(self._transport.get_extra_info("socket").fileno(), _MOST_UNREAD)):
-                if (
-                    isinstance(message, dict)
-                    and message.get("op") == "got"
-                    and isinstance(rid := message.get("rid"), int)
-                ):
-                    self._got(rid)
+                if isinstance(message, dict) and message.get("op") == "got" and isinstance(message.get("rid"), int):
+                    self._confirm(message["rid"])
 
     def pause_writing(self) -> None:
         self._can_write.clear()
@@ -100,12 +103,12 @@ class Conversation(asyncio.Protocol):
             self._take(message)
 
     def close(self) -> None:
-        """Say what is left to say and hang up."""
+        """Send what is written, then close."""
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Hang up, whatever is left to say."""
+        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -121,66 +124,43 @@ class Conversation(asyncio.Protocol):
         elif op == "cancel":
             self._cancel(rid)
         elif op == "got":
-            self._got(rid)
+            self._confirm(rid)
         elif op == "hello":
             self._greet(rid, message)
         elif not self._is_greeted:
             self._refuse(rid, BadValue("the first message of a connection is hello"))
-        elif rid in self._tasks:
+        elif rid in self._running:
             self._refuse(rid, BadValue(f"request {rid} is still under way"))
-        elif len(self._tasks) >= _MOST_REQUESTS:
+        elif len(self._running) >= _MOST_REQUESTS:
             self._refuse(rid, NotNow(f"{_MOST_REQUESTS} requests of this connection are under way"))
         else:
             self._begin(rid, message)
 
     def _begin(self, rid: int, message: Message) -> None:
-        call = self._call(rid)
-        work = self._serve(rid, call, message)
-        if (op := OPERATIONS.get(str(message.get("op")))) is not None and op.traits.completes:
-            self._going_on[rid] = call
-            task = self._room.chores.start(work, "request")
-        else:
-            task = asyncio.get_running_loop().create_task(work)
-        self._tasks[rid] = task
-        task.add_done_callback(lambda _: self._ended(rid))
-
-    def _ended(self, rid: int) -> None:
-        del self._tasks[rid]
-        self._going_on.pop(rid, None)
+        call = self._running[rid] = PendingCall(self._context, self._call(rid), str(message.get("op")))
+        task = call.start(message, lambda call, outcome: self._send_outcome(rid, call, outcome))
+        task.add_done_callback(lambda _: self._running.pop(rid))
 
     def _cancel(self, rid: int) -> None:
-        if rid in self._going_on:
-            self._going_on[rid].given_up.set()
-        elif rid in self._tasks:
-            self._tasks[rid].cancel()
-        if (call := self._telling.pop(rid, None)) is not None:
-            self._not_told(call)  # the answer comes too late
+        if rid in self._running:
+            self._running[rid].give_up()
+        if (call := self._unconfirmed.pop(rid, None)) is not None:
+            call.not_delivered()  # the reply comes too late
 
-    async def _serve(self, rid: int, call: Call, message: Message) -> None:
-        try:
-            found = await answer(self._room, call, str(message.get("op")), message)
-        except asyncio.CancelledError:
-            self._refuse(rid, Cancelled("given up"))
-            raise
-        except HoldfastError as error:
-            if isinstance(error, ApprovalRequired):
-                askers.told_to_ask(self._room, self, call, error)
-            self._refuse(rid, error)
-        except Exception:  # noqa: BLE001 - whatever a request brings up, it ends with the request
-            note("request-failed", op=message.get("op"), why=traceback.format_exc())
-            self._refuse(rid, HoldfastError(f"the daemon failed on {message.get('op')}: see its log"))
-        else:
-            self._answer(rid, call, found)
-        finally:
-            if self._telling.get(rid) is not call:
-                self._not_told(call)
-
-    def _answer(self, rid: int, call: Call, found: Message) -> None:
-        if self._send({"rid": rid, "ok": found}) and call.consumed:
-            if (before := self._telling.pop(rid, None)) is not None:
-                self._not_told(before)
-            self._telling[rid] = call
+    def _send_outcome(self, rid: int, call: PendingCall, outcome: Outcome) -> bool:
+        if isinstance(outcome, HoldfastError):
+            if isinstance(outcome, ApprovalRequired):
+                askers.told_to_ask(self._context, self, call.call, outcome)
+            self._refuse(rid, outcome)
+            return False
+        if not self._send({"rid": rid, "ok": outcome}):
+            return False
+        if call.needs_delivery:
+            if (before := self._unconfirmed.pop(rid, None)) is not None:
+                before.not_delivered()
+            self._unconfirmed[rid] = call
             points.reach("answer-sent")
+        return True
 
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
@@ -193,45 +173,42 @@ class Conversation(asyncio.Protocol):
         return Call(self._owner(), send_data, taker=self, pid=self._pid, **bound)
 
     def _owner(self) -> str | None:
-        """The session that it speaks for, by the name that this has now."""
-        return self._room.sessions.resolve(self._session) if self._session is not None else None
+        """The session that the client speaks for, by its current name."""
+        return self._context.sessions.resolve(self._session) if self._session is not None else None
 
-    def _got(self, rid: int) -> None:
-        if (call := self._telling.pop(rid, None)) is not None:
+    def _confirm(self, rid: int) -> None:
+        if (call := self._unconfirmed.pop(rid, None)) is not None:
             points.reach("answer-got")
-            self._room.chores.start(consumed_by_answer(self._room, call), "consumed")
-
-    def _not_told(self, call: Call) -> None:
-        self._room.inbox.release(call.consumed, call)
+            call.delivered()
 
     def _greet(self, rid: int, message: Message) -> None:
         try:
             if not isinstance(message.get("version"), int):
                 raise BadValue("hello names the version that the client speaks")
-            self._session = values.session(message)
-            self._is_strict = values.flag(message, "strict")
-            self._bind()
-            had = values.texts(message, "had", _MOST_HAD)
+            hello = Hello.read(message)
         except HoldfastError as error:
             self._refuse(rid, error)
             return
+        self._session, self._is_strict = hello.session, hello.strict
+        self._bind()
         self._is_greeted = True
-        if had:
-            self._room.chores.start(self._room.inbox.settle(had, "wait", self._owner() or "default"), "had")
+        if hello.had:
+            owner = self._owner() or "default"
+            self._context.chores.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
         is_bound = self._is_strict or self._is_gated
         greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})
 
     def _bind(self) -> None:
-        """A command that was judged speaks for its own session, whatever it says."""
+        """A client inside a judged command speaks for the session of that command, whatever it names."""
         if self._transport is not None:
             self._pid = peer_credentials(self._transport.get_extra_info("socket"))[0]
-        origin = self._room.ancestry.of(self._pid)
+        origin = self._context.ancestry.of(self._pid)
         if origin is not None:
             self._is_gated = True
             self._session = origin.session or self._session
 
-    # Answers.
+    # Replies.
 
     def _refuse(self, rid: int, error: HoldfastError) -> None:
         self._send({"rid": rid, "error": error.to_wire()})
@@ -246,10 +223,3 @@ class Conversation(asyncio.Protocol):
             self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
             return False
         return True
-
-
-class Cancelled(HoldfastError):
-    """The client gave the request up."""
-
-    code = "cancelled"
-    next = ""

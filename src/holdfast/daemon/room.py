@@ -26,7 +26,7 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.tcp import TcpListener
 from holdfast.daemon.view import ProcessObject, process_object
 from holdfast.daemon.workers.mcp import McpWorker
 from holdfast.daemon.workers.screens import ProcessScreens
@@ -70,7 +70,7 @@ class Room:
     stop_commands: StopCommands
     screens: ProcessScreens
     secrecy: Secrecy
-    tcp: TcpDoor
+    tcp: TcpListener
     mcp: McpWorker
     chores: Chores
     started_at: float = field(default_factory=time.time)

@@ -42,7 +42,7 @@ from holdfast.daemon.stop_commands import StopCommands
 from holdfast.daemon.stream import EventStream
 from holdfast.daemon.sudo import SudoHelper
 from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tcp import TcpDoor
+from holdfast.daemon.tcp import TcpListener
 from holdfast.daemon.whereabouts import watch_home
 from holdfast.daemon.workers.match_events import NAME as BREAKER
 from holdfast.daemon.workers.match_events import MatchEvents
@@ -149,7 +149,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Ou
     )
     outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
     screen_worker = ScreenWorker(paths.place, paths.screens, environ)
-    tcp = TcpDoor(paths, settings.http_listen)
+    tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)

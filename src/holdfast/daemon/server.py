@@ -1,4 +1,4 @@
-"""The daemon's door: a Unix socket for its owner alone."""
+"""The daemon's listener: a Unix socket for its owner alone."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from holdfast.daemon.conversation import Conversation
+from holdfast.daemon.conversation import SocketConnection
 from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.paths import Paths, make_directories
 from holdfast.peers import peer_credentials
 
 if TYPE_CHECKING:
-    from holdfast.http.door import HttpDoor
+    from holdfast.http.listener import HttpListener
 
 _BACKLOG = 1024
-#: Answers that are already written get this long to reach their clients when the daemon stops.
-_FAREWELL = 1.0
+#: When the daemon stops, replies that are already written get this long to reach their clients.
+_CLOSE_TIMEOUT = 1.0
 _MISSING = (
     b"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 69\r\n\r\n"
     b"holdfast was installed without what HTTP needs: pip install holdfast\n"
@@ -30,101 +30,105 @@ _MISSING = (
 class Server:
     """Accepts clients until it is closed."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._conversations: set[Conversation] = set()
-        self._nobody_there = asyncio.Event()
-        self._nobody_there.set()
+    def __init__(self, context: Room) -> None:
+        self._context = context
+        self._connections: set[SocketConnection] = set()
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
         self._listener: asyncio.Server | None = None
-        self._door: os.stat_result | None = None
-        self._http: HttpDoor | None = None
+        self._socket_file: os.stat_result | None = None
+        self._http: HttpListener | None = None
 
     async def open(self) -> None:
         await self._listen()
-        self._room.chores.start(self._room.tcp.serve(self._welcome_on_tcp), "http")
+        self._context.chores.start(self._context.tcp.serve(self._accept_on_tcp), "http")
 
     async def _listen(self) -> None:
-        sock = _listen(self._room.paths)
-        self._door = os.stat(self._room.paths.socket)
+        sock = _listen(self._context.paths)
+        self._socket_file = os.stat(self._context.paths.socket)
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(lambda: Doorman(self._choose), sock=sock, backlog=_BACKLOG)
+        self._listener = await loop.create_unix_server(
+            lambda: ProtocolChooser(self._choose), sock=sock, backlog=_BACKLOG
+        )
 
     async def reopen(self) -> None:
-        """Be found again after somebody deleted the socket. Who talks with us goes on."""
-        make_directories(self._room.paths)
+        """Listen again after the socket file was deleted. Open connections stay."""
+        make_directories(self._context.paths)
         if self._listener is not None:
             self._listener.close()
         await self._listen()
 
     async def close(self) -> None:
-        """Take no more requests, and let the answers that were given go out."""
+        """Accept no more requests, and send the replies that are written."""
         if self._listener is not None:
             self._listener.close()
         with contextlib.suppress(OSError):
-            # Where our home was deleted, another daemon may have its door there now.
-            if self._door is not None and os.path.samestat(self._door, os.stat(self._room.paths.socket)):
-                os.unlink(self._room.paths.socket)
-        for conversation in list(self._conversations):
-            conversation.close()
+            # Where the home directory was deleted, another daemon may listen there now.
+            if self._socket_file is not None and os.path.samestat(
+                self._socket_file, os.stat(self._context.paths.socket)
+            ):
+                os.unlink(self._context.paths.socket)
+        for connection in list(self._connections):
+            connection.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
                 if self._http is not None:
                     await self._http.close()
-                await self._nobody_there.wait()
-        for conversation in list(self._conversations):
-            conversation.abort()
+                await self._all_closed.wait()
+        for connection in list(self._connections):
+            connection.abort()
         if self._http is not None:
             self._http.abort()
-        self._room.tcp.close()
+        self._context.tcp.close()
 
     def _choose(self, transport: asyncio.Transport, first: bytes) -> asyncio.Protocol | None:
-        """Who talks with a client that begins like this: frames begin with 0, HTTP never does.
+        """The protocol of a client whose first bytes are these: frames begin with 0, HTTP never does.
 
-        None for now where HTTP has to be fetched first, which is done when the first client speaks it and not before.
+        None where HTTP takes over later: its modules are imported when the first client speaks it.
         """
         if first[:1] != b"\0":
-            self._welcome(transport, first, tcp=False)
+            self._accept_http(transport, first, tcp=False)
             return None
-        conversation = Conversation(self._room, self._ended)
-        self._conversations.add(conversation)
-        self._nobody_there.clear()
-        return conversation
+        connection = SocketConnection(self._context, self._ended)
+        self._connections.add(connection)
+        self._all_closed.clear()
+        return connection
 
-    def _welcome_on_tcp(self, transport: asyncio.Transport, first: bytes) -> None:
-        self._welcome(transport, first, tcp=True)
+    def _accept_on_tcp(self, transport: asyncio.Transport, first: bytes) -> None:
+        self._accept_http(transport, first, tcp=True)
 
-    def _welcome(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+    def _accept_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         if self._http is not None:
             _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
         else:
             transport.pause_reading()
-            self._room.chores.start(self._fetch_http(transport, first, tcp), "http")
+            self._context.chores.start(self._load_http(transport, first, tcp), "http")
 
-    async def _fetch_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
-        """In a thread, for it takes a while."""
+    async def _load_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+        """In a thread: the import takes a while."""
         try:
-            door = await asyncio.to_thread(_import_door)
+            listener = await asyncio.to_thread(_import_listener)
         except ImportError as missing:
             note("http-missing", why=missing)
             transport.write(_MISSING)
             transport.close()
             return
         if self._http is None:
-            self._http = door(self._room)
+            self._http = listener(self._context)
         if not transport.is_closing():
             _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
             transport.resume_reading()
 
-    def _ended(self, conversation: Conversation) -> None:
-        self._conversations.discard(conversation)
-        if not self._conversations:
-            self._nobody_there.set()
+    def _ended(self, connection: SocketConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_closed.set()
 
 
-def _import_door() -> type[HttpDoor]:
-    from holdfast.http.door import HttpDoor
+def _import_listener() -> type[HttpListener]:
+    from holdfast.http.listener import HttpListener
 
-    return HttpDoor
+    return HttpListener
 
 
 def _peer(transport: asyncio.Transport) -> tuple[int, int, int]:
@@ -137,8 +141,8 @@ def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: 
     protocol.data_received(first)
 
 
-class Doorman(asyncio.Protocol):
-    """Lets the owner in, listens to the first byte, and hands the connection to whoever speaks that language."""
+class ProtocolChooser(asyncio.Protocol):
+    """Accepts the owner alone, reads the first bytes, and hands the connection to the protocol that they belong to."""
 
     def __init__(self, choose: Callable[[asyncio.Transport, bytes], asyncio.Protocol | None]) -> None:
         self._choose = choose
@@ -159,7 +163,7 @@ class Doorman(asyncio.Protocol):
 
 
 def _listen(paths: Paths) -> socket.socket:
-    """The socket, for its owner alone from the first moment on. We hold the daemon's lock, so an old one may go."""
+    """The socket, with its mode set from the start. The daemon's lock is held, so an old socket file may be removed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(paths.socket)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,7 +1,7 @@
-"""The door for HTTP on loopback TCP: shut unless its owner asked for it, and then the same after every restart.
+"""The listener for HTTP on loopback TCP: closed unless the owner asked for it, and then open after every restart.
 
-`http_listen` in config.toml opens it; what was asked for by hand (the operation `http`) is kept in a file and counts
-for more. Whoever comes in needs the token.
+`http_listen` in config.toml opens it. What the operation `http` set is kept in a file and overrides that. Clients need
+the token.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ from holdfast.model.addresses import Address, parse_address
 from holdfast.paths import Paths
 
 _BACKLOG = 128
-#: Strangers of this machine can open connections, too: more than these at once are turned away.
+#: Other users of this machine can open connections, too: more than these at once are refused.
 _MOST_CONNECTIONS = 1000
-#: A connection that says nothing for as long is closed.
-_FIRST_WORD = 10.0
-_PAUSE = 2.0
+#: A connection that sends nothing for as long is closed.
+_FIRST_BYTE_TIMEOUT = 10.0
+_RETRY_INTERVAL = 2.0
 
-Welcome = Callable[[asyncio.Transport, bytes], None]
+Accept = Callable[[asyncio.Transport, bytes], None]
 
 
-class TcpDoor:
+class TcpListener:
     def __init__(self, paths: Paths, configured: str) -> None:
         self._paths = paths
         self._configured = configured
-        self._welcome: Welcome | None = None
-        self._listener: asyncio.Server | None = None
-        self._turn = asyncio.Lock()
-        self.visitors: set[asyncio.Transport] = set()
-        #: What visitors must know.
+        self._accept: Accept | None = None
+        self._server: asyncio.Server | None = None
+        self._lock = asyncio.Lock()
+        self.connections: set[asyncio.Transport] = set()
+        #: What clients must send.
         self.token = ""
-        #: Where it listens; None while it is shut.
+        #: Where it listens; None while it is closed.
         self.address: Address | None = None
 
-    async def serve(self, welcome: Welcome) -> None:
-        """Open it where it was open before, or is configured to be; try again where another program is in the way."""
-        self._welcome = welcome
-        told = ""
+    async def serve(self, accept: Accept) -> None:
+        """Listen where it did before, or is configured to; try again while another program has the port."""
+        self._accept = accept
+        logged = ""
         while True:
             try:
                 return await self._reopen()
             except HoldfastError as refused:
-                if refused.message != told:
-                    told = refused.message
-                    note("http-not-open", why=told)
-            await asyncio.sleep(_PAUSE)
+                if refused.message != logged:
+                    logged = refused.message
+                    note("http-not-open", why=logged)
+            await asyncio.sleep(_RETRY_INTERVAL)
 
     async def _reopen(self) -> None:
-        async with self._turn:
+        async with self._lock:
             wanted = _remembered(self._paths.http_listen)
             if wanted is None:
                 wanted = self._configured
-            if wanted and self._listener is None:
+            if wanted and self._server is None:
                 await self._listen(parse_address(wanted))
 
     async def open(self, address: Address) -> Address:
         """Listen there, and from now on whenever the daemon runs. The token exists when this returns."""
-        async with self._turn:
+        async with self._lock:
             if (
                 self.address is not None
                 and self.address.host == address.host
                 and address.port in (0, self.address.port)
             ):
                 return self.address
-            before, self._listener = self._listener, None
+            before, self._server = self._server, None
             try:
                 opened = await self._listen(address)
             except HoldfastError:
-                self._listener = before
+                self._server = before
                 raise
             if before is not None:
                 before.close()
@@ -84,69 +84,69 @@ class TcpDoor:
             return opened
 
     async def shut(self) -> None:
-        """Listen no longer, now and after restarts; whoever is inside is sent away."""
-        async with self._turn:
+        """Stop listening, now and after restarts, and close all connections."""
+        async with self._lock:
             _remember(self._paths.http_listen, "")
             self.close()
 
     def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-        self._listener, self.address = None, None
-        for visitor in list(self.visitors):
-            visitor.abort()
+        if self._server is not None:
+            self._server.close()
+        self._server, self.address = None, None
+        for connection in list(self.connections):
+            connection.abort()
 
     async def _listen(self, address: Address) -> Address:
         self.token = make_token(self._paths.token)
         sock = _bound(address)
-        self._listener = await asyncio.get_running_loop().create_server(
-            lambda: Porter(self), sock=sock, backlog=_BACKLOG
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: FirstBytes(self), sock=sock, backlog=_BACKLOG
         )
         self.address = address._replace(port=sock.getsockname()[1])
         note("http-open", at=self.address)
         return self.address
 
-    def let_in(self, transport: asyncio.Transport, first: bytes) -> None:
-        if self._welcome is not None:
-            self._welcome(transport, first)
+    def hand_over(self, transport: asyncio.Transport, first: bytes) -> None:
+        if self._accept is not None:
+            self._accept(transport, first)
 
 
-class Porter(asyncio.Protocol):
-    """Waits for the first word of a visitor, and not for long."""
+class FirstBytes(asyncio.Protocol):
+    """Waits for the first bytes of a connection, and not for long."""
 
-    def __init__(self, door: TcpDoor) -> None:
-        self._door = door
+    def __init__(self, listener: TcpListener) -> None:
+        self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        visitors = self._door.visitors
-        visitors.difference_update([visitor for visitor in visitors if visitor.is_closing()])
-        if len(visitors) >= _MOST_CONNECTIONS:
+        connections = self._listener.connections
+        connections.difference_update([one for one in connections if one.is_closing()])
+        if len(connections) >= _MOST_CONNECTIONS:
             self._transport.abort()
             return
-        visitors.add(self._transport)
-        self._timer = asyncio.get_running_loop().call_later(_FIRST_WORD, self._transport.abort)
+        connections.add(self._transport)
+        self._timer = asyncio.get_running_loop().call_later(_FIRST_BYTE_TIMEOUT, self._transport.abort)
 
     def connection_lost(self, why: Exception | None) -> None:
-        self._still()
+        self._stop_timer()
         if self._transport is not None:
-            self._door.visitors.discard(self._transport)
+            self._listener.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        self._still()
+        self._stop_timer()
         if self._transport is not None and not self._transport.is_closing():
-            self._door.let_in(self._transport, data)
+            self._listener.hand_over(self._transport, data)
 
-    def _still(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 def make_token(path: str) -> str:
-    """The token of the instance, made once, for its owner's eyes alone."""
+    """The token of the instance, made once, readable by its owner alone."""
     with contextlib.suppress(FileNotFoundError):
         if token := read_token(path):
             return token
@@ -162,7 +162,7 @@ def make_token(path: str) -> str:
 
 
 def read_token(path: str) -> str:
-    """Raises FileNotFoundError where none was made; empty when it is no token."""
+    """Raises FileNotFoundError where none was made; empty where the file holds no token."""
     with open(path, encoding="ascii", errors="replace") as file:
         if os.fstat(file.fileno()).st_mode & 0o077:
             os.fchmod(file.fileno(), 0o600)
@@ -172,7 +172,7 @@ def read_token(path: str) -> str:
 
 def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # The protocol is named because asyncio lets no packet wait only where it is.
+    # asyncio sets TCP_NODELAY only where the protocol is named.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -186,7 +186,7 @@ def _bound(address: Address) -> socket.socket:
 
 
 def _remembered(path: str) -> str | None:
-    """What was asked for by hand: an address, nothing (shut), or None when nobody asked."""
+    """What the operation `http` set: an address, an empty text for closed, or None where it set nothing."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             text = file.read(256).strip()

@@ -1,5 +1,5 @@
-"""The HTTP API: a thin layer over the daemon's handlers. Imported when the first client speaks HTTP, not before.
+"""The HTTP API: a thin layer over the operations of the daemon. Imported when the first client speaks HTTP.
 
-`door` serves connections, `app` takes a request from the guard to the answer, `table` and `routes/` say what there is,
-`openapi` tells it to others. docs/http.md is its manual.
+`listener` serves connections, `app` takes a request to its response, `routing` derives routes from `holdfast.ops`,
+`routes/` has those with special ways, and `openapi` describes all of them. docs/http.md is the manual.
 """

@@ -1,4 +1,4 @@
-"""From a request to its answer: who may ask, what is asked for, what comes back. An ASGI application."""
+"""From a request to its response: check the client, find the route, serve it. An ASGI application."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from holdfast.daemon.logbook import note
 from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
 from holdfast.http import guard
-from holdfast.http.answers import Answer, refusal
-from holdfast.http.problems import Gone
-from holdfast.http.request import Request
+from holdfast.http.request import HttpRequest
+from holdfast.http.responses import ClientGone, Response, problem_response
 from holdfast.http.routes import ROUTES
-from holdfast.http.socket import Socket
-from holdfast.http.table import Table
+from holdfast.http.routing import RouteTable
+from holdfast.http.websocket import WebSocket
 
 
-class App:
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._table = Table(ROUTES)
-        #: Done when the daemon goes: whatever waits or streams ends then.
+class HttpApp:
+    def __init__(self, context: Room) -> None:
+        self._context = context
+        self._routes = RouteTable(ROUTES)
+        #: Done when the daemon stops: requests that wait or stream end then.
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
@@ -33,52 +32,54 @@ class App:
             await self._serve_socket(scope, receive, send)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        request = Request(self._room, scope, receive, self.stopping)
+        request = HttpRequest(self._context, scope, receive, self.stopping)
         is_sent = False
         try:
-            answer = await self._answer(request)
-            await answer.send(send)
-            is_sent = answer.status < 400
+            response = await self._response(request)
+            await response.send(send)
+            is_sent = response.status < 400
         except HoldfastError:
-            return  # whoever asked is gone, or a stream is cut in the middle: it can be taken up again
+            return  # the client disconnected, or a stream is cut: the client can resume it
         finally:
             request.settle(is_sent)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _response(self, request: HttpRequest) -> Response:
         try:
             self._check(request, ())
             if request.method == "OPTIONS":
-                return Answer(204, headers=(("allow", self._table.allowed(request.path)),))
-            found = self._table.find(request.method, request.path)
+                return Response(204, headers=(("allow", self._routes.allowed(request.raw_path)),))
+            found = self._routes.find(request.method, request.raw_path)
             request.prepare(*found)
             assert found.route.serve is not None
             return await found.route.serve(request)
-        except Gone:
+        except ClientGone:
             raise
         except HoldfastError as error:
-            return refusal(error)
-        except Exception:  # noqa: BLE001 - whatever a request brings up, it ends with the request
-            note("request-failed", op=f"{request.method} {request.path}", why=traceback.format_exc())
-            return refusal(HoldfastError("the daemon failed on this request: see its log"))
+            return problem_response(error)
+        except Exception:  # noqa: BLE001 - a failing request must not end more than itself
+            return problem_response(_failed(request))
 
     async def _serve_socket(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        request = Request(self._room, scope, receive, self.stopping)
-        socket = Socket(scope, receive, send)
+        request = HttpRequest(self._context, scope, receive, self.stopping)
+        socket = WebSocket(scope, receive, send)
         try:
             self._check(request, scope["subprotocols"])
-            found = self._table.find("WEBSOCKET", request.path)
+            found = self._routes.find("WEBSOCKET", request.raw_path)
             request.prepare(*found)
             assert found.route.serve_socket is not None
             await found.route.serve_socket(request, socket)
-        except Gone:
+        except ClientGone:
             return
         except HoldfastError as error:
             await socket.refuse(error)
         except Exception:  # noqa: BLE001 - likewise
-            note("request-failed", op=f"WEBSOCKET {request.path}", why=traceback.format_exc())
-            await socket.refuse(HoldfastError("the daemon failed on this request: see its log"))
+            await socket.refuse(_failed(request))
 
-    def _check(self, request: Request, subprotocols: list[str] | tuple[()]) -> None:
-        on_tcp = request.scope["state"]["tcp"]
-        token = self._room.tcp.token if on_tcp else None
-        guard.check(request.headers, request.path, token, subprotocols)
+    def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> None:
+        token = self._context.tcp.token if request.scope["state"]["tcp"] else None
+        guard.check(request.headers, request.raw_path, token, subprotocols)
+
+
+def _failed(request: HttpRequest) -> HoldfastError:
+    note("request-failed", op=f"{request.method} {request.raw_path}", why=traceback.format_exc())
+    return HoldfastError("the daemon failed on this request: see its log")

@@ -1,8 +1,8 @@
-"""Who may come in. No I/O.
+"""Which clients are accepted. No I/O.
 
-On the socket the system has already said who it is. On TCP everybody on the machine can knock, and so can every web
-page in a browser on it: a request must name this machine as its host (a page that got its own name pointed here does
-not), must not come from another origin, and must know the token.
+On the socket the kernel has checked the user already. On TCP every user of the machine can connect, and so can every
+web page in a browser on it. A request must name this machine as its host (a page whose own name resolves to it does
+not), must not come from another origin, and must have the token.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 
-from holdfast.http.problems import Refusal
+from holdfast.http.responses import HttpRefusal
 from holdfast.model.addresses import is_loopback
 
-#: What a browser, which cannot set headers on a WebSocket, offers in place of `Authorization`.
+#: Browsers cannot set headers on a WebSocket: they offer this subprotocol in place of `Authorization`.
 TOKEN_SUBPROTOCOL = "holdfast.token."
 SUBPROTOCOL = "holdfast.v1"
-#: Answered to everybody on this machine.
+#: Served without a token.
 OPEN_PATHS = frozenset({"/livez"})
 
 _NEXT_TOKEN = "send Authorization: Bearer with the content of $HOLDFAST_HOME/token"
 
 
 def check(headers: Mapping[str, Sequence[str]], path: str, token: str | None, subprotocols: Sequence[str] = ()) -> None:
-    """Raises Refusal. `token` is None on the socket. Header names are in lower case."""
+    """Raises HttpRefusal. `token` is None on the socket. Header names are in lower case."""
     host = _only(headers, "host")
     if token is not None and not host_is_loopback(host):
-        raise Refusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
+        raise HttpRefusal(403, "denied", "the request is for another host", next="call it as 127.0.0.1 or localhost")
     origin = _only(headers, "origin")
     if origin is not None and not same_origin(origin, host):
-        raise Refusal(403, "denied", "the request comes from another origin", next="call it without a web page")
-    if token is not None and path not in OPEN_PATHS and not knows(token, headers, subprotocols):
+        raise HttpRefusal(403, "denied", "the request comes from another origin", next="call it without a web page")
+    if token is not None and path not in OPEN_PATHS and not has_token(token, headers, subprotocols):
         challenge = (("www-authenticate", 'Bearer realm="holdfast"'),)
-        raise Refusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
+        raise HttpRefusal(401, "denied", "the token is missing or wrong", next=_NEXT_TOKEN, headers=challenge)
 
 
 def host_is_loopback(host: str | None) -> bool:
@@ -54,7 +54,7 @@ def same_origin(origin: str, host: str | None) -> bool:
     return host is not None and origin.lower() == f"http://{host.lower()}"
 
 
-def knows(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str]) -> bool:
+def has_token(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequence[str]) -> bool:
     offered = [word.removeprefix(TOKEN_SUBPROTOCOL) for word in subprotocols if word.startswith(TOKEN_SUBPROTOCOL)]
     scheme, _, credentials = (_only(headers, "authorization") or "").partition(" ")
     if scheme.lower() == "bearer":
@@ -63,8 +63,8 @@ def knows(token: str, headers: Mapping[str, Sequence[str]], subprotocols: Sequen
 
 
 def _only(headers: Mapping[str, Sequence[str]], name: str) -> str | None:
-    """The header; None where it is missing. Twice would mean two things to two readers."""
+    """The header; None where it is missing. One that is sent twice is ambiguous."""
     values = headers.get(name, ())
     if len(values) > 1:
-        raise Refusal(400, "bad_value", f"the header {name} is there twice", next="send it once")
+        raise HttpRefusal(400, "bad_value", f"the header {name} is sent twice", next="send it once")
     return values[0] if values else None

@@ -1,4 +1,4 @@
-"""Which of several forms an answer takes. No I/O."""
+"""Which media type a response has, by the `Accept` header. No I/O."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 
 def choose(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The form that is wanted most, the first offered among equals; None when none of them is wanted."""
+    """The media type with the highest weight, the first offered among equals; None when none is accepted."""
     if not offered or accept is None or not accept.strip():
         return offered[0] if offered else None
-    wanted = [_read(entry) for entry in accept.split(",") if entry.strip()]
+    accepted = [_read(entry) for entry in accept.split(",") if entry.strip()]
     best, best_weight = None, 0.0
     for media in offered:
-        weight = _weight(media_of(media), wanted)
+        weight = _weight(media_of(media), accepted)
         if weight > best_weight:
             best, best_weight = media, weight
     return best
@@ -41,11 +41,11 @@ def _number(text: str) -> float:
     return value if 0.0 <= value <= 1.0 else 0.0
 
 
-def _weight(media: str, wanted: list[tuple[str, float]]) -> float:
-    """That of the most exact entry that fits."""
+def _weight(media: str, accepted: list[tuple[str, float]]) -> float:
+    """The weight of the most exact entry that fits."""
     kind = f"{media.partition('/')[0]}/*"
     for form in (media, kind, "*/*"):
-        fitting = [weight for entry, weight in wanted if entry == form]
+        fitting = [weight for entry, weight in accepted if entry == form]
         if fitting:
             return max(fitting)
     return 0.0

@@ -1,4 +1,4 @@
-"""One request while it is under way: what it brings, and asking the daemon for what it wants."""
+"""One HTTP request while it is under way: its values, and calls to the daemon."""
 
 from __future__ import annotations
 
@@ -8,97 +8,94 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from holdfast.daemon import dispatch, strict, values
-from holdfast.daemon.consuming import consumed_by_answer
+from holdfast.daemon import strict
+from holdfast.daemon.calls import PendingCall
 from holdfast.daemon.room import Call, Message, Room
-from holdfast.errors import BadValue, HoldfastError
+from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
-from holdfast.http.problems import Gone, Refusal
-from holdfast.http.table import JSON, Parameter, Route, Schema
+from holdfast.http.responses import ClientGone, HttpRefusal
+from holdfast.http.routing import JSON, OCTETS, Route
 from holdfast.model.process import Process
-from holdfast.ops.catalog import OPERATIONS
+from holdfast.ops.declare import Field
+from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
 from holdfast.wire import light_json
 
 T = TypeVar("T")
 
-OCTETS = "application/octet-stream"
 #: As much as a frame of the socket holds.
 MOST_BODY = (1 << 24) - 1
-#: A body that takes longer is given up.
+#: A body that takes longer is refused.
 _BODY_TIME = 30.0
-_MOST_FIELDS = 100
+_MOST_PARAMETERS = 100
 
 SendData = Callable[[str, int, bytes], Awaitable[None]]
 
 
-class Request:
-    """`scope` and `receive` as in ASGI. `stopping` is done when the daemon goes."""
+class HttpRequest:
+    """`scope` and `receive` as in ASGI. `stopping` is done when the daemon stops."""
 
-    def __init__(self, room: Room, scope: Mapping[str, Any], receive: Any, stopping: asyncio.Future[None]) -> None:
-        self.room = room
+    def __init__(self, context: Room, scope: Mapping[str, Any], receive: Any, stopping: asyncio.Future[None]) -> None:
+        self.context = context
         self.scope = scope
         self.method: str = scope.get("method", "WEBSOCKET")
-        self.path = scope["raw_path"].decode("ascii", "replace")
+        self.raw_path = scope["raw_path"].decode("ascii", "replace")
         self.headers = _headers(scope["headers"])
-        self.parameters: dict[str, str] = {}
+        #: Fields of the operation that the path and the query give.
+        self.path: Message = {}
         self.query: Message = {}
         self.media = JSON
-        self._receive = receive
         self.stopping = stopping
+        self._receive = receive
+        self._route: Route | None = None
         self._body: bytes | None = None
-        #: Those whose answers tell the news of notices.
-        self._telling: list[Call] = []
-
-    @property
-    def id(self) -> str:
-        """The process that the path names."""
-        return self.parameters["id"]
+        #: Calls whose replies stand for notifications.
+        self._undelivered: list[PendingCall] = []
 
     def header(self, name: str) -> str | None:
         found = self.headers.get(name)
         return ", ".join(found) if found else None
 
     def prepare(self, route: Route, parameters: dict[str, str]) -> None:
-        """Read what the route takes. Raises BadValue, Refusal."""
-        self.parameters = parameters
+        """Read the path, the query and the accepted media types. Raises BadValue, HttpRefusal."""
+        self._route = route
+        for name, text in parameters.items():
+            declared = route.path_fields[name]
+            self.path[declared.name] = declared.check(text)
         self.query = read_query(self.scope["query_string"], route.query)
         if route.media:
             media = choose(self.header("accept"), route.media)
             if media is None:
                 forms = ", ".join(route.media)
-                raise Refusal(406, "unsupported", "none of the accepted forms is to be had", next=f"accept {forms}")
+                raise HttpRefusal(
+                    406, "unsupported", "there is none of the accepted media types", next=f"accept {forms}"
+                )
             self.media = media
 
-    async def fields(self, route: Route) -> Message:
-        """The fields of the JSON body; none where it is optional and there is none. Raises BadValue, Refusal."""
-        assert route.body is not None
-        data = await self.body()
-        content_type = self.header("content-type")
-        if not data and content_type is None and route.body.optional:
+    async def fields(self) -> Message:
+        """The fields of the JSON body; none where it is optional and empty. Raises BadValue, HttpRefusal."""
+        assert self._route is not None
+        accepted = self._route.body
+        if accepted is None:
+            return {}
+        data, content_type = await self.body(), self.header("content-type")
+        if not data and accepted.optional and media_of(content_type) in ("", JSON):
             return {}
         if media_of(content_type) != JSON:
-            forms = [JSON, OCTETS] if route.body.raw else [JSON]
-            raise Refusal(
-                415, "unsupported", "the body is of a type that is not taken", next=f"send {' or '.join(forms)}"
-            )
-        if not data and route.body.optional:
-            return {}
-        fields = _json_object(data)
-        if unknown := fields.keys() - route.body.fields.keys():
-            known = ", ".join(route.body.fields)
-            raise BadValue(f"there is no field {min(unknown)[:60]!r}", next=f"known: {known}")
-        for name, value in fields.items():
-            _check_choice(name, value, route.body.fields[name])
-        return fields
+            forms = f"{JSON} or {OCTETS}" if accepted.raw else JSON
+            raise HttpRefusal(415, "unsupported", "the body has a type that is not accepted", next=f"send {forms}")
+        given = _json_object(data)
+        for name, value in given.items():
+            _check(name, value, accepted.fields, "field")
+        return given
 
     async def body(self) -> bytes:
-        """All of the body. Raises Refusal when it is too large or too slow."""
+        """All of the body. Raises HttpRefusal when it is too large or too slow."""
         if self._body is None:
             try:
                 async with asyncio.timeout(_BODY_TIME):
                     self._body = await self._read_body()
             except TimeoutError:
-                raise Refusal(
+                raise HttpRefusal(
                     408, "bad_value", "the body took too long", next="send it faster", headers=_CLOSE
                 ) from None
         return self._body
@@ -112,7 +109,7 @@ class Request:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise Gone("the client went away")
+                raise ClientGone
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
             if size > MOST_BODY:
@@ -123,128 +120,113 @@ class Request:
     async def ask(
         self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
     ) -> Message:
-        """What the daemon answers. What is to go on goes on when the client goes away."""
-        call = self.call(send_data, taker)
-        work = dispatch.answer(self.room, call, op, arguments)
-        if not OPERATIONS[op].traits.completes:
-            try:
-                return await work
-            finally:
-                if call.consumed:
-                    self._telling.append(call)
-        try:
-            result = await asyncio.shield(self.room.chores.start(_settled(work), "request"))
-        finally:
-            call.given_up.set()
-        if isinstance(result, HoldfastError):
-            raise result
-        settled: Message = result
-        return settled
+        """The daemon's reply to an operation. Raises what its handler raises."""
+        pending = PendingCall(self.context, self.call(send_data, taker), op)
+        reply = await pending.reply(arguments)
+        if pending.needs_delivery:
+            self._undelivered.append(pending)
+        return reply
 
     def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
         """Who asks. Raises BadValue."""
-        kinship = self.room.ancestry.of(self.scope["state"]["pid"])
+        kinship = self.context.ancestry.of(self.scope["state"]["pid"])
         session = (kinship.session if kinship is not None else None) or self._session()
-        resolved = self.room.sessions.resolve(session) if session is not None else None
+        resolved = self.context.sessions.resolve(session) if session is not None else None
         is_gated = kinship is not None
-        return Call(resolved, send_data or _nothing_to_send, taker, is_strict=self._is_strict(), is_gated=is_gated)
+        return Call(resolved, send_data or _cannot_stream, taker, is_strict=self._is_strict(), is_gated=is_gated)
 
-    def find(self, text: str) -> Process:
-        """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
-        return strict.find(self.room, self.call(), text)
+    def find(self, name: str | None = None) -> Process:
+        """The process that the path names, or `name`, among those that the caller sees.
+
+        Raises NotFound, Ambiguous, BadValue.
+        """
+        return strict.find(self.context, self.call(), self.path["process"] if name is None else name)
 
     def settle(self, is_sent: bool) -> None:
-        """The answer was sent, or nobody was there any more: what it tells of counts as told, or is told otherwise."""
-        telling, self._telling = self._telling, []
-        for call in telling:
-            if is_sent:
-                self.room.chores.start(consumed_by_answer(self.room, call), "consumed")
-            else:
-                self.room.inbox.release(call.consumed, call)
+        """The response was sent, or could not be: its notifications are delivered, or go back to the inbox."""
+        undelivered, self._undelivered = self._undelivered, []
+        for pending in undelivered:
+            pending.delivered() if is_sent else pending.not_delivered()
 
-    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something that may take long, for as long as the client is there and the daemon stays."""
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something that may take long. It is cancelled when the client disconnects or the daemon stops."""
         task = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(self._gone())
+        gone = asyncio.ensure_future(self._disconnected())
         try:
             waits: set[asyncio.Future[Any]] = {task, gone, self.stopping}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             if self.stopping.done():
-                raise Refusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
-            raise Gone("the client went away")
+                raise HttpRefusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
+            raise ClientGone
         finally:
             for waiting in (task, gone):
                 waiting.cancel()
             await asyncio.wait({task, gone})
 
-    async def _gone(self) -> None:
+    async def _disconnected(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     def _is_strict(self) -> bool:
-        said = self.header("holdfast-strict")
-        if said not in (None, "true", "false"):
+        given = self.header("holdfast-strict")
+        if given not in (None, "true", "false"):
             raise BadValue("Holdfast-Strict must be true or false")
-        return said == "true"
+        return given == "true"
 
     def _session(self) -> str | None:
         named = self.header("holdfast-session")
-        if named is not None:
-            with suppress(UnicodeDecodeError):  # else it was meant as Latin-1, as headers once were
-                named = named.encode("latin-1").decode()
-        return values.session({"session": named})
+        if named is None:
+            return None
+        with suppress(UnicodeDecodeError):  # otherwise it is Latin-1, as headers once were
+            named = named.encode("latin-1").decode()
+        return SessionKind({}).check(named, "session")
 
 
-def read_query(query: bytes, known: Sequence[Parameter]) -> Message:
-    """The values that were given, each as what its schema says. Raises BadValue."""
+def read_query(query: bytes, known: Mapping[str, Field]) -> Message:
+    """The values that are given, each converted by the kind of its field. Raises BadValue."""
     if not query:
         return {}
     try:
-        pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         raise BadValue("the query cannot be read", next="encode it as UTF-8, in percent") from None
-    schemas = {parameter.name: parameter.schema for parameter in known}
     given: Message = {}
     for name, text in pairs:
-        if name not in schemas:
-            names = ", ".join(schemas) or "none"
-            raise BadValue(f"there is no parameter {name[:60]!r}", next=f"known: {names}")
         if name in given:
-            raise BadValue(f"{name} is there twice", next="give it once")
-        given[name] = _converted(name, text, schemas[name].get("type"))
-        _check_choice(name, given[name], schemas[name])
+            raise BadValue(f"{name} is given twice", next="give it once")
+        given[name] = _converted(known[name], text) if name in known else text
+        _check(name, given[name], known, "parameter")
     return given
 
 
-def _converted(name: str, text: str, kind: object) -> object:
+def _check(name: str, value: object, known: Mapping[str, Field], what: str) -> None:
+    """Null means not given. Raises BadValue."""
+    if name not in known:
+        raise BadValue(f"there is no {what} {name[:60]!r}", next=f"known: {', '.join(known) or 'none'}")
+    if value is not None:
+        known[name].check(value)
+
+
+def _converted(declared: Field, text: str) -> object:
+    kind = declared.kind
     try:
-        match kind:
-            case "integer":
-                if not text.removeprefix("-").isdigit() or not text.isascii() or len(text) > 20:
-                    raise ValueError
-                return int(text)
-            case "number":
-                return float(text)
-            case "boolean":
-                return {"true": True, "1": True, "false": False, "0": False}[text]
-            case _:
-                return text
+        if isinstance(kind, IntegerKind):
+            if not text.removeprefix("-").isdigit() or not text.isascii() or len(text) > 20:
+                raise ValueError
+            return int(text)
+        if isinstance(kind, NumberKind):
+            return float(text)
+        if isinstance(kind, FlagKind):
+            return {"true": True, "1": True, "false": False, "0": False}[text]
+        return text
     except (ValueError, KeyError):
-        raise BadValue(
-            f"{name} must be {_KINDS[str(kind)]}, not {text[:60]!r}", next="see /api/v1/openapi.json"
-        ) from None
+        expected = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}[str(kind.type)]
+        what = f"{declared.name} must be {expected}, not {text[:60]!r}"
+        raise BadValue(what, next="see /api/v1/openapi.json") from None
 
 
-def _check_choice(name: str, value: object, schema: Schema) -> None:
-    """Where there is a choice, it is one of those. Null is as if it had not been said. Raises BadValue."""
-    choices = schema.get("enum")
-    if choices is not None and value is not None and value not in choices:
-        raise BadValue(f"{name} must be one of {', '.join(choices)}, not {str(value)[:60]!r}")
-
-
-_KINDS = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _CLOSE = (("connection", "close"),)
 _AGAIN = (("retry-after", "1"),)
 
@@ -266,17 +248,10 @@ def _json_object(data: bytes) -> Message:
     return value
 
 
-def _too_large() -> Refusal:
+def _too_large() -> HttpRefusal:
     what = f"the body has more than {MOST_BODY} bytes"
-    return Refusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
+    return HttpRefusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
 
 
-async def _settled(work: Awaitable[Message]) -> Message | HoldfastError:
-    try:
-        return await work
-    except HoldfastError as error:
-        return error
-
-
-async def _nothing_to_send(stream: str, offset: int, data: bytes) -> None:
+async def _cannot_stream(stream: str, offset: int, data: bytes) -> None:
     raise AssertionError("an operation that does not stream")

@@ -299,8 +299,10 @@ class MapKind(Kind):
 
 
 class AnyKind(Kind):
+    """A value that is described by a JSON Schema of its own, given as `schema`."""
+
     def schema(self) -> Schema:
-        return {}
+        return dict(self.bounds.get("schema", {}))
 
 
 _PLAIN: dict[str, type[Kind]] = {

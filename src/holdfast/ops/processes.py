@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.ops.declare import Operation, Record, Scope, Traits, field
+from holdfast.ops.kinds import LARGEST_NUMBER
 from holdfast.ops.start import ApprovalOptions
 
 TYPE_CHECKING = False
@@ -21,11 +22,20 @@ if TYPE_CHECKING:
         Size,
         Text,
     )
-    from holdfast.ops.records import KillResultFields, MatchFields, ProcessFields, ScreenFields, TopFields, TreeFields
+    from holdfast.ops.records import (
+        AwaitedMatchFields,
+        KillResultFields,
+        ProcessFields,
+        ScreenFields,
+        TopFields,
+        TreeFields,
+    )
 
 #: The number of signals that Linux knows, and the first one.
 _LAST_SIGNAL = 64
 HISTORY = 60
+_OFFSET = {"type": "integer", "minimum": 0, "maximum": LARGEST_NUMBER}
+_OFFSETS = {"type": "object", "additionalProperties": _OFFSET}
 _GRACE = "Seconds between SIGTERM and SIGKILL."
 _REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
 
@@ -61,7 +71,7 @@ class Inspect(Operation):
     class Reply(Record):
         process: ProcessFields = field()
         seen: Text = field(help="Stands for this state of the process.")
-        tree: list[TreeFields] | None = field(help="Null where it was not asked for, or is not known.")
+        tree: list[TreeFields] | None = field(None, help="Null where it was not asked for, or is not known.")
 
     traits = Traits(scope=Scope.PROCESS, route="GET /processes/{process}", http_name="getProcess")
 
@@ -93,6 +103,7 @@ class Wait(Operation):
     until: Literal["exit", "output", "ready", "match"] = field("exit")
     after: Anything = field(
         None,
+        schema={"oneOf": [_OFFSET, {"type": "object", "additionalProperties": _OFFSETS}]},
         help="With until=output or match: in what follows so many bytes of output, not from now on. With match also "
         '{"proc_…": {"out": 42}}, an offset for each stream.',
     )
@@ -109,7 +120,9 @@ class Wait(Operation):
         timed_out: Flag = field()
         waited: Seconds = field()
         clamped_to: Seconds | None = field(help="The daemon's limit, where it was less than the timeout.")
-        matches: dict[str, MatchFields] = field({}, help="With until=match: the first line of each that matched.")
+        matches: dict[str, AwaitedMatchFields] = field(
+            {}, help="With until=match: the first line of each that matched."
+        )
         consumes: list[Text] = field(
             (), help="Notifications that this reply stands for. The client confirms it with `got`."
         )

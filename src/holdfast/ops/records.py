@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Anything, Flag, Integer, Number, Object, Seconds, Size, Text, Time
+    from holdfast.ops.kinds import Flag, Integer, Number, Object, Seconds, Size, Text, Time
 
 
 class ProcessFields(Record):
@@ -94,6 +94,12 @@ class TopFields(Record):
 TOP_FIELDS = tuple(TopFields.FIELDS)
 
 
+class DigestProcessFields(ProcessFields):
+    """A process that still runs for a session."""
+
+    last_line: Text | None = field(help="Of its output; null where it was not read.")
+
+
 class TreeFields(Record):
     """One process of a tree."""
 
@@ -171,6 +177,16 @@ class ApprovalFields(Record):
     used_at: Time | None = field()
 
 
+class ContextLineFields(Record):
+    """A line of a log beside one that matches."""
+
+    line: Integer | None = field(help="Its number, from 1; null where it was not counted.")
+    offset: Size = field(help="Where the line begins.")
+    end: Size = field()
+    text: Text = field()
+    cut: Flag = field(help="The line is longer than what is shown.")
+
+
 class MatchFields(Record):
     """A line of a log that matches."""
 
@@ -182,8 +198,21 @@ class MatchFields(Record):
     column: Integer = field()
     length: Integer = field()
     cut: Flag = field(help="The line is longer than what is shown.")
-    before: list[Anything] = field(help="Lines before it.")
-    after: list[Anything] = field(help="Lines after it.")
+    before: list[ContextLineFields] = field((), help="Lines before it, where they were asked for.")
+    after: list[ContextLineFields] = field((), help="Lines after it, where they were asked for.")
+
+
+class AwaitedMatchFields(Record):
+    """A line of output that a wait was for."""
+
+    stream: Literal["out", "err"] = field()
+    offset: Size = field(help="Where the line begins.")
+    match_offset: Size = field(help="Where the match begins.")
+    text: Text = field()
+    column: Integer = field()
+    length: Integer = field()
+    cut: Flag = field(help="The line is longer than what is shown.")
+    line: Integer | None = field(help="Null: lines are not counted here.")
 
 
 class SearchPositionFields(Record):
@@ -204,7 +233,7 @@ class ScreenFields(Record):
     title: Text | None = field()
     alternate: Flag = field()
     at: Size = field(help="How far the output was read for it.")
-    gap: Anything = field(help="Output before it that was left out; null for none.")
+    gap: Size | None = field(help="Where output was left out before it; null for none.")
 
 
 class PassedOnFields(Record):

@@ -8,10 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Flag, Integer, NotificationRef, Seconds, SessionName, Text
     from holdfast.ops.records import (
+        DigestProcessFields,
         KillResultFields,
         NotificationFields,
         PassedOnFields,
-        ProcessFields,
         SessionFields,
     )
 
@@ -81,7 +81,7 @@ class Digest(Operation):
 
     class Reply(Record):
         text: Text = field(help="For a model.")
-        processes: list[ProcessFields] = field(help="Each with its `last_line`.")
+        processes: list[DigestProcessFields] = field()
         pending: Integer = field(help="Notifications that are not acknowledged.")
 
     traits = Traits(

@@ -9,10 +9,9 @@ from holdfast.daemon.probes import marks
 from holdfast.daemon.room import Room
 from holdfast.logs.matcher import OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.logs.reader import Chunk
 from holdfast.model import readiness
 from holdfast.model.process import Process
-from holdfast.places.base import Refused
+from holdfast.places.base import Chunk, Refused
 
 #: A piece that is larger is searched in a thread.
 _SMALL = 8 << 10

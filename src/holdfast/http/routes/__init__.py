@@ -1,50 +1,12 @@
-"""What there is, a module for each kind of thing. A route whose operation the daemon does not have is left out."""
+"""All routes: those that an operation declares, and those that HTTP serves in a way of its own."""
 
 from __future__ import annotations
 
-from holdfast.http.routes import (
-    approvals,
-    attach,
-    daemon,
-    events,
-    health,
-    inbox,
-    log,
-    many,
-    mcp,
-    processes,
-    pub,
-    redact,
-    search,
-    sessions,
-    sinks,
-    steering,
-    top,
-)
-from holdfast.http.table import Route
-from holdfast.ops.catalog import OPERATIONS
+from holdfast.http.routes import approvals, attach, events, health, inbox, log, mcp, plain, processes, pub
+from holdfast.http.routing import Route
 
-ROUTES: list[Route] = [
-    route
-    for module in (
-        processes,
-        log,
-        search,
-        steering,
-        attach,
-        many,
-        sessions,
-        inbox,
-        sinks,
-        events,
-        pub,
-        redact,
-        top,
-        daemon,
-        health,
-        approvals,
-        mcp,
-    )
-    for route in module.ROUTES
-    if not route.needs or route.needs in OPERATIONS
+_SPECIAL = [
+    route for module in (processes, log, attach, inbox, events, pub, health, approvals, mcp) for route in module.ROUTES
 ]
+#: A special route takes the place of the one that its operation declares.
+ROUTES: list[Route] = [*_SPECIAL, *plain.routes(except_for={(route.method, route.path) for route in _SPECIAL})]

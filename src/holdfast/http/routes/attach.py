@@ -9,33 +9,38 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from typing import TYPE_CHECKING
 
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
-from holdfast.http.following import follow
-from holdfast.http.problems import Gone
-from holdfast.http.request import Request
-from holdfast.http.routes.steering import with_signal
-from holdfast.http.schemas import integer
-from holdfast.http.socket import CONTROL, STDERR, STDIN, STDOUT, Socket
-from holdfast.http.table import Parameter, Reply, Route
+from holdfast.http.request import HttpRequest
+from holdfast.http.responses import ClientGone
+from holdfast.http.routes.log import discard, follow
+from holdfast.http.routes.processes import with_signal
+from holdfast.http.routing import Success, operation_route
+from holdfast.http.websocket import CONTROL, STDERR, STDIN, STDOUT, WebSocket
 from holdfast.model.process import Process
+from holdfast.ops.declare import Operation, Traits, field
 from holdfast.wire import light_json
 
+if TYPE_CHECKING:
+    from holdfast.ops.kinds import ProcessRef, Size
+
 _CHANNELS = {"out": STDOUT, "err": STDERR}
-#: How long to wait for a process to read some of its input before writing more.
-_PAUSE = 0.02
+#: The pause before writing again to a process whose input is full.
+_RETRY_INTERVAL = 0.02
 _PIECE = 64 << 10
 
 
-async def attach(request: Request, socket: Socket) -> None:
-    """Until the process has ended and its output was sent, or the client goes."""
-    process = request.find(request.id)
+async def attach(request: HttpRequest, socket: WebSocket) -> None:
+    """Until the process has ended and its output was sent, or the client disconnects."""
+    process = request.find()
     begin = {
-        stream: await _place(request, process, stream, request.query.get("from")) for stream in process.meta.streams
+        stream: await _begin_offset(request, process, stream, request.query.get("from"))
+        for stream in process.meta.streams
     }
     await socket.accept()
-    await socket.control({"type": "hello", "process": request.room.show(process), "offsets": begin})
+    await socket.control({"type": "hello", "process": request.context.show(process), "offsets": begin})
     output = asyncio.ensure_future(_output(request, socket, process, begin))
     inputs = asyncio.ensure_future(_input(request, socket, process))
     terminal = asyncio.ensure_future(_terminal(request, process, begin["out"]))
@@ -54,29 +59,29 @@ async def attach(request: Request, socket: Socket) -> None:
         await asyncio.wait({output, inputs, terminal})
 
 
-async def _terminal(request: Request, process: Process, offset: int) -> None:
-    """While a terminal is attached it is asked what a program asks of its terminal, where the daemon knows of that."""
+async def _terminal(request: HttpRequest, process: Process, offset: int) -> None:
+    """While a terminal is attached, it answers the queries of the program, in place of the daemon."""
     if process.meta.pty:
         await request.ask("attached", {"process": process.id, "from": offset})
 
 
-async def _place(request: Request, process: Process, stream: str, offset: int | None) -> int:
-    """Where to begin: as asked for, or with what comes from now on."""
+async def _begin_offset(request: HttpRequest, process: Process, stream: str, offset: int | None) -> int:
+    """Where to begin: as given, or with the output that comes next."""
     ask = {"process": process.id, "stream": stream, "from": offset or 0, "bytes": 0}
-    answer = await request.ask("logs", ask, _nowhere)
-    return int(answer["total"] if offset is None else answer["start"])
+    reply = await request.ask("logs", ask, discard)
+    return int(reply["total"] if offset is None else reply["start"])
 
 
-async def _output(request: Request, socket: Socket, process: Process, begin: dict[str, int]) -> None:
-    answers = await asyncio.gather(
+async def _output(request: HttpRequest, socket: WebSocket, process: Process, begin: dict[str, int]) -> None:
+    replies = await asyncio.gather(
         *(_stream(request, socket, process, stream, offset) for stream, offset in begin.items())
     )
-    ended = request.room.registry.get(process.id) or process
-    offsets = {stream: answer["end"] for stream, answer in zip(begin, answers, strict=True)}
-    await socket.control({"type": "exit", "process": request.room.show(ended), "offsets": offsets})
+    ended = request.context.registry.get(process.id) or process
+    offsets = {stream: reply["end"] for stream, reply in zip(begin, replies, strict=True)}
+    await socket.control({"type": "exit", "process": request.context.show(ended), "offsets": offsets})
 
 
-async def _stream(request: Request, socket: Socket, process: Process, stream: str, offset: int) -> Message:
+async def _stream(request: HttpRequest, socket: WebSocket, process: Process, stream: str, offset: int) -> Message:
     reach = offset
 
     async def send(stream: str, offset: int, data: bytes) -> None:
@@ -90,8 +95,8 @@ async def _stream(request: Request, socket: Socket, process: Process, stream: st
     return await follow(request, ask, send, to_exit=True)
 
 
-async def _input(request: Request, socket: Socket, process: Process) -> None:
-    """Take what the client sends, one message after the other; for as long as one waits, no more is read."""
+async def _input(request: HttpRequest, socket: WebSocket, process: Process) -> None:
+    """Handle the client's messages one after the other. While one waits, no more is read."""
     while True:
         channel, data = await socket.receive()
         try:
@@ -100,14 +105,14 @@ async def _input(request: Request, socket: Socket, process: Process) -> None:
             elif channel == CONTROL:
                 await _control(request, process, data)
             else:
-                raise BadValue(f"channel {channel} does not lead to a process", next="0 is input, 3 is control")
-        except Gone:
+                raise BadValue(f"channel {channel} is not one to a process", next="0 is input, 3 is control")
+        except ClientGone:
             raise
         except (BadValue, NotNow, NotApproved) as error:
             await socket.control({"type": "error", **error.to_wire()})
 
 
-async def _write(request: Request, process: Process, data: bytes) -> None:
+async def _write(request: HttpRequest, process: Process, data: bytes) -> None:
     for at in range(0, len(data), _PIECE):
         ask = {"process": process.id, "data": b64encode(data[at : at + _PIECE]).decode()}
         while True:
@@ -115,48 +120,48 @@ async def _write(request: Request, process: Process, data: bytes) -> None:
                 await request.ask("send", dict(ask))
                 break
             except StdinFull:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_RETRY_INTERVAL)
 
 
-async def _control(request: Request, process: Process, data: bytes) -> None:
+async def _control(request: HttpRequest, process: Process, data: bytes) -> None:
     try:
-        said = light_json.loads(data.decode())
+        control = light_json.loads(data.decode())
     except (ValueError, RecursionError):
-        said = None
-    kind = said.pop("type", None) if isinstance(said, dict) else None
-    ask = _ask(process, kind, said) if isinstance(said, dict) else None
+        control = None
+    kind = control.pop("type", None) if isinstance(control, dict) else None
+    ask = _operation(process, kind, control) if isinstance(control, dict) else None
     if ask is None:
-        raise BadValue("this control message is not understood", next="resize, eof or signal")
+        raise BadValue("this control message is invalid", next="resize, eof or signal")
     await request.ask(*ask)
 
 
-def _ask(process: Process, kind: object, said: Message) -> tuple[str, Message] | None:
-    if kind == "resize" and said.keys() <= {"cols", "rows"}:
-        return "resize", {**said, "process": process.id}
-    if kind == "eof" and not said:
+def _operation(process: Process, kind: object, control: Message) -> tuple[str, Message] | None:
+    if kind == "resize" and control.keys() <= {"cols", "rows"}:
+        return "resize", {**control, "process": process.id}
+    if kind == "eof" and not control:
         return "send", {"process": process.id, "eof": True}
-    if kind == "signal" and said.get("signal") is not None and said.keys() == {"signal"}:
-        return "kill", {**with_signal(said), "processes": [process.id]}
+    if kind == "signal" and control.get("signal") is not None and control.keys() == {"signal"}:
+        return "kill", {**with_signal(control), "processes": [process.id]}
     return None
 
 
-async def _nowhere(stream: str, offset: int, data: bytes) -> None:
-    return
+class Attach(Operation):
+    """Output and input on one WebSocket: binary messages whose first byte is a channel."""
+
+    process: ProcessRef = field(help="An id, a unique prefix of one (4 hex digits or more), or a name.")
+    from_: Size | None = field(
+        None, help="Begin at this byte of the output; with the output that comes next unless given."
+    )
+
+    traits = Traits(route="GET /processes/{process}/attach", http_name="attach")
 
 
 ROUTES = [
-    Route(
-        "GET",
-        "/api/v1/processes/{id}/attach",
-        "attach",
-        "Output and input on one WebSocket: binary messages whose first byte is a channel",
-        {101: Reply("The WebSocket is open", {})},
+    operation_route(
+        Attach,
+        None,
         serve_socket=attach,
-        query=(
-            Parameter(
-                "from", integer(), "Begin at this byte of the output; with what comes next unless said otherwise."
-            ),
-        ),
+        replies={101: Success("The WebSocket is open", {})},
         about="Channels: 0 input, 1 output, 2 stderr, 3 control (JSON). See docs/http.md.",
-    ),
+    )
 ]

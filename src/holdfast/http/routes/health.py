@@ -1,4 +1,4 @@
-"""/livez, /readyz and /metrics."""
+"""/livez, /readyz, /metrics, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,66 +10,67 @@ from collections.abc import Iterable
 
 from holdfast.daemon.room import Room
 from holdfast.errors import Unreachable
-from holdfast.http.answers import Answer
-from holdfast.http.problems import Refusal
-from holdfast.http.request import Request
-from holdfast.http.table import Reply, Route
+from holdfast.http.request import HttpRequest
+from holdfast.http.responses import HttpRefusal, Response
+from holdfast.http.routing import API, JSON, Route, Success
 from holdfast.version import VERSION
 
 _TEXT = "text/plain; charset=utf-8"
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _TICK = 0.01
-_LEAST_ROOM = 1 << 20
+_LEAST_SPACE = 1 << 20
 
 
-async def livez(request: Request) -> Answer:
-    return Answer(200, b"ok\n", _TEXT)
+async def livez(request: HttpRequest) -> Response:
+    return Response(200, b"ok\n", _TEXT)
 
 
-async def readyz(request: Request) -> Answer:
-    """Ready is a daemon that can start something now."""
-    if not request.room.keeper.is_reachable:
+async def readyz(request: HttpRequest) -> Response:
+    """Whether the daemon can start a process now."""
+    if not request.context.keeper.is_reachable:
         raise Unreachable("the keeper does not answer", next="holdfast doctor")
-    if not await request.room.read(has_room, request.room.paths.home):
-        raise Refusal(503, "disk_full", "there is no room on the disk", next="free some: holdfast rm")
-    return Answer(200, b"ok\n", _TEXT)
+    if not await request.context.read(has_space, request.context.paths.home):
+        raise HttpRefusal(503, "disk_full", "the disk is full", next="free some space: holdfast rm")
+    return Response(200, b"ok\n", _TEXT)
 
 
-def has_room(home: str) -> bool:
-    """Whether the disk has room for what a start writes. One that does not tell its size is not asked twice."""
+def has_space(home: str) -> bool:
+    """Whether the disk has space for what a start writes. A file system without a size counts as one that has."""
     disk = os.statvfs(home)
-    return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= _LEAST_ROOM
+    return disk.f_blocks == 0 or disk.f_bavail * disk.f_frsize >= _LEAST_SPACE
 
 
-async def metrics(request: Request) -> Answer:
+async def metrics(request: HttpRequest) -> Response:
     lag = await _lag()
-    return Answer(200, "".join(await _lines(request.room, lag)).encode(), METRICS)
+    return Response(200, "".join(await _lines(request.context, lag)).encode(), METRICS)
 
 
-async def _lines(room: Room, lag: float) -> list[str]:
-    processes = room.registry.shown()
-    measured = await room.place.sizes([process for process in processes if not process.output_closed])
+async def _lines(context: Room, lag: float) -> list[str]:
+    processes = context.registry.shown()
+    measured = await context.place.sizes([process for process in processes if not process.output_closed])
     output = 0
     statuses: Counter[str] = Counter(running=0, ended=0)
     for process in processes:
         streams = measured[process.id].streams if process.id in measured else process.streams
         output += sum(stream.end for stream in streams.values())
         statuses["ended" if process.has_ended else "running"] += 1
-    ends = room.registry.ends
+    ends = context.registry.ends
     return [
         *_metric("processes", "gauge", "Processes that are known, by status.", _by("status", statuses)),
-        *_metric("starts_total", "counter", "Commands started since the daemon began.", [("", room.registry.starts)]),
+        *_metric(
+            "starts_total", "counter", "Commands started since the daemon began.", [("", context.registry.starts)]
+        ),
         *_metric("ends_total", "counter", "Ends seen since the daemon began, by reason.", _by("reason", ends)),
         *_metric("output_bytes", "gauge", "Bytes written by the processes that are known.", [("", output)]),
-        *_metric("events_total", "counter", "Events that were ever kept.", [("", room.stream.newest)]),
-        *_metric("bridges", "gauge", "Bridges that are connected.", [("", room.relays.connected)]),
-        *_metric("bridge_events_total", "counter", "Events that came over bridges.", [("", room.relays.taken)]),
+        *_metric("events_total", "counter", "Events that were ever kept.", [("", context.stream.newest)]),
+        *_metric("bridges", "gauge", "Bridges that are connected.", [("", context.relays.connected)]),
+        *_metric("bridge_events_total", "counter", "Events that came over bridges.", [("", context.relays.taken)]),
         *_metric(
-            "bridge_ignored_total", "counter", "Frames of bridges that were no events.", [("", room.relays.ignored)]
+            "bridge_ignored_total", "counter", "Frames of bridges that were no events.", [("", context.relays.ignored)]
         ),
-        *_metric("keeper_reachable", "gauge", "Whether the keeper answers.", [("", int(room.keeper.is_reachable))]),
+        *_metric("keeper_reachable", "gauge", "Whether the keeper answers.", [("", int(context.keeper.is_reachable))]),
         *_metric("loop_lag_seconds", "gauge", "How late the daemon's loop was just now.", [("", lag)]),
-        *_metric("uptime_seconds", "gauge", "How long the daemon has run.", [("", time.time() - room.started_at)]),
+        *_metric("uptime_seconds", "gauge", "How long the daemon has run.", [("", time.time() - context.started_at)]),
         *_metric("build_info", "gauge", "The release.", [(f'{{version="{VERSION}"}}', 1)]),
     ]
 
@@ -84,27 +85,41 @@ def _by(label: str, counts: Counter[str]) -> list[tuple[str, float]]:
 
 
 async def _lag() -> float:
-    """Measured when asked for: a daemon that nobody asks need not wake up for it."""
+    """Measured on request: an idle daemon need not wake up for it."""
     before = time.monotonic()
     await asyncio.sleep(_TICK)
     return max(0.0, time.monotonic() - before - _TICK)
 
 
+async def openapi(request: HttpRequest) -> Response:
+    from holdfast.http.openapi import document_bytes
+
+    return Response(200, document_bytes(), JSON)
+
+
 ROUTES = [
+    Route(
+        "GET",
+        f"{API}/openapi.json",
+        "getDescription",
+        "This description",
+        {200: Success("OpenAPI 3.1", {JSON: {"type": "object"}})},
+        openapi,
+    ),
     Route(
         "GET",
         "/livez",
         "isAlive",
         "Whether the daemon runs. No token needed",
-        {200: Reply("It does", {_TEXT: {"type": "string"}})},
+        {200: Success("It runs", {_TEXT: {"type": "string"}})},
         livez,
     ),
     Route(
         "GET",
         "/readyz",
         "isReady",
-        "Whether it can start something",
-        {200: Reply("It can", {_TEXT: {"type": "string"}})},
+        "Whether it can start a process",
+        {200: Success("It is ready", {_TEXT: {"type": "string"}})},
         readyz,
     ),
     Route(
@@ -112,7 +127,7 @@ ROUTES = [
         "/metrics",
         "getMetrics",
         "Figures for Prometheus",
-        {200: Reply("The figures", {METRICS: {"type": "string"}})},
+        {200: Success("The figures", {METRICS: {"type": "string"}})},
         metrics,
     ),
 ]

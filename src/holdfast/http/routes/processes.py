@@ -1,144 +1,272 @@
-"""/api/v1/processes: list and start; one of them: look at it, forget it."""
+"""/api/v1/processes: start a process; look at one, wait for it, end it, write to it, forget it."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
 
+from holdfast.client.signals import signal_number
 from holdfast.daemon.room import Message
 from holdfast.errors import BadValue
-from holdfast.http import keys
-from holdfast.http.answers import Answer, json_answer, nothing
-from holdfast.http.request import Request
-from holdfast.http.schemas import ANYTHING, SESSION, START_FIELDS, flag, integer, maybe, obj, ref, text, texts
-from holdfast.http.table import JSON, Body, Parameter, Reply, Route, Schema
-from holdfast.model.ids import ProcessId
+from holdfast.http.negotiate import media_of
+from holdfast.http.request import HttpRequest
+from holdfast.http.responses import HttpRefusal, Response, json_response
+from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
+from holdfast.model.ids import PREFIX, ProcessId
+from holdfast.model.process import Process
+from holdfast.ops.declare import Operation, Record, Traits, field
+from holdfast.ops.processes import Inspect, Kill, Send, Wait
+from holdfast.ops.records import KillResultFields
+from holdfast.ops.start import Start
+from holdfast.wire import light_json
 
-_PAGE = 1000
-_MOST = 10_000
+if TYPE_CHECKING:
+    from holdfast.ops.kinds import Anything, Flag, Integer, ProcessRef, Seconds, Text
+    from holdfast.ops.records import AwaitedMatchFields, ProcessFields
+
+_REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
+_LONGEST_KEY = 255
 
 
-async def list_(request: Request) -> Answer:
-    return json_answer(await request.ask("list", {"limit": _PAGE, **request.query}))
-
-
-async def start(request: Request) -> Answer:
-    """201 for a command that runs now; 200 where it was there before: the same key, the same id, or a reused twin."""
-    ask = await request.fields(START)
+async def start(request: HttpRequest) -> Response:
+    """201 for a command that runs now; 200 where it did before: the same key or id, or a process that is reused."""
+    ask = await request.fields()
     key = request.header("idempotency-key")
     if key is not None:
         if ask.get("id") is not None:
             raise BadValue("either an id or an Idempotency-Key, not both")
-        ask |= {"id": keys.process_id(key), "fingerprint": keys.fingerprint(ask)}
-    is_new = request.room.registry.get(ProcessId(str(ask.get("id")))) is None
-    answer = await request.while_there(request.ask("start", _wire(ask)))
-    process = answer["process"]
+        ask |= {"id": key_id(key), "fingerprint": fingerprint(ask)}
+    registry = request.context.registry
+    is_new = registry.get(ProcessId(str(ask.get("id")))) is None
+    reply = await request.while_connected(request.ask("start", _start_fields(ask)))
+    process = reply["process"]
     if key is not None:
-        keys.check(request.room.registry.get(ProcessId(ask["id"])), ask["fingerprint"])
+        _check_key(registry.get(ProcessId(ask["id"])), ask["fingerprint"])
     is_new = is_new and process["id"] == ask["id"]
-    where = (("location", f"/api/v1/processes/{process['id']}"),)
-    return json_answer({**process, "notes": answer["notes"]}, 201 if is_new else 200, where)
+    location = (("location", f"/api/v1/processes/{process['id']}"),)
+    return json_response({**process, "notes": reply["notes"]}, 201 if is_new else 200, location)
 
 
-def _wire(ask: Message) -> Message:
-    """The body in the words of the operation."""
-    ask["id"] = ask.get("id") or keys.new_id()
+def _start_fields(ask: Message) -> Message:
+    """The body with the names of the operation, and with defaults for what a client on the socket always gives."""
+    ask["id"] = ask.get("id") or f"{PREFIX}{os.urandom(6).hex()}"
     ask["grant"], ask["env"] = ask.pop("env", None), ask.pop("caller_env", None)
     if ask.get("cwd") is None:
         ask["cwd"] = os.path.expanduser("~")
     return ask
 
 
-async def inspect(request: Request) -> Answer:
-    answer = await request.ask("inspect", {**request.query, "process": request.id})
-    if answer.get("unchanged"):
-        return json_answer(answer)
-    tree = {"tree": answer["tree"]} if request.query.get("tree") else {}
-    return json_answer({**answer["process"], "seen": answer["seen"], **tree})
+# An idempotency key names a process, and the process keeps the fingerprint of its request: there is no table of keys,
+# and a crash loses nothing.
 
 
-async def forget(request: Request) -> Answer:
-    await request.ask("remove", {"processes": [request.id]})
-    return nothing()
+def key_id(key: str) -> str:
+    """The id that a key stands for. Raises BadValue."""
+    if not 1 <= len(key) <= _LONGEST_KEY or not all("!" <= letter <= "~" for letter in key):
+        what = f"an Idempotency-Key has 1 to {_LONGEST_KEY} visible ASCII characters"
+        raise BadValue(what, next="use a UUID")
+    return PREFIX + hashlib.sha256(b"holdfast key " + key.encode()).hexdigest()[:12]
 
 
-_LIST = Route(
-    "GET",
-    "/api/v1/processes",
-    "listProcesses",
-    "The running processes, oldest first; with `all`, those that ended and are remembered, too",
-    {
-        200: Reply(
-            "A page", {JSON: obj({"processes": {"type": "array", "items": ref("Process")}, "next": maybe(text())})}
-        )
-    },
-    list_,
-    query=(
-        Parameter("all", flag(), "Also those that have ended."),
-        Parameter("session", SESSION, "Only those of this session."),
-        Parameter("task", SESSION, "Only those of this task."),
-        Parameter("used", flag(True), "Also what they use: memory, processor time, ports."),
-        Parameter("limit", integer(1, _MOST, default=_PAGE), "At most so many on a page."),
-        Parameter(
-            "after", text(64), "The `next` of the page before. Nothing is shown twice or left out between pages."
-        ),
-    ),
+def fingerprint(body: dict[str, Any]) -> str:
+    """The same for equal bodies, in any order. Raises BadValue."""
+    ordered = {name: _ordered(value) for name, value in sorted(body.items()) if value is not None}
+    try:
+        return hashlib.sha256(light_json.dumps(ordered).encode()).hexdigest()[:32]
+    except RecursionError:
+        raise BadValue("the body is nested too deeply", next="see /api/v1/openapi.json") from None
+
+
+def _ordered(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def _check_key(process: Process | None, expected: str) -> None:
+    """Raises HttpRefusal where the key was given with another request before."""
+    if process is not None and process.meta.fingerprint != expected:
+        what = f"this Idempotency-Key stands for another request, which started {process.id}"
+        raise HttpRefusal(422, "bad_value", what, next="use a new key for a new request")
+
+
+async def inspect(request: HttpRequest) -> Response:
+    reply = await request.ask("inspect", {**request.query, **request.path})
+    if reply.get("unchanged"):
+        return json_response(reply)
+    tree = {"tree": reply["tree"]} if request.query.get("tree") else {}
+    return json_response({**reply["process"], "seen": reply["seen"], **tree})
+
+
+async def forget(request: HttpRequest) -> Response:
+    await request.ask("remove", {"processes": [request.path["process"]]})
+    return Response(204)
+
+
+async def wait(request: HttpRequest) -> Response:
+    process = request.find()
+    ask = {**request.query, **await request.fields(), "processes": [process.id]}
+    reply = await request.while_connected(request.ask("wait", ask))
+    processes, done = reply.pop("processes"), reply.pop("done")
+    shown = processes[0] if processes else request.context.show(process)
+    return json_response({"process": shown, "done": bool(done), **reply})
+
+
+async def kill(request: HttpRequest) -> Response:
+    ask = {**with_signal(await request.fields()), "processes": [request.path["process"]]}
+    reply = await request.while_connected(request.ask("kill", ask))
+    return json_response(reply["results"][0])
+
+
+async def kill_many(request: HttpRequest) -> Response:
+    ask = with_signal(await request.fields())
+    return json_response(await request.while_connected(request.ask("kill", ask)))
+
+
+def with_signal(ask: Message) -> Message:
+    """The same with the number of a signal that is given by name. Raises BadValue."""
+    if isinstance(ask.get("signal"), str):
+        ask["signal"] = signal_number(ask["signal"])
+    return ask
+
+
+async def stdin(request: HttpRequest) -> Response:
+    if media_of(request.header("content-type")) == OCTETS:
+        ask = {**request.query, "data": b64encode(await request.body()).decode()}
+    else:
+        if request.query:
+            raise BadValue("with a JSON body, all fields are in it", next=f"or send {OCTETS}")
+        ask = _with_text(await request.fields())
+    return json_response(await request.while_connected(request.ask("send", {**ask, **request.path})))
+
+
+def _with_text(ask: Message) -> Message:
+    plain = ask.pop("text", None)
+    if plain is None:
+        return ask
+    if ask.get("data") is not None:
+        raise BadValue("either text or data, not both")
+    return {**ask, "data": b64encode(plain.encode(errors="surrogateescape")).decode()}
+
+
+def _check_signal(value: object) -> None:
+    signal = Kill.FIELDS["signal"]
+    signal.check(signal_number(value) if isinstance(value, str) else value)
+
+
+_SIGNAL_SCHEMA = {"oneOf": [Kill.FIELDS["signal"].kind.schema(), {"type": "string", "maxLength": 20}]}
+
+
+class KillOverHttp(Kill):
+    """End several processes, or send them a signal: those named, of a session, of a task, or all"""
+
+    signal: Anything = field(
+        None, schema=_SIGNAL_SCHEMA, rule=_check_signal, help="Send just this signal: a number, or a name such as TERM."
+    )
+
+
+class KillOne(KillOverHttp):
+    """End a process with everything it started, or send it a signal."""
+
+    process: ProcessRef = field(help=_REF)
+
+    traits = Traits(completes=True, route="POST /processes/{process}/kill", http_name="killProcess")
+
+
+class WaitForOne(Wait):
+    """Wait until a process ends, writes something, writes what matches, or is ready."""
+
+    process: ProcessRef = field(help=_REF)
+
+    class Reply(Record):
+        process: ProcessFields = field()
+        done: Flag = field()
+        timed_out: Flag = field()
+        waited: Seconds = field()
+        clamped_to: Seconds | None = field(help="The daemon's limit, where it was less than the timeout.")
+        matches: dict[str, AwaitedMatchFields] = field({}, help="With until=match: the first line that matched.")
+        consumes: list[Text] = field((), help="Notifications that this reply stands for.")
+
+    traits = Traits(route="POST /processes/{process}/wait", http_name="waitForProcessByPost")
+
+
+class WaitByQuery(WaitForOne):
+    """Wait until a process ends, writes something, writes what matches, or is ready."""
+
+    after: Integer | None = field(
+        None, help="With until=output or match: in what follows so many bytes of output, not from now on."
+    )
+
+    traits = Traits(route="GET /processes/{process}/wait", http_name="waitForProcess")
+
+
+class SendOverHttp(Send):
+    """Write to the input of a process."""
+
+    text: Text | None = field(None, longest=12 << 20, help="A text to write, in place of `data`.")
+
+
+class Forget(Operation):
+    """Forget an ended process with its output."""
+
+    process: ProcessRef = field(help=_REF)
+
+    traits = Traits(route="DELETE /processes/{process}", http_name="removeProcess")
+
+
+_STARTED = {JSON: Flat(Start.Reply, "process")}
+_LOCATION = {"Location": "The path of the process."}
+_UNCHANGED = {"type": "object", "properties": {"unchanged": {"const": True}}, "required": ["unchanged"]}
+_KEY = HeaderField(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": _LONGEST_KEY, "pattern": "^[!-~]+$"},
+    "The same key is the same process, for as long as it is remembered; with another body it is refused.",
 )
-
-_STARTED = {"allOf": [ref("Process"), obj({"notes": texts("What the daemon has to say about it.")})]}
-_TREE: Schema = {"type": ["array", "null"], "items": ANYTHING, "description": "With `tree`; null when it is not known."}
-_LOOKED: Schema = {
-    "anyOf": [
-        {"allOf": [ref("Process"), obj({"seen": text(), "tree": _TREE}, ("seen",))]},
-        obj({"unchanged": {"const": True}}),
-    ]
-}
-_LOCATION = {"Location": "Where the process is to be found."}
-
-START = Route(
-    "POST",
-    "/api/v1/processes",
-    "startProcess",
-    "Start a command. Answers when it runs",
-    {
-        201: Reply("It runs", {JSON: _STARTED}, _LOCATION),
-        200: Reply(
-            "It was started before: by the same key or id, or as a twin that is reused", {JSON: _STARTED}, _LOCATION
-        ),
-    },
-    start,
-    headers=(
-        Parameter(
-            "Idempotency-Key",
-            text(keys.LONGEST, minLength=1, pattern="^[!-~]+$"),
-            "The same key is the same process, for as long as it is remembered; with another body it is refused.",
-            "header",
-        ),
-    ),
-    body=Body(START_FIELDS, "How to start it.", one_of=("command", "argv")),
-    errors=(409, 422, 507),
-)
+_STARTED_BEFORE = "It was started before: with the same key or id, or as the process that is reused"
 
 ROUTES = [
-    _LIST,
-    START,
-    Route(
-        "GET",
-        "/api/v1/processes/{id}",
-        "getProcess",
-        "All that is known of a process",
-        {200: Reply("The process; `unchanged` where it stands as it was `seen`", {JSON: _LOOKED})},
-        inspect,
-        query=(
-            Parameter("seen", text(100), "The `seen` of the answer before: what has not changed is not told again."),
-            Parameter("tree", flag(), "Also everyone who belongs to it, as `tree`."),
-        ),
+    operation_route(
+        Start,
+        start,
+        without=("grant", "fingerprint"),
+        renamed={"env": Start.FIELDS["grant"], "caller_env": Start.FIELDS["env"]},
+        defaults={"id": None, "cwd": None},
+        needs_body=True,
+        body={"one_of": ("command", "argv")},
+        headers=(_KEY,),
+        errors=(409, 422),
+        replies={
+            201: Success("It runs", _STARTED, _LOCATION),
+            200: Success(_STARTED_BEFORE, _STARTED, _LOCATION),
+        },
     ),
-    Route(
-        "DELETE",
-        "/api/v1/processes/{id}",
-        "removeProcess",
-        "Forget an ended process with its output",
-        {204: Reply("Forgotten", {})},
-        forget,
+    operation_route(
+        Inspect,
+        inspect,
+        replies={
+            200: Success(
+                "The process; `unchanged` where it is as it was `seen`",
+                {JSON: (Flat(Inspect.Reply, "process"), _UNCHANGED)},
+            )
+        },
+    ),
+    operation_route(Forget, forget),
+    operation_route(WaitByQuery, wait, without=("processes", "mode")),
+    operation_route(WaitForOne, wait, without=("processes", "mode")),
+    operation_route(
+        KillOne,
+        kill,
+        without=("processes", "session", "task", "all"),
+        errors=(422,),
+        replies={200: Success("What became of it", {JSON: KillResultFields})},
+    ),
+    operation_route(KillOverHttp, kill_many, needs_body=True, errors=(422,)),
+    operation_route(
+        SendOverHttp,
+        stdin,
+        needs_body=True,
+        body={"raw": True},
+        query={name: Send.FIELDS[name] for name in ("enter", "eof", "at")},
+        about="The body is bytes as they are, with the query; or JSON with `text` or `data`, without it.",
     ),
 ]

@@ -1,6 +1,6 @@
-"""/api/pub: events of other programs, over their bridges. What is no event is ignored and counted, and breaks nothing.
+"""/api/pub: events of other programs, over their bridges. Frames that are no events are ignored and counted.
 
-`{"ack": N, "bridge": ID}` says that all of this bridge up to N is on disk: it need not come again.
+`{"ack": N, "bridge": ID}` confirms that all events of this bridge up to N are on disk.
 """
 
 from __future__ import annotations
@@ -8,28 +8,27 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.errors import Denied
-from holdfast.http import open_socket
-from holdfast.http.request import Request
-from holdfast.http.socket import Socket
-from holdfast.http.table import Reply, Route
+from holdfast.http.request import HttpRequest
+from holdfast.http.routing import Route, Success
+from holdfast.http.websocket import WebSocket
 
-#: Messages that may be on their way to the disk. A bridge that is faster is not listened to meanwhile.
+#: Messages that may be on their way to the disk. From a bridge that is faster, no more is read meanwhile.
 _MOST_UNWRITTEN = 1000
 
 Written = tuple[dict[str, int], asyncio.Future[None]]
 
 
-async def pub(request: Request, socket: Socket) -> None:
+async def pub(request: HttpRequest, socket: WebSocket) -> None:
     if request.call().is_strict:
         raise Denied("a bridge is not bound to a session", next="leave Holdfast-Strict out")
     await socket.accept(text=True)
     unwritten: asyncio.Queue[Written] = asyncio.Queue(_MOST_UNWRITTEN)
-    with request.room.relays.connection():
-        await open_socket.serve(request, socket, _take(request, socket, unwritten), _acknowledge(socket, unwritten))
+    with request.context.relays.connection():
+        await socket.run(request, _take(request, socket, unwritten), _acknowledge(socket, unwritten))
 
 
-async def _take(request: Request, socket: Socket, unwritten: asyncio.Queue[Written]) -> None:
-    relays = request.room.relays
+async def _take(request: HttpRequest, socket: WebSocket, unwritten: asyncio.Queue[Written]) -> None:
+    relays = request.context.relays
     is_first = True
     while True:
         message = await socket.receive_text()
@@ -39,13 +38,13 @@ async def _take(request: Request, socket: Socket, unwritten: asyncio.Queue[Writt
         taken, written = relays.take(message)
         if taken.events or taken.marks:
             await unwritten.put((taken.marks, written))
-            if is_first:  # a full disk is noticed before there is more to remember for it
+            if is_first:  # a full disk is noticed before more is held in memory
                 await asyncio.wait({written})
                 is_first = False
 
 
-async def _acknowledge(socket: Socket, unwritten: asyncio.Queue[Written]) -> None:
-    """In order, and one for many where they are written together. Ends when the disk is full: the bridge comes back."""
+async def _acknowledge(socket: WebSocket, unwritten: asyncio.Queue[Written]) -> None:
+    """In order, one confirmation for events written together. Ends when the disk is full: the bridge connects again."""
     while True:
         marks, written = await unwritten.get()
         acknowledged = dict(marks)
@@ -61,11 +60,11 @@ async def _acknowledge(socket: Socket, unwritten: asyncio.Queue[Written]) -> Non
 
 
 async def _on_disk(written: asyncio.Future[None]) -> None:
-    """Shielded: that nobody waits any more does not make it unwritten."""
+    """Shielded: the write goes on when the connection ends."""
     await asyncio.shield(written)
 
 
-async def _send(socket: Socket, marks: dict[str, int]) -> None:
+async def _send(socket: WebSocket, marks: dict[str, int]) -> None:
     for bridge, n in marks.items():
         await socket.control({"ack": n, "bridge": bridge})
 
@@ -76,8 +75,8 @@ ROUTES = [
         "/api/pub",
         "joinBus",
         "Events of another program, over a WebSocket: texts, each a frame or an array of frames",
-        {101: Reply("The WebSocket is open", {})},
+        {101: Success("The WebSocket is open", {})},
         serve_socket=pub,
-        about="Frames: see docs/events.md. What is no frame is ignored and counted.",
+        about="Frames: see docs/events.md. Invalid ones are ignored and counted.",
     ),
 ]
