@@ -18,6 +18,8 @@ from tests.support import end_instance, eventually
 
 #: Asks by the rules that come with holdfast, and does nothing.
 _ASKS = "git -C /nonexistent reset --hard"
+#: Ctrl-]
+_DETACH = b"\x1d"
 _EVERY_RUN_OPTION: dict[str, Any] = {
     "name": "x",
     "session": "s",
@@ -175,7 +177,7 @@ class _Session:
         self._do("wait", late.id)
         warned = self._do("run", "exec sleep 1000", deadline=0.05, deadline_action="notify", stall=0.2, name="warned")
         eventually(lambda: self._direct.inspect(warned.id).stalled)
-        eventually(lambda: any(event["type"] == "process.deadline" for event in self._direct.events()))
+        eventually(lambda: self._has_seen("process.deadline"))
         self._do("kill", warned.id, grace=0.1)
         self._do("remove", again.id)
 
@@ -205,11 +207,31 @@ class _Session:
         self._do("resize", shell.id, 100, 30)
         self._do("send", shell.id, "answer")
         self._do("wait", shell.id)
-        # What a terminal of the user's own asks beside that: `holdfast attach`.
-        attached = self._direct.run("sleep 0.2", pty=True)
-        call = [sys.executable, "-m", "holdfast", "attach", attached.id]
-        _on_a_terminal(call, {**os.environ, "HOLDFAST_HOME": str(self._client.paths.home)})
-        self._direct.wait(attached.id)
+        self._attach()
+
+    def _attach(self) -> None:
+        """What the user's own terminal asks beside that: `holdfast attach`, until its keys detach it."""
+        process = self._direct.run("exec sleep 1000", pty=True)
+        call = [sys.executable, "-m", "holdfast", "attach", process.id]
+        environ = {**os.environ, "HOLDFAST_HOME": str(self._client.paths.home), "TERM": "xterm"}
+        master, slave = os.openpty()
+        with (
+            _naming(self._record, "attach"),
+            subprocess.Popen(call, stdin=slave, stdout=slave, stderr=slave, env=environ) as attached,
+        ):
+            try:
+                eventually(lambda: self._has_seen("process.attached"))
+                os.write(master, _DETACH)
+                assert attached.wait(20) == 0
+            finally:
+                attached.kill()
+        os.close(master)
+        os.close(slave)
+        eventually(lambda: self._has_seen("process.detached"))
+        self._direct.kill(process.id, grace=0.1)
+
+    def _has_seen(self, topic: str) -> bool:
+        return any(event["type"] == topic for event in self._direct.events(topic))
 
     def _approvals(self) -> None:
         self._refused("run", _ASKS, gate=True, approval_wait=0.0)
@@ -246,7 +268,7 @@ class _Session:
         self._receiver.usual = Plan()
         self._do("sink_retry", dead[0]["id"])
         self._do("sink_retry", all=True)
-        eventually(lambda: any(event["type"] == "sink.sent" for event in self._direct.events()))
+        eventually(lambda: self._has_seen("sink.sent"))
 
     def _sessions(self) -> None:
         server = self._do("run", "exec sleep 1000", session="first", notify="any")
@@ -266,12 +288,3 @@ class _Session:
         self._do("http", "shut")
         self._do("status")
         self._do("doctor")
-
-
-def _on_a_terminal(call: list[str], environ: dict[str, str]) -> None:
-    master, slave = os.openpty()
-    try:
-        subprocess.run(call, stdin=slave, stdout=slave, stderr=slave, env=environ, timeout=60, check=True)
-    finally:
-        os.close(master)
-        os.close(slave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Callable
@@ -20,7 +21,9 @@ def check(found: dict[str, str], pattern: str | None = None) -> None:
     assert there <= found.keys(), surface.HOW
     for name, text in found.items():
         path = surface.FILES / name
-        assert text == (path.read_text(encoding="utf-8") if path.exists() else ""), f"{name} differs; {surface.HOW}"
+        recorded = path.read_text(encoding="utf-8") if path.exists() else ""
+        changes = difflib.unified_diff(recorded.splitlines(), text.splitlines(), "recorded", "now", lineterm="")
+        assert text == recorded, "\n".join([f"{name} differs; {surface.HOW}", *changes])
 
 
 @pytest.mark.parametrize(
