@@ -231,7 +231,7 @@ class _Session:
         self._direct.kill(process.id, grace=0.1)
 
     def _has_seen(self, topic: str) -> bool:
-        return any(event["type"] == topic for event in self._direct.events(topic))
+        return bool(list(self._direct.events(topic)))
 
     def _approvals(self) -> None:
         self._refused("run", _ASKS, gate=True, approval_wait=0.0)
@@ -254,8 +254,8 @@ class _Session:
         self._do("inbox", wait=0.0, session="golden", limit=1, take=True, raw=True)
         self._do("ack", first.id, "note_000000000000")
         self._do("ack", first.id, session="golden")
-        with _naming(self._record, "notices"):
-            next(iter(self._client.notices(timeout=5.0)))
+        with _naming(self._record, "notices"), self._client.notices(timeout=5.0) as reading:
+            next(iter(reading))
         self._do("digest")
         return found
 

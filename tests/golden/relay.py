@@ -36,8 +36,8 @@ class Record:
         with self._lock:
             for part in frame.keys() & {"ok", "data", "error"}:
                 for name in names_in(frame[part], part):
-                    of = "process" if name.startswith("process.") else op
-                    self.replies.setdefault(of, set()).add(name)
+                    shared = name.partition(".")[0]
+                    self.replies.setdefault(shared if shared in ("process", "error") else op, set()).add(name)
 
 
 def names_in(value: object, path: str) -> Iterator[str]:
@@ -66,35 +66,43 @@ def relaying(home: Path, target: Path, record: Record) -> Iterator[None]:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(home / "daemon.sock"))
     listener.listen()
-    thread = threading.Thread(target=_accept, args=(listener, target, record), daemon=True)
-    thread.start()
+    threads = [threading.Thread(target=lambda: _accept(listener, target, record, threads))]
+    threads[0].start()
     try:
         yield
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        for thread in threads:  # clients have hung up by now
+            thread.join(10)
         listener.close()
 
 
-def _accept(listener: socket.socket, target: Path, record: Record) -> None:
+def _accept(listener: socket.socket, target: Path, record: Record, threads: list[threading.Thread]) -> None:
     while True:
         try:
             client, _ = listener.accept()
         except OSError:
             return
-        daemon = socket.socket(socket.AF_UNIX)
+        threads.append(threading.Thread(target=_relay, args=(client, target, record)))
+        threads[-1].start()
+
+
+def _relay(client: socket.socket, target: Path, record: Record) -> None:
+    asked: dict[int, str] = {}
+
+    def note_request(frame: dict[str, Any]) -> None:
+        asked.setdefault(frame["rid"], frame["op"])
+        record.note_request(frame)
+
+    def note_reply(frame: dict[str, Any]) -> None:
+        record.note_reply(asked[frame["rid"]], frame)
+
+    with client, socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(str(target / "daemon.sock"))
-        asked: dict[int, str] = {}
-
-        def note_request(frame: dict[str, Any], asked: dict[int, str] = asked) -> None:
-            asked.setdefault(frame["rid"], frame["op"])
-            record.note_request(frame)
-
-        def note_reply(frame: dict[str, Any], asked: dict[int, str] = asked) -> None:
-            record.note_reply(asked[frame["rid"]], frame)
-
-        for source, sink, note in ((client, daemon, note_request), (daemon, client, note_reply)):
-            threading.Thread(target=_move, args=(source, sink, note), daemon=True).start()
+        back = threading.Thread(target=_move, args=(daemon, client, note_reply))
+        back.start()
+        _move(client, daemon, note_request)
+        back.join()
 
 
 def _move(source: socket.socket, sink: socket.socket, note: Callable[[dict[str, Any]], None]) -> None:
