@@ -73,6 +73,11 @@ def end_instance(home: str) -> None:
         return
     if os.path.exists(f"{home}/daemon.sock"):
         _ask_to_end(home)
+    kill_instance(home)
+
+
+def kill_instance(home: str) -> None:
+    """End everything of an instance at once, as a crash would: nothing is recorded any more."""
     eventually(lambda: not _force(home), timeout=20.0)
 
 
