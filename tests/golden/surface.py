@@ -19,6 +19,7 @@ from typing import Any
 
 import holdfast
 from holdfast.cli.main import main
+from holdfast.extras import docs
 from holdfast.tools import anthropic_schemas, openai_schemas
 from tests.golden.calls import record_calls
 from tests.support import end_instance
@@ -45,7 +46,7 @@ def help_pages() -> dict[str, str]:
 def _printed(*words: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(words) == 0
-    return out.getvalue()
+    return out.getvalue().replace(docs(), "DOCS")
 
 
 def python_calls() -> dict[str, str]:

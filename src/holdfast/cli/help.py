@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from holdfast.extras import docs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +61,9 @@ EXAMPLES
 
         $ holdfast ps
         $ holdfast kill web
+
+DOCUMENTATION
+    {docs()}
 """
 
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from holdfast.daemon.logbook import note
 from holdfast.errors import Unreachable, Unsupported
+from holdfast.extras import install_hint
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -86,7 +87,7 @@ class McpLink:
 
     async def _start(self) -> None:
         if importlib.util.find_spec("mcp") is None:
-            raise Unsupported("the MCP SDK is not installed", next="pip install 'holdfast[mcp]'")
+            raise Unsupported("the MCP SDK is not installed", next=install_hint("mcp"))
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         with theirs:
