@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.bench.install import cache
+from bench.compare.install import cache
 
 
 def cached(name: str) -> Path:

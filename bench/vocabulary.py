@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from holdfast.bench.install import Unavailable, cache, python_package
+from bench.compare.install import Unavailable, cache, python_package
 from holdfast.model.shortening import estimate
 
 _PACKAGE = "bpe-openai==0.1.4"

@@ -13,6 +13,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+#: Variables that say where an instance is.
+_PLACES = (b"HOLDFAST_HOME", b"XDG_STATE_HOME", b"HOME")
+
 
 def eventually(condition: Callable[[], T | None], timeout: float = 10.0, pause: float = 0.01) -> T:
     """The condition's first true value. AssertionError when there is none in time."""
@@ -67,12 +70,30 @@ def processes_of(home: str) -> list[int]:
     return [pid for pid in pids if pid not in spared and _belongs(pid, os.fsencode(home))]
 
 
+def daemons_below(*directories: str) -> dict[int, str]:
+    """Daemons and keepers whose instance, state or home directory is one of these, or below it: pid -> arguments."""
+    wanted = [os.fsencode(directory) for directory in directories]
+    found = {}
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        arguments = _read(pid, "cmdline").replace(b"\0", b" ")
+        if b"holdfast.daemon" not in arguments and b"holdfast_keeper" not in arguments:
+            continue
+        if any(_belongs(pid, directory) for directory in wanted):
+            found[pid] = os.fsdecode(arguments)
+    return found
+
+
 def end_instance(home: str) -> None:
     """End everything of an instance, first by asking and then by force. AssertionError when something is left."""
     if not processes_of(home):
         return
     if os.path.exists(f"{home}/daemon.sock"):
         _ask_to_end(home)
+    kill_instance(home)
+
+
+def kill_instance(home: str) -> None:
+    """End everything of an instance at once, as a crash would: nothing is recorded any more."""
     eventually(lambda: not _force(home), timeout=20.0)
 
 
@@ -99,7 +120,8 @@ def _force(home: str) -> list[int]:
 def _belongs(pid: int, home: bytes) -> bool:
     if _is_zombie(pid):
         return False
-    named = [word.removeprefix(b"HOLDFAST_HOME=") for word in _read(pid, "environ").split(b"\0")]
+    variables = (word.partition(b"=") for word in _read(pid, "environ").split(b"\0"))
+    named = [value for name, _, value in variables if name in _PLACES]
     named += _read(pid, "cmdline").split(b"\0")
     return any(word == home or word.startswith(home + b"/") for word in named)
 

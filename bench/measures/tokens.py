@@ -12,12 +12,12 @@ import tempfile
 from typing import Any, NamedTuple
 
 from bench.cache import cached
+from bench.compare.install import HERMES as VERSION
 from bench.figure import Figure
 from bench.instance import Instance
 from bench.peers.hermes import WORKER
 from bench.run import Run
 from bench.vocabulary import Count, counter
-from holdfast.bench.install import HERMES as VERSION
 from holdfast.tools import Tools, openai_schemas
 
 _MINUTES, _EVERY = 30, 30

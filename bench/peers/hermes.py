@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from bench.cache import cached
-from holdfast.bench.install import HERMES as VERSION
-from holdfast.bench.install import Unavailable, cache, python_package
+from bench.compare.install import HERMES as VERSION
+from bench.compare.install import Unavailable, cache, python_package
 
 WORKER = Path(__file__).with_name("hermes_worker.py")
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 from types import TracebackType
 
-from holdfast.bench.install import Unavailable, debian_package
+from bench.compare.install import Unavailable, debian_package
 
 
 def install_spooler() -> bool:

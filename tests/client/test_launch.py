@@ -15,7 +15,7 @@ import holdfast
 from holdfast.client import launch
 from holdfast.errors import BadValue, Denied, HoldfastError, Unreachable
 from holdfast.paths import Paths, find_paths
-from tests.support import eventually, processes_of, run_cli
+from tests.support import content_of, eventually, processes_of, run_cli
 
 
 def daemons(home: Path) -> list[int]:
@@ -70,9 +70,12 @@ def test_the_daemon_is_nobody_s_child_and_holds_nothing_of_its_starter(home: Pat
 def test_no_secret_of_the_caller_reaches_the_daemon_s_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MY_TOKEN", "AWS_SECRET_ACCESS_KEY", "HOLDFAST_SESSION", "HOLDFAST_ID"):
         monkeypatch.setenv(name, "canary")
-    run_cli("ps")
-    for pid in processes_of(str(home)):
-        assert b"canary" not in Path(f"/proc/{pid}/environ").read_bytes()
+    assert run_cli("ps").returncode == 0
+    (daemon,) = daemons(home)
+    for pid in {daemon, *processes_of(str(home))}:
+        variables = content_of(Path(f"/proc/{pid}/environ"))
+        assert b"canary" not in variables
+        assert variables or pid != daemon
 
 
 def test_a_stale_socket_is_no_obstacle(home: Path) -> None:

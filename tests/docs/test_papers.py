@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.extras import DISTRIBUTION
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,11 +22,20 @@ def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+def test_the_distribution_has_its_name_and_all_brings_every_extra() -> None:
+    table = project()["project"]
+    assert table["name"] == DISTRIBUTION
+    extras = table["optional-dependencies"].keys() - {"all", "dev"}
+    (every,) = table["optional-dependencies"]["all"]
+    assert set(every.partition("[")[2].rstrip("]").split(",")) == extras
+
+
 def test_every_dependency_has_a_line_in_the_docs() -> None:
     told = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     table = project()["project"]
     named = [*table["dependencies"], *(name for extra in table["optional-dependencies"].values() for name in extra)]
-    missing = [name for name in named if f"`{re.split('[<>=~!;[ ]', name)[0]}`" not in told]
+    others = [name for name in named if not name.startswith(f"{DISTRIBUTION}[")]  # an extra of ours that names others
+    missing = [name for name in others if f"`{re.split('[<>=~!;[ ]', name)[0]}`" not in told]
     assert not missing
 
 
@@ -72,10 +83,11 @@ def test_no_page_points_to_a_file_that_is_not_there() -> None:
 def test_the_wheel_holds_both_packages_with_their_types(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("holdfast-*.whl")
+    (wheel,) = tmp_path.glob("holdfast_runtime-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"holdfast/py.typed", "holdfast_keeper/py.typed", "holdfast/version.py"} <= names
-    assert not [name for name in names if name.split(os.sep)[0] in ("tests", "bench")]
+    assert {f"holdfast/docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= names
+    assert not [name for name in names if name.split(os.sep)[0] in ("tests", "bench") or "/bench/" in name]
 
 
 def _links(page: Path) -> list[str]:

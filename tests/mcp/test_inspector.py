@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def stdio() -> tuple[list[str], list[str]]:
-    """The server, and what else the inspector is told of it."""
-    return command("--session", "inspected"), []
+    """The server, and further options. The inspector starts it with few variables, so ours is named in the command."""
+    return ["env", f"HOLDFAST_HOME={os.environ['HOLDFAST_HOME']}", *command("--session", "inspected")], []
 
 
 def http() -> tuple[list[str], list[str]]:

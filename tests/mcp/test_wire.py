@@ -123,7 +123,7 @@ def test_without_the_sdk_one_line_says_what_to_install(home: Path, tmp_path: Pat
     (tmp_path / "mcp.py").write_text("raise ImportError('as if it were not there')")
     result = run_cli("mcp", env={"PYTHONPATH": str(tmp_path)})
     assert result.returncode == 125 and result.stdout == b""
-    assert result.stderr.decode().count("\n") <= 2 and "pip install 'holdfast[mcp]'" in result.stderr.decode()
+    assert result.stderr.decode().count("\n") <= 2 and "pip install '.[mcp]'" in result.stderr.decode()
 
 
 def test_nobody_else_imports_the_sdk() -> None:

@@ -38,7 +38,9 @@ def start_daemon(source: Path) -> subprocess.Popen[bytes]:
 def test_a_newer_daemon_takes_over_from_an_older_one_and_its_keeper(home: Path, tmp_path: Path) -> None:
     source = newer_release(tmp_path / "newer")
     with connect() as hf:
-        process = hf.run("for i in $(seq 1 200); do echo $i; sleep 0.01; done; exit 7", name="job")
+        go_on = tmp_path / "go-on"
+        half = f"seq 1 100; until [ -e {go_on} ]; do sleep 0.05; done; seq 101 200; exit 7"
+        process = hf.run(half, name="job")
         before = hf.status()
         hf.stop_daemon()
         eventually(lambda: not is_alive(before["pid"]))
@@ -47,6 +49,7 @@ def test_a_newer_daemon_takes_over_from_an_older_one_and_its_keeper(home: Path, 
         assert (before["version"], after["version"]) == (holdfast.__version__, "99.0.0")
         assert after["keeper_pid"] == before["keeper_pid"]
         assert hf.inspect("job").pid == process.pid
+        go_on.touch()
         assert hf.wait(process.id, timeout=30).exit_code == 7
         assert hf.logs(process.id).text == "".join(f"{number}\n" for number in range(1, 201))
         hf.stop_daemon()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from holdfast.cli.verbs import VERBS
+from holdfast.extras import docs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ EXAMPLES
 
         $ holdfast ps
         $ holdfast kill web
+
+DOCUMENTATION
+    {docs()}
 """
 
 

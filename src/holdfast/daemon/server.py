@@ -23,7 +23,7 @@ _BACKLOG = 1024
 _CLOSE_TIMEOUT = 1.0
 _MISSING = (
     b"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 69\r\n\r\n"
-    b"holdfast was installed without what HTTP needs: pip install holdfast\n"
+    b"holdfast was installed without what HTTP needs: pip install holdfast-runtime\n"
 )
 
 

@@ -27,7 +27,7 @@ def executable() -> str:
     for path in (found, beside, shutil.which("holdfast")):
         if path and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    raise HoldfastError("no executable holdfast is installed", next="pip install holdfast, then try again")
+    raise HoldfastError("no executable holdfast is installed", next="pip install holdfast-runtime, then try again")
 
 
 def named_home() -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from holdfast.extras import install_hint
 from holdfast.model.summaries import harmless
 from holdfast.sinks.message import SinkMessage, Unsendable
 
 TIMEOUT = 30.0
-_MISSING = "Apprise is not installed: pip install 'holdfast[notify]'"
+_MISSING = f"Apprise is not installed: {install_hint('notify')}"
 
 
 def send(message: SinkMessage) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.bench import run as bench
-from holdfast.bench.install import Unavailable
-from holdfast.bench.measures import QUICK, Row, measure
-from holdfast.bench.peer import Peer, end_marked, marked
-from holdfast.bench.peers import tmux
-from holdfast.bench.peers.ours import InPython
+from bench.compare import run as bench
+from bench.compare.install import Unavailable
+from bench.compare.measures import QUICK, Row, measure
+from bench.compare.peer import Peer, end_marked, marked
+from bench.compare.peers import tmux
+from bench.compare.peers.ours import InPython
 from tests.cli.calling import as_json, refusal
 from tests.support import eventually, processes_of
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
+from holdfast.errors import Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.cli.options import Given
 
 VERB = Verb(
@@ -23,6 +26,8 @@ VERB = Verb(
         client program beside our command line, the others beside our Python client.
 
         With --json an object with rows (times in seconds) and missing.
+
+        The measuring code is not part of the installed package: this works in a clone of the source.
     """,
     options=[
         Option("--peers", help="Measure the others, too, and install them if need be."),
@@ -30,7 +35,7 @@ VERB = Verb(
         Option("--dir", metavar="DIR", help="Where the others are installed. Default: ~/.cache/holdfast-bench."),
         JSON,
     ],
-    exits=[("0", "Measured.")],
+    exits=[("0", "Measured."), ("125", "This is not a clone of the source.")],
     examples=[
         ("Is it well here?", "holdfast bench --quick"),
         ("Side by side with the others", "holdfast bench --peers"),
@@ -40,8 +45,7 @@ VERB = Verb(
 
 def run(given: Given) -> int:
     given.only()
-    from holdfast.bench import run as bench
-
+    bench = _bench()
     rows, missing = bench.run(given.peers, given.quick, given.dir)
     if given.json:
         console.out_json({"rows": [bench.as_json(row, rows) for row in rows], "missing": missing})
@@ -50,3 +54,19 @@ def run(given: Given) -> int:
     for name, why in missing.items():
         console.say(f"without {name}: {why}")
     return 0
+
+
+def _bench() -> Any:
+    """`bench.compare.run` of the clone that this runs from. Raises Unsupported where it is an installed package."""
+    import sys
+
+    from holdfast.extras import clone
+
+    root = clone()
+    if root is None:
+        raise Unsupported(
+            "holdfast bench needs a clone of the source: the installed package does not hold what it measures with",
+            next="in a clone: scripts/setup && .venv/bin/holdfast bench",
+        )
+    sys.path.insert(0, root)
+    return __import__("bench.compare.run", fromlist=["run"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.errors import BadValue, HoldfastError
+from holdfast.extras import install_hint
 from holdfast.integrations import NAMES, load
 
 TYPE_CHECKING = False
@@ -101,7 +102,7 @@ def _expect_sdk() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise HoldfastError("the MCP SDK is not installed", next="pip install 'holdfast[mcp]', then try again")
+        raise HoldfastError("the MCP SDK is not installed", next=f"{install_hint('mcp')}, then try again")
 
 
 def _show(module: Any, changes: list[Change], given: Given) -> None:

@@ -7,6 +7,7 @@ import sys
 
 from holdfast.cli.options import Option, Verb
 from holdfast.errors import HoldfastError
+from holdfast.extras import install_hint
 from holdfast.model.units import parse_seconds
 
 TYPE_CHECKING = False
@@ -39,7 +40,10 @@ VERB = Verb(
         Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
         Option("--channel", help="Send notifications as messages of the channel claude/channel, as they come."),
     ],
-    exits=[("0", "The client closed stdin."), ("125", "The SDK is not installed: pip install 'holdfast[mcp]'.")],
+    exits=[
+        ("0", "The client closed stdin."),
+        ("125", "The SDK of the extra mcp is not installed; the message says how to install it."),
+    ],
     examples=[
         ("Add it to Claude Code", "claude mcp add holdfast -- holdfast mcp"),
         ("For a client that waits for ten minutes", "holdfast mcp --call-limit 9m"),
@@ -53,7 +57,7 @@ def run(given: Given) -> int:
     try:
         import mcp  # noqa: F401
     except ImportError:
-        raise HoldfastError("the MCP SDK is not installed", next="pip install 'holdfast[mcp]'") from None
+        raise HoldfastError("the MCP SDK is not installed", next=install_hint("mcp")) from None
     import asyncio
 
     from holdfast.mcp import stdio

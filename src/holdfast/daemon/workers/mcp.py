@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from holdfast.daemon.workers.worker import Worker, WorkerLaunch
 from holdfast.errors import Unreachable, Unsupported
+from holdfast.extras import install_hint
 
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -37,7 +38,7 @@ class McpWorker(Worker):
 
     def launch(self) -> WorkerLaunch:
         if importlib.util.find_spec("mcp") is None:
-            raise Unsupported("the MCP SDK is not installed", next="pip install 'holdfast[mcp]'")
+            raise Unsupported("the MCP SDK is not installed", next=install_hint("mcp"))
         return WorkerLaunch(("-P", "-m", "holdfast.mcp"))
 
     @contextlib.asynccontextmanager

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from holdfast.bench.peer import Peer
+from bench.compare.peer import Peer
 from holdfast.client.sync import Client
 
 

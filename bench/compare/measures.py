@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.bench.peer import Peer, is_alive, until
+from bench.compare.peer import Peer, is_alive, until
 
 
 class Scale(NamedTuple):

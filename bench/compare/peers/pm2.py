@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.bench.install import node_package
-from holdfast.bench.peer import Peer, until
+from bench.compare.install import node_package
+from bench.compare.peer import Peer, until
 
 
 def get(cache: Path) -> Callable[[Path], Peer]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.bench.peer import Peer
-from holdfast.bench.peers import hermes, ours, pm2, spooler, supervisord, tmux
+from bench.compare.peer import Peer
+from bench.compare.peers import hermes, ours, pm2, spooler, supervisord, tmux
 
 OURS: tuple[type[Peer], ...] = (ours.InPython, ours.OnCommandLine)
 #: Name -> from a cache directory to something that makes the peer in a scratch directory.

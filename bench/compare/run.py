@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.bench.install import Unavailable, cache
-from holdfast.bench.measures import FULL, QUICK, Row, measure
-from holdfast.bench.peer import Peer, end_marked
-from holdfast.bench.peers import OTHERS, OURS
+from bench.compare.install import Unavailable, cache
+from bench.compare.measures import FULL, QUICK, Row, measure
+from bench.compare.peer import Peer, end_marked
+from bench.compare.peers import OTHERS, OURS
 from holdfast.errors import HoldfastError
 
 HEAD = ("MANAGER", "START", "EXIT KNOWN", "LIST", "CHILD SURVIVES", "CODE KNOWN", "SETSID KILLED")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from holdfast.bench.install import debian_package
-from holdfast.bench.peer import Peer, marked
+from bench.compare.install import debian_package
+from bench.compare.peer import Peer, marked
 
 
 def get(cache: Path) -> Callable[[Path], Peer]:

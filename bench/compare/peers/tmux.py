@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from holdfast.bench.install import debian_package
-from holdfast.bench.peer import Peer, until
+from bench.compare.install import debian_package
+from bench.compare.peer import Peer, until
 
 
 def get(cache: Path) -> Callable[[Path], Peer]:

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.bench.install import python_package
-from holdfast.bench.peer import Peer, until
+from bench.compare.install import python_package
+from bench.compare.peer import Peer, until
 
 _CONFIG = """\
 [unix_http_server]

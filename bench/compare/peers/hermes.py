@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.bench.install import HERMES, python_package
-from holdfast.bench.peer import Peer
+from bench.compare.install import HERMES, python_package
+from bench.compare.peer import Peer
 
 _WORKER = Path(__file__).with_name("hermes_worker.py")
 
