@@ -141,7 +141,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         file_limit=file_limit,
     )
     outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
-    link = ScreenLink(paths.place, paths.screens, environ)
+    link = ScreenLink(place.directory, paths.screens, environ)
     tcp = TcpDoor(paths, settings.http_listen)
     names = Names(opened.kept.aliases)
     stream = Stream(opened.store)
@@ -182,7 +182,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Wa
         chores=chores,
     )
     news = MatchNews(opened.kept.memory.get(BREAKER), settings, registry.get)
-    watches = Watches(room, WatchLink(paths.place, environ), news)
+    watches = Watches(room, WatchLink(place.directory, environ), news)
     return room, Recovery(place, registry, supervisor, chores), watches
 
 

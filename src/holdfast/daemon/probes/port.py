@@ -15,15 +15,15 @@ Say = Callable[[str], None]
 
 
 async def until_listening(room: Room, process: Process, port: int, say: Say) -> None:
-    listener = Listener(room, process, port)
+    probe = PortProbe(room, process, port)
     attempt = 0
-    while (trouble := await listener.trouble()) is not None:
+    while (trouble := await probe.trouble()) is not None:
         say(trouble)
         await asyncio.sleep(readiness.pause(attempt))
         attempt += 1
 
 
-class Listener:
+class PortProbe:
     """Whether a process listens on its port. Cheap as long as nothing has changed since the last call."""
 
     def __init__(self, room: Room, process: Process, port: int) -> None:
@@ -33,7 +33,7 @@ class Listener:
         self._logged: str | None = None
 
     async def trouble(self, must_be_alone: bool = False) -> str | None:
-        """Why it does not listen; None when it does. With `must_be_alone`, another listener is a reason, too."""
+        """Why it does not listen; None when it does. With `must_be_alone`, another probe is a reason, too."""
         state = await self._watch.look()
         other = readiness.held_by_another(self._port, state.foreign_pid) if state.is_foreign else None
         if other is not None and other != self._logged:
