@@ -33,7 +33,7 @@ class PortProbe:
         self._logged: str | None = None
 
     async def trouble(self, must_be_alone: bool = False) -> str | None:
-        """Why it does not listen; None when it does. With `must_be_alone`, another probe is a reason, too."""
+        """Why it does not listen; None when it does. With `must_be_alone`, another listener is a reason, too."""
         state = await self._watch.look()
         other = readiness.held_by_another(self._port, state.foreign_pid) if state.is_foreign else None
         if other is not None and other != self._logged:
