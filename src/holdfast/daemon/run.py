@@ -148,7 +148,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Ou
         file_limit=file_limit,
     )
     outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
-    screen_worker = ScreenWorker(paths.place, paths.screens, environ)
+    screen_worker = ScreenWorker(place.directory, paths.screens, environ)
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
@@ -189,7 +189,7 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Ou
         chores=chores,
     )
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
-    watches = OutputWatches(room, WatchWorker(paths.place, environ), match_events)
+    watches = OutputWatches(room, WatchWorker(place.directory, environ), match_events)
     recovery = Recovery(place, registry, supervisor, chores)
     return room, recovery, watches, Announcements(opened.store, opened.kept.memory)
 

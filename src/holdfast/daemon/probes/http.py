@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.daemon.probes.port import Listener, Say
+from holdfast.daemon.probes.port import PortProbe, Say
 from holdfast.daemon.room import Room
 from holdfast.errors import BadValue
 from holdfast.model import readiness
@@ -56,7 +56,7 @@ def _request(host: str, path: str) -> bytes:
 
 async def until_answered(room: Room, process: Process, url: str, say: Say) -> None:
     target = parse_url(url, "ready_http")
-    here = _Here(target, Listener(room, process, target.port))
+    here = _Here(target, PortProbe(room, process, target.port))
     attempt = 0
     while True:
         slow = asyncio.get_running_loop().call_later(_SAY_AFTER, say, f"no answer yet from port {target.port}")
@@ -83,9 +83,9 @@ async def _attempt(here: _Here, target: Target) -> str | None:
 class _Here:
     """Whether the URL is on this machine, and then whether the process that would answer belongs to the tree."""
 
-    def __init__(self, target: Target, listener: Listener) -> None:
+    def __init__(self, target: Target, probe: PortProbe) -> None:
         self._target = target
-        self._listener = listener
+        self._probe = probe
         self._is_here: bool | None = None
 
     async def trouble(self) -> str | None:
@@ -94,7 +94,7 @@ class _Here:
             self._is_here = await _is_here(self._target)
         if not self._is_here:
             return None
-        return await self._listener.trouble(must_be_alone=True)
+        return await self._probe.trouble(must_be_alone=True)
 
 
 async def _is_here(target: Target) -> bool | None:

@@ -1,4 +1,4 @@
-"""What was found out about a run: written first, then shown to whoever waits, then told."""
+"""What a probe found about a run: written first, then shown to waiting callers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def settle(room: Room, process: Process, change: Change) -> Process | None
 
 
 def is_same_run(now: Process, process: Process) -> bool:
-    """Whether it still is the run that we know."""
+    """Whether it still is the same run."""
     return now.is_up and now.started_at == process.started_at
 
 
@@ -34,7 +34,7 @@ def show_searched(room: Room, process: Process, stream: str, upto: int) -> None:
 
 
 def _update(room: Room, process: Process, change: Callable[[Readiness], Readiness]) -> None:
-    """For what is worth a row some time, but no waiting."""
+    """For what is written to the row later: nothing waits for it."""
     now = room.registry.get(process.id)
     if now is None or not is_same_run(now, process):
         return

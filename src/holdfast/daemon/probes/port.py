@@ -15,15 +15,15 @@ Say = Callable[[str], None]
 
 
 async def until_listening(room: Room, process: Process, port: int, say: Say) -> None:
-    listener = Listener(room, process, port)
+    probe = PortProbe(room, process, port)
     attempt = 0
-    while (trouble := await listener.trouble()) is not None:
+    while (trouble := await probe.trouble()) is not None:
         say(trouble)
         await asyncio.sleep(readiness.pause(attempt))
         attempt += 1
 
 
-class Listener:
+class PortProbe:
     """Whether a process listens on its port. Cheap as long as nothing has changed since the last call."""
 
     def __init__(self, room: Room, process: Process, port: int) -> None:
