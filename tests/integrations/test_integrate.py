@@ -136,10 +136,8 @@ _layouts: Any = st.sampled_from([{"indent": 2}, {"indent": "\t"}, {}, {"separato
 @given(_places, _layouts, st.sampled_from(["", "\n", " \r\n"]), st.sampled_from(["", " ", "\n"]))
 def test_odd_texts_are_as_they_were(value: dict[str, Any], layout: dict[str, Any], end: str, inside: str) -> None:
     text = json.dumps(value, **layout).replace("{}", f"{{{inside}}}").replace("[]", f"[{inside}]") + end
-    for edit in (
-        entries.server_edit("", "codex", True),
-        entries.hooks_edit("", "claude-code", claude_code.HOOKS, True),
-    ):
+    server, hooks = (entries.server_edit("", "codex", True), entries.hooks_edit("", "codex", claude_code.HOOKS, True))
+    for edit in (server, hooks):
         changed = edit.add(text)
         assert edit.add(changed) == changed != text
         note = edits.noted(text, edit.holders)

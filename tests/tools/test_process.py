@@ -309,3 +309,50 @@ def test_kill_by_force_and_nothing_else(model: Model) -> None:
     began = time.monotonic()
     assert model.process("kill", stubborn, data="KILL")["signal"] == 9
     assert time.monotonic() - began < 5
+
+
+def test_a_list_has_directory_pid_start_and_the_last_line(model: Model, tmp_path: Path) -> None:
+    running = model.background("echo first; echo last; sleep 300")
+    with holdfast.connect(model.session) as hf:
+        hf.wait(running, until="match", match="last", after=0)
+        pid = hf.inspect(running).pid
+    (row,) = model.process("list")["processes"]
+    assert (row["cwd"], row["pid"], row["preview"]) == (str(tmp_path), pid, "last")
+    assert time.strptime(row["started_at"], "%Y-%m-%dT%H:%M:%SZ")
+    model.process("kill", running)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "showing"),
+    [({}, "lines 50-249"), ({"offset": 10, "limit": 5}, "lines 10-14"), ({"offset": -3}, "lines 247-249")],
+)
+def test_a_log_page_has_its_lines_and_their_number(model: Model, arguments: dict[str, Any], showing: str) -> None:
+    ended = model.background("seq 250")
+    model.process("wait", ended)
+    page = model.process("log", ended, **arguments)
+    assert (page["total_lines"], page["showing"]) == (250, showing)
+
+
+def test_the_lines_of_a_large_log_are_not_counted(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.tools.process_tool._MOST_COUNTED", 100)
+    ended = model.background("seq 250")
+    model.process("wait", ended)
+    page = model.process("log", ended)
+    assert page["total_lines"] is None and page["showing"] == "the last 200 lines"
+
+
+def test_a_write_after_close_says_that_stdin_was_closed(model: Model) -> None:
+    reader = model.background("cat; sleep 300")
+    model.process("close", reader)
+    answer = model.process("write", reader, data="more")
+    assert (answer["status"], answer["reason"]) == ("error", "stdin_closed")
+    assert "was closed" in answer["message"] and "restart" in answer["next"]
+    model.process("kill", reader)
+
+
+def test_a_write_to_a_command_of_the_foreground_says_that_it_has_no_stdin(model: Model) -> None:
+    moved = model.terminal("sleep 300", timeout=0.2)["session_id"]
+    answer = model.process("write", moved, data="more")
+    assert answer["reason"] == "stdin_closed" and "without stdin" in answer["message"]
+    assert "background=true" in answer["next"]
+    model.process("kill", moved)

@@ -42,7 +42,12 @@ async def open_connection(paths: Paths, session: str, had: list[str], strict: bo
 
 
 async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
-    found = await asyncio.to_thread(launch.connect, paths)
+    connecting = asyncio.get_running_loop().run_in_executor(None, launch.connect, paths)
+    try:
+        found = await asyncio.shield(connecting)
+    except asyncio.CancelledError:  # the thread goes on: its socket must not be left open
+        connecting.add_done_callback(lambda done: None if done.exception() else done.result().close())
+        raise
     sock = socket.socket(fileno=found.detach())
     _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(had), sock=sock)
     try:

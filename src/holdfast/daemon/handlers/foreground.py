@@ -60,7 +60,10 @@ async def handle(room: Room, call: Call, ask: Foreground) -> Message:
         until_end = Wait(processes=[found["id"]], timeout=max(left, _SHORTEST_WAIT), or_input=0.0)
         waited = await wait.handle(room, call, until_end)
     process: Message = waited["processes"][0]
-    shown = await room.read(_shown, room.place.log(ProcessId(process["id"]), "out"), process["id"], budget)
+    known = room.registry.get(ProcessId(process["id"]))
+    is_complete = known is None or known.output_closed
+    log = room.place.log(ProcessId(process["id"]), "out")
+    shown = await room.read(_shown, log, process["id"], budget, is_complete)
     shown["text"] = await room.secrecy.mask(shown["text"])
     _record_end(room, {**called, "id": process["id"]}, process, asked_at)
     return {
@@ -103,29 +106,30 @@ def _record_end(room: Room, called: Message, process: Message, asked_at: float) 
     _record(room, "tool.complete", {**called, **status, "duration": time.time() - asked_at})
 
 
-def _shown(log: Log, process_id: str, size: shortening.CharacterBudget) -> Message:
+def _shown(log: Log, process_id: str, size: shortening.CharacterBudget, is_complete: bool) -> Message:
     with log:
         first, total = log.extent()
         if total - first <= _WHOLE:
-            head = tail = _read(log, first, total, is_cut=first > 0)
+            head = tail = _read(log, first, total, first > 0, is_complete)
             shown = excerpt.of_text(head.text, size, process_id)
         else:
-            head, tail = _read(log, first, first + _HEAD, first > 0), _read(log, total - _TAIL, total, True)
+            head = _read(log, first, first + _HEAD, first > 0, False)
+            tail = _read(log, total - _TAIL, total, True, is_complete)
             shown = excerpt.of_ends(head.text, tail.start - head.end, tail.text, size, process_id)
     omitted = 0 if head is tail else tail.start - head.end
     where = {"start": head.start, "end": tail.end, "total": total, "omitted": omitted}
     return {"text": shown.text, "is_folded": shown.is_folded, **where}
 
 
-def _read(log: Log, start: int, end: int, is_cut: bool) -> _Piece:
-    """Whole characters; where the beginning is cut, from the first whole line on."""
+def _read(log: Log, start: int, end: int, is_cut: bool, is_complete: bool) -> _Piece:
+    """From the first whole line on, where the beginning is cut; to the last whole character, unless it is complete."""
     data, at = b"", start
     while at < end and (chunk := log.read(at, end - at)).data:
         start = start if data else chunk.offset
         data, at = data + chunk.data, chunk.end
     if is_cut and 0 < (cut := data.find(b"\n") + 1) < len(data):
         data, start = data[cut:], start + cut
-    last = data[-4:]
+    last = b"" if is_complete else data[-4:]
     data = data[: len(data) - len(last) + codecs.utf_8_decode(last, "replace", False)[1]]
     view = TextView()
     return _Piece(view.feed(data) + view.close(), start, start + len(data))
