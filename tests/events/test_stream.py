@@ -228,7 +228,7 @@ def test_sessions_and_the_daemon_announce_themselves(home: Path) -> None:
             client.run("true", parent_session="p")
         a.rename_session("a", "c")
         found = kept("session.* daemon.*")
-        assert [event["type"] for event in found] == [
+        assert [one["type"] for one in found] == [
             "daemon.start",
             "session.start",
             "session.start",
