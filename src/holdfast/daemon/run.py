@@ -114,9 +114,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
     finally:
         notify.send_state("STOPPING=1")
         watches.close()
-        if room.stop_asked.is_set():
-            await announcements.stop(len(room.registry.running()))
-        await _stop(room, server)
+        await _stop(room, server, announcements)
         note("daemon-end")
 
 
@@ -235,12 +233,13 @@ def _stop_on_signals(room: Room) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-async def _stop(room: Room, server: Server) -> None:
+async def _stop(room: Room, server: Server, announcements: Announcements) -> None:
     # Clients first: no new work comes in. What they ask a person for is not withdrawn by that.
     room.approvals.is_leaving = True
     await server.close()
     # Then the keeper is told if we go on purpose. If not, it starts us again.
     if room.stop_asked.is_set():
+        await announcements.stop(len(room.registry.running()))
         await _leave(room)
     # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
     await room.sinks.close()
