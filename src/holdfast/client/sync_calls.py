@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask, Call, Ref, Refs, Reply, SearchOptions, T
     from holdfast.client.conversation import Output
-    from holdfast.client.fields import RunOptions
+    from holdfast.client.field_types import RunOptions
     from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
