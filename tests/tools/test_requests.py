@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio_link import Connection
+from holdfast.client.aio_link import AsyncLink
 from holdfast.errors import Unsupported
 from holdfast.tools import AsyncTools
 from holdfast.wire.frames import Message
@@ -24,15 +24,15 @@ class Sent:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, unknown: str | None = None) -> None:
         self.operations: list[str] = []
-        ask = Connection.ask
+        ask = AsyncLink.ask
 
-        def record(connection: Connection, op: str, arguments: Message, listener: Any) -> int:
+        def record(connection: AsyncLink, op: str, arguments: Message, listener: Any) -> int:
             self.operations.append(op)
             if op == unknown:
                 raise Unsupported(f"unknown operation {op!r}")
             return ask(connection, op, arguments, listener)
 
-        monkeypatch.setattr(Connection, "ask", record)
+        monkeypatch.setattr(AsyncLink, "ask", record)
 
     def of_calls(self) -> list[str]:
         """Without greetings, events of tool calls, and the one request that listens for interrupts."""

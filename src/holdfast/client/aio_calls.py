@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask, Call, Ref, Refs, Reply, SearchOptions, T
     from holdfast.client.conversation import Output
-    from holdfast.client.fields import RunOptions
+    from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
     from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
@@ -503,8 +503,7 @@ class AsyncCalls(ClientState):
     async def digest(self, session: str | None = None) -> Message:
         """What still runs for a session, in a few lines.
 
-        Returns: text (for a model), processes (each with its `last_line`), pending (notifications that are not
-        acknowledged).
+        Returns: text (for a model), processes, pending (notifications that are not acknowledged).
         """
         value, _ = await self._call(calls.Ask("digest", {"session": session or self.session}, limit=60.0))
         return value

@@ -6,7 +6,7 @@ from holdfast.client.process import FieldView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.fields import ApprovalAttributes as _Attributes
+    from holdfast.client.field_types import ApprovalAttributes as _Attributes
 else:
     _Attributes = object
 

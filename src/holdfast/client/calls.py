@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.client.approval import Approval
     from holdfast.client.caller import ClientState
     from holdfast.client.conversation import Output
-    from holdfast.client.fields import RunOptions
+    from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
     from holdfast.client.found import Found, Match, Searching
     from holdfast.client.notification import Notification

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from holdfast.client.fields import KillResultAttributes, ProcessAttributes
+    from holdfast.client.field_types import KillResultAttributes, ProcessAttributes
     from holdfast.client.found import Match
     from holdfast.wire.frames import Message
 else:

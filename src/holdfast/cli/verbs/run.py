@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.cli.options import Given
-    from holdfast.client.fields import RunOptions
+    from holdfast.client.field_types import RunOptions
     from holdfast.client.process import Process
     from holdfast.client.sync import Client
 
