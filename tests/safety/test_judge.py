@@ -1,4 +1,4 @@
-"""The judge at its edges: what is too long, too deep, no shell text at all, and how long it takes."""
+"""The judge at its limits: long, deeply nested and invalid text, and the time it takes."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def test_a_verdict_names_the_part_it_is_about() -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_what_is_too_much_is_asked_about(text: str) -> None:
+def test_text_beyond_a_limit_is_asked_about(text: str) -> None:
     assert (verdict(text).action, verdict(text).rule) == ("ask", "unparsed")
 
 
 @pytest.mark.parametrize("text", ["echo 'x", "ls | ", "echo $(ls", "a\0b", "if x", ") ls"])
-def test_what_cannot_be_parsed_is_asked_about(text: str) -> None:
+def test_text_that_cannot_be_parsed_is_asked_about(text: str) -> None:
     assert parse(text).trouble
     assert verdict(text).rule == "unparsed"
 
 
-def test_nothing_at_all_is_harmless() -> None:
+def test_empty_text_is_allowed() -> None:
     assert [verdict(text).action for text in ("", " \n\t", "# rm -rf /")] == ["allow"] * 3
 
 
@@ -208,7 +208,7 @@ def test_the_same_command_with_harmless_words_is_allowed() -> None:
         assert verdict(" ".join(quoted(word, how) for word in ("rm", "-rf", "./build"))).action == "allow", how
 
 
-def test_argument_lists_are_taken_as_they_are() -> None:
+def test_argument_lists_are_not_expanded() -> None:
     policy = default_policy()
     assert judge_argv(["rm", "-rf", "/"], policy, WHERE).action == "deny"
     assert judge_argv(["sh", "-c", "rm -rf /"], policy, WHERE).action == "deny"
@@ -219,7 +219,7 @@ def test_argument_lists_are_taken_as_they_are() -> None:
     assert judge_argv(["x" * MOST_TEXT * 2], policy).action == "ask"
 
 
-def test_where_it_runs_matters() -> None:
+def test_the_directory_matters() -> None:
     policy = default_policy()
     assert judge("rm -rf build", policy, "/home/user/project").action == "allow"
     assert judge("rm -rf /home/user/project/build", policy, "/home/user/project").action == "allow"
@@ -229,11 +229,11 @@ def test_where_it_runs_matters() -> None:
     assert judge("rm -rf build", policy, None).action == "allow"
 
 
-def test_no_rules_no_objections() -> None:
+def test_without_rules_everything_is_allowed() -> None:
     assert judge("rm -rf /", Policy({})).action == "allow"
 
 
-def test_it_is_quick() -> None:
+def test_an_ordinary_command_is_judged_in_5_milliseconds() -> None:
     texts = [text for group in groups("harmless.toml") for text in group["commands"]]
     verdict("ls")
     times = []
@@ -256,7 +256,7 @@ def test_twice_the_text_takes_about_twice_the_time() -> None:
     assert min(cost(400) for _ in range(3)) < 8 * min(cost(100) for _ in range(3))
 
 
-def test_a_rule_that_breaks_keeps_the_door_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_judge_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     from holdfast.safety import reader
 
     def broken(*_: object) -> None:
@@ -269,8 +269,8 @@ def test_a_rule_that_breaks_keeps_the_door_shut(monkeypatch: pytest.MonkeyPatch)
 
 def test_importing_it_loads_no_grammar() -> None:
     look = "import sys, holdfast.safety; print({'tree_sitter', 'tree_sitter_bash', 're2'} & set(sys.modules))"
-    told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "set()"
+    loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "set()"
 
 
 def test_rules_of_one_file_can_be_used_alone() -> None:

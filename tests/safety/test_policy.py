@@ -60,7 +60,7 @@ def test_without_files_the_defaults_hold(files: Files) -> None:
         ("", "ask", "ask"),
     ],
 )
-def test_whose_word_counts(files: Files, operator: str, user: str, expected: str) -> None:
+def test_the_precedence_of_policy_files(files: Files, operator: str, user: str, expected: str) -> None:
     """On a command that the defaults ask about."""
     written = [rule(word, program="git", subcommand="push") if word else "" for word in (operator, user)]
     assert action(files.load(*written), "git push --force") == expected
@@ -102,14 +102,14 @@ def test_a_deny_of_the_operator_sees_through_every_spelling(files: Files) -> Non
         )
 
 
-def test_what_a_user_allowed_for_good_is_allowed_letter_for_letter(files: Files) -> None:
+def test_a_permanently_allowed_command_is_allowed_exactly(files: Files) -> None:
     policy = files.load().with_allowed(["git push --force"])
     assert action(policy, " git push --force\n") == "allow"
     assert action(policy, "git push --force origin") == "ask"
     assert action(policy, "git push --force; rm -rf src") == "ask"
 
 
-def test_what_a_user_allowed_for_good_does_not_lift_the_operators_word(files: Files) -> None:
+def test_a_permanently_allowed_command_does_not_override_the_operator(files: Files) -> None:
     for word in ("deny", "ask"):
         policy = files.load(operator=rule(word, program="git", subcommand="push")).with_allowed(
             ["git push --force; rm -rf /"]
@@ -152,7 +152,7 @@ def test_patterns_of_arguments(pattern: str, fits: list[str], misses: list[str])
     assert action(policy, "tool -- -f --force --hard -exec") == "allow"
 
 
-def test_a_program_can_be_left_out() -> None:
+def test_a_program_can_be_excluded() -> None:
     policy = Policy({"user": read_rules(rule("ask", program=["git*", "!git-lfs"]), "x.toml")[0]})
     assert (action(policy, "git x"), action(policy, "git-lfs x"), action(policy, "ls")) == ("ask", "allow", "allow")
 
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_read_is_refused(files: Files) -> None:
         files.load()
 
 
-def test_the_example_in_the_papers_is_a_policy() -> None:
+def test_the_examples_in_the_docs_are_policies() -> None:
     page = (Path(__file__).parents[2] / "docs/safety.md").read_text(encoding="utf-8")
     examples = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
     assert examples

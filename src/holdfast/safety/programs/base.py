@@ -72,7 +72,7 @@ class Run:
         """All values of these options."""
         found: list[Word] = []
         for place, word in enumerate(self.arguments):
-            for name in names:
+            for name in names if word.marked[:1] in ("-", "+") else ():
                 if word.marked == name:
                     found += self.arguments[place + 1 : place + 2]
                 elif name.startswith("--") and word.marked.startswith(name + "="):
