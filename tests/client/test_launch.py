@@ -15,7 +15,7 @@ import holdfast
 from holdfast.client import launch
 from holdfast.errors import BadValue, Denied, HoldfastError, Unreachable
 from holdfast.paths import Paths, find_paths
-from tests.support import eventually, processes_of, run_cli
+from tests.support import content_of, eventually, processes_of, run_cli
 
 
 def daemons(home: Path) -> list[int]:

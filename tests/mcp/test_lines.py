@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import types
 
 from holdfast.mcp.lines import mended, objection
 
@@ -45,5 +46,13 @@ def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
 
 
 @given(_ANY)
-def test_any_text_is_looked_at(text: str) -> None:
-    objection(mended(text).encode(errors="replace").decode())
+def test_a_text_that_is_no_message_is_answered(text: str) -> None:
+    answer = objection(mended(text).encode(errors="replace").decode())
+    assert answer is not None and answer.id is None
+    assert answer.error.code in (types.PARSE_ERROR, types.INVALID_REQUEST)
+
+
+def test_only_what_is_no_json_is_a_parse_error() -> None:
+    for line, code in {"{": types.PARSE_ERROR, "[1]": types.INVALID_REQUEST, "{}": types.INVALID_REQUEST}.items():
+        assert (answer := objection(line)) is not None and answer.error.code == code
+    assert objection('{"jsonrpc": "2.0", "id": 1, "method": "ping"}') is None
