@@ -30,6 +30,7 @@ from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import Approval
 from holdfast.store import approvals as rows
 from holdfast.store.store import open_store
+from tests.support import eventually
 
 #: Whether a person says yes to the request with this number.
 Choose = Callable[[int], Awaitable[bool]]
@@ -198,9 +199,8 @@ async def test_a_full_disk_does_not_end_the_watch(tmp_path: Path, monkeypatch: p
         room.approvals._all[claimed.id] = replace(claimed, expires_at=time.time() - 1)
         monkeypatch.setattr(room.store, "change", full)
         watching = asyncio.create_task(room.approvals.watch_time())
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(eventually, lambda: room.approvals.get(claimed.id).state == "expired")
         assert not watching.done()
-        assert room.approvals.get(claimed.id).state == "expired"
         watching.cancel()
 
 

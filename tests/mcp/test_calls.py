@@ -169,8 +169,8 @@ def test_a_daemon_that_is_killed_does_not_end_the_conversation(home: Path) -> No
             await host.terminal("true")
             with holdfast.connect() as client:
                 pid = client.status()["pid"]
-            call = asyncio.create_task(host.terminal("sleep 2; echo survived"))
-            await asyncio.sleep(0.5)
+                call = asyncio.create_task(host.terminal("sleep 2; echo survived"))
+                await asyncio.to_thread(eventually, client.ps)
             os.kill(pid, signal.SIGKILL)
             made = await call
             assert made["output"] == "survived\n" or made["is_error"], made

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import types
 
 from holdfast.mcp.stdio import protocol_error, without_surrogates
 
@@ -45,10 +46,13 @@ def test_whatever_comes_is_a_message_or_is_answered(found: object) -> None:
 
 
 @given(_ANY)
-def test_any_text_that_is_no_json_is_a_parse_error(text: str) -> None:
-    line = without_surrogates(text).encode(errors="replace").decode()
-    answer = protocol_error(line)
-    try:
-        json.loads(line)
-    except ValueError:
-        assert answer is not None and answer.error.code in (-32700, -32600)
+def test_a_text_that_is_no_message_is_answered(text: str) -> None:
+    answer = protocol_error(without_surrogates(text).encode(errors="replace").decode())
+    assert answer is not None and answer.id is None
+    assert answer.error.code in (types.PARSE_ERROR, types.INVALID_REQUEST)
+
+
+def test_only_what_is_no_json_is_a_parse_error() -> None:
+    for line, code in {"{": types.PARSE_ERROR, "[1]": types.INVALID_REQUEST, "{}": types.INVALID_REQUEST}.items():
+        assert (answer := protocol_error(line)) is not None and answer.error.code == code
+    assert protocol_error('{"jsonrpc": "2.0", "id": 1, "method": "ping"}') is None

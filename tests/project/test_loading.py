@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -197,6 +196,21 @@ def test_what_is_no_file_of_text(tmp_path: Path) -> None:
         holdfast.project.load(tmp_path / "none.toml")
 
 
+#: The kinds of values that a key takes.
+KINDS: dict[str, tuple[type, ...]] = {
+    "command": (str, list),
+    "cwd": (str,),
+    "env": (dict,),
+    "env_file": (str, list),
+    "depends_on": (list, dict),
+    "ready": (dict,),
+    "profiles": (list,),
+    "restart": (str, dict),
+    "memory": (str, int),
+    "cpus": (int, float),
+}
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(
     st.recursive(
@@ -204,16 +218,29 @@ def test_what_is_no_file_of_text(tmp_path: Path) -> None:
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
         max_leaves=6,
     ),
-    st.sampled_from(
-        ["command", "cwd", "env", "env_file", "depends_on", "ready", "profiles", "restart", "memory", "cpus"]
-    ),
+    st.sampled_from(list(KINDS)),
 )
-def test_no_value_of_any_kind_is_more_than_refused(value: object, key: str) -> None:
+def test_a_value_has_a_kind_that_its_key_takes_or_is_refused_by_name(value: object, key: str) -> None:
     from holdfast.project.loading import _member
     from holdfast.project.source import Source
 
-    with contextlib.suppress(HoldfastError):
+    said = ""
+    try:
         _member(Source("/x/holdfast.toml", ""), "a", {"command": "x", key: value}, {})
+    except HoldfastError as refused:
+        said = str(refused)
+    assert f"processes.a.{key}" in said if said else type(value) in KINDS[key]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("command", "x"), ("cwd", "/"), ("env", {"A": "1"}), ("profiles", ["p"]), ("restart", "always"), ("memory", "1G")],
+)
+def test_a_value_of_the_right_kind_is_taken(key: str, value: object) -> None:
+    from holdfast.project.loading import _member
+    from holdfast.project.source import Source
+
+    assert _member(Source("/x/holdfast.toml", ""), "a", {"command": "x", key: value}, {}).name == "a"
 
 
 def test_it_is_found_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
