@@ -18,14 +18,14 @@ from unittest import mock
 
 import pytest
 
-from holdfast.daemon import gating
-from holdfast.daemon.approvals import Approvals
-from holdfast.daemon.audit import Audit
-from holdfast.daemon.chores import Chores
-from holdfast.daemon.gate import Judged
-from holdfast.daemon.gating import Asked
-from holdfast.daemon.room import Call, Room
-from holdfast.daemon.sessions import Names
+from holdfast.daemon.approvals import gate
+from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.gate import Asked
+from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.notices.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import Approval
 from holdfast.store import approvals as rows
@@ -66,7 +66,7 @@ async def daemon(path: Path) -> AsyncIterator[Room]:
 
 def pass_gate(room: Room, process: str) -> Coroutine[Any, Any, Approval | None]:
     call = cast(Call, SimpleNamespace(given_up=asyncio.Event()))
-    return gating.pass_gate(room, call, asked(process), ASKS)
+    return gate.pass_gate(room, call, asked(process), ASKS)
 
 
 async def the_first(number: int) -> bool:

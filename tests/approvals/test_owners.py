@@ -13,8 +13,8 @@ import holdfast
 from holdfast import Client, HoldfastError, Process
 from holdfast.client.conversation import Output
 from holdfast.client.reading import Reading
-from holdfast.daemon import strict
 from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.listener import scope
 from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Scope
 from tests.approvals.surfaces import RISKY
@@ -206,7 +206,7 @@ def test_approvals_of_others_are_not_there(agent: Client, instance: Path) -> Non
 
 def test_every_operation_has_a_rule_for_such_connections() -> None:
     special = {operation for operation in OPERATIONS.values() if operation.traits.scope == Scope.SPECIAL}
-    assert special == strict._SPECIAL.keys()
+    assert special == scope._SPECIAL.keys()
     assert HANDLERS.keys() == set(OPERATIONS.values())
 
 

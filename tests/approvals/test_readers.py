@@ -8,8 +8,8 @@ from pathlib import Path
 from sqlite3 import connect
 
 import holdfast
-from holdfast.daemon.readers import Readers
-from holdfast.daemon.registry import Registry
+from holdfast.daemon.approvals.input_readers import Readers
+from holdfast.daemon.core.registry import Registry
 from tests.model import made
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.daemon.ancestry import CallerAncestry
-from holdfast.daemon.registry import Registry
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.machine import proc
 from holdfast.model.lifecycle import Running
 from holdfast.places.base import ExecutionPlace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.environment import merge, merge_path, minimal
+from holdfast.daemon.start.environment import merge, merge_path, minimal
 from holdfast.places.login_env import parse
 
 OWN = {"HOLDFAST_ID": "proc_1"}

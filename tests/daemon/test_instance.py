@@ -20,7 +20,7 @@ import pytest
 import holdfast
 from holdfast.client.conversation import Failed
 from holdfast.client.sync import Client, connect
-from holdfast.daemon.server import ProtocolChooser
+from holdfast.daemon.listener.server import ProtocolChooser
 from tests.daemon.acting import is_alive, kill_daemon, told
 from tests.support import end_instance, eventually
 

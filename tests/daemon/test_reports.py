@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.daemon.reports import asker, told
+from holdfast.daemon.core.reports import asker, told
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Leftover, StreamExtent
 from holdfast_keeper.bundle import encode_slot

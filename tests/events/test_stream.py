@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.daemon.stream import EventStream
+from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.errors import BadValue
 from holdfast.model.events import Event as Happened
 from holdfast.store.store import open_store

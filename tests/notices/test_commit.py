@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.daemon.chores import Chores
-from holdfast.daemon.registry import Registry
-from holdfast.daemon.supervise import Supervisor
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event
 from holdfast.store.store import Store

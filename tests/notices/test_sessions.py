@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon.sessions import IDLE, Names
+from holdfast.daemon.notices.sessions import IDLE, Names
 from tests.model.made import ended, process
 
 

@@ -20,16 +20,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from holdfast.daemon.ancestry import CallerAncestry
-from holdfast.daemon.chores import Chores
-from holdfast.daemon.conversation import SocketConnection
-from holdfast.daemon.inbox import _EARLIER, Inbox
-from holdfast.daemon.registry import Registry
-from holdfast.daemon.room import Room
-from holdfast.daemon.sessions import Names, Sessions
-from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tails import Tail
-from holdfast.daemon.view import process_object
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.process_object import process_object
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.conversation import SocketConnection
+from holdfast.daemon.notices.inbox import _EARLIER, Inbox
+from holdfast.daemon.notices.sessions import Names, Sessions
+from holdfast.daemon.streams.tails import Tail
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import queued
 from holdfast.model.ids import ProcessId

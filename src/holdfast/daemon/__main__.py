@@ -16,7 +16,7 @@ import os
 import sqlite3
 import sys
 
-from holdfast.daemon import instance, logbook, notify, standby
+from holdfast.daemon.core import instance, log, service_manager, standby
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
@@ -60,11 +60,11 @@ def _be_daemon(ready_fd: int | None, revived: bool) -> None:
     os.umask(0o077)
     make_directories(paths)
     if revived:
-        logbook.open_log(paths.log)
-    logbook.bound(paths.log)
+        log.open_log(paths.log)
+    log.bound(paths.log)
     settings = read_settings(paths.config)
     lock = instance.take(paths, revived)
-    if lock is None and notify.is_managed():
+    if lock is None and service_manager.is_managed():
         lock = standby.take_over(paths)
     if lock is None:
         _say(ready_fd, "ready")
@@ -73,7 +73,7 @@ def _be_daemon(ready_fd: int | None, revived: bool) -> None:
 
     def ready() -> None:
         _say(ready_fd, "ready")
-        notify.send_state("READY=1", f"STATUS=Serving {paths.home}")
+        service_manager.send_state("READY=1", f"STATUS=Serving {paths.home}")
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run(paths, settings, ready))
@@ -100,7 +100,7 @@ def _say(fd: int | None, line: str) -> None:
 
 
 def _fail(ready_fd: int | None, error: HoldfastError) -> None:
-    logbook.note("daemon-failed", why=error.message)
+    log.note("daemon-failed", why=error.message)
     _say(ready_fd, json.dumps(error.to_wire()))
     sys.exit(1)
 

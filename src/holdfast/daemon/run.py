@@ -14,36 +14,38 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.daemon import commands, environment, notify, timers
-from holdfast.daemon.ancestry import CallerAncestry
-from holdfast.daemon.announcements import Announcements
-from holdfast.daemon.approvals import Approvals
-from holdfast.daemon.audit import Audit
-from holdfast.daemon.chores import Chores
-from holdfast.daemon.gate import Gate
+from holdfast.daemon.approvals import commands
+from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.input_readers import Readers
+from holdfast.daemon.approvals.judge import Gate
+from holdfast.daemon.approvals.passwords import Passwords
+from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.core import service_manager, timers
+from holdfast.daemon.core.announcements import Announcements
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.home_watcher import watch_home
+from holdfast.daemon.core.log import note
+from holdfast.daemon.core.recovery import Recovery
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
-from holdfast.daemon.inbox import Inbox
-from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.logbook import note
-from holdfast.daemon.outputs import Outputs
-from holdfast.daemon.passwords import Passwords
+from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.bridges import Relays
+from holdfast.daemon.listener.server import Server
+from holdfast.daemon.listener.tcp import TcpListener
+from holdfast.daemon.notices.event_stream import EventStream
+from holdfast.daemon.notices.inbox import Inbox
+from holdfast.daemon.notices.progress import publish_output, watch_progress
+from holdfast.daemon.notices.sessions import Names, Sessions
 from holdfast.daemon.probes.begin import begin as begin_probes
-from holdfast.daemon.progressing import publish_output, watch_progress
-from holdfast.daemon.readers import Readers
-from holdfast.daemon.recover import Recovery
-from holdfast.daemon.registry import Registry
-from holdfast.daemon.relays import Relays
-from holdfast.daemon.room import Message, Room
-from holdfast.daemon.secrecy import Secrecy
-from holdfast.daemon.server import Server
-from holdfast.daemon.sessions import Names, Sessions
-from holdfast.daemon.stop_commands import StopCommands
-from holdfast.daemon.stream import EventStream
-from holdfast.daemon.sudo import SudoHelper
-from holdfast.daemon.supervise import Supervisor
-from holdfast.daemon.tcp import TcpListener
-from holdfast.daemon.whereabouts import watch_home
+from holdfast.daemon.start import environment
+from holdfast.daemon.start.known_secrets import Secrecy
+from holdfast.daemon.start.stop_commands import StopCommands
+from holdfast.daemon.start.sudo import SudoHelper
+from holdfast.daemon.streams.inputs import Inputs
+from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.match_events import NAME as BREAKER
 from holdfast.daemon.workers.match_events import MatchEvents
 from holdfast.daemon.workers.mcp import McpWorker
@@ -112,7 +114,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         ready()
         await _until_stopped(room, vital)
     finally:
-        notify.send_state("STOPPING=1")
+        service_manager.send_state("STOPPING=1")
         watches.close()
         await _stop(room, server, announcements)
         note("daemon-end")

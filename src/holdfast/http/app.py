@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.daemon.logbook import note
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
 from holdfast.http import guard
 from holdfast.http.request import HttpRequest

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
 from holdfast.http.app import HttpApp
 from holdfast.http.request import MOST_BODY
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes

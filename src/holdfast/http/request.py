@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from holdfast.daemon import strict
-from holdfast.daemon.calls import PendingCall
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.listener import scope
+from holdfast.daemon.listener.calls import PendingCall
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal
@@ -140,7 +140,7 @@ class HttpRequest:
 
         Raises NotFound, Ambiguous, BadValue.
         """
-        return strict.find(self.context, self.call(), self.path["process"] if name is None else name)
+        return scope.find(self.context, self.call(), self.path["process"] if name is None else name)
 
     def settle(self, is_sent: bool) -> None:
         """The response was sent, or could not be: its notifications are delivered, or go back to the inbox."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.daemon.core.context import Handler
 from holdfast.daemon.handlers import (
     approvals,
     askpass,
@@ -34,7 +35,6 @@ from holdfast.daemon.handlers import (
     top,
     wait,
 )
-from holdfast.daemon.room import Handler
 from holdfast.ops import approvals as approval_ops
 from holdfast.ops import daemon as daemon_ops
 from holdfast.ops import events as event_ops

@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import Approval, identify
 from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Deny

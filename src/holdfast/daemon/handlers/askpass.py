@@ -6,9 +6,9 @@ import os
 from base64 import b64encode
 from contextlib import suppress
 
-from holdfast.daemon import gating
-from holdfast.daemon.gate import Judged
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.approvals import gate
+from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
 from holdfast.model.process import Process
 from holdfast.model.vault import blank
@@ -58,9 +58,9 @@ async def _asked(room: Room, call: Call, process: Process, sudo: Sudo) -> bytear
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
     how = ApprovalOptions(approval_wait=_TYPING_LIMIT)
-    want = gating.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
+    want = gate.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
-        approval = await gating.pass_gate(room, call, want, _NEEDS)
+        approval = await gate.pass_gate(room, call, want, _NEEDS)
         assert approval is not None
         room.approvals.spend(approval)
         password = room.passwords.take(want.fingerprint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import NoTerminal
 from holdfast.model.events import Event
 from holdfast.model.process import Process

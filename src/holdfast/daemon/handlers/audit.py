@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.ops.approvals import Audit
 from holdfast.store import audit
 from holdfast.wire import light_json

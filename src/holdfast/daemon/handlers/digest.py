@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.tails import tail_of
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
 from holdfast.model.process import Process
 from holdfast.ops.sessions import Digest

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Doctor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon import strict
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.listener import scope
 from holdfast.errors import BadValue
 from holdfast.model.events import Event, Receipt
 from holdfast.ops.events import Events, Publish
@@ -27,7 +27,7 @@ async def handle(room: Room, call: Call, ask: Events) -> Message:
     stream = room.stream.follow(after, pattern) if ask.follow else room.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
-        shown = strict.seen(room, call, batch)
+        shown = scope.seen(room, call, batch)
         await call.send("events", shown.cursor, "".join(f"{text}\n" for text in shown.texts).encode())
     return {"newest": newest, "oldest": await room.store.oldest_event()}
 

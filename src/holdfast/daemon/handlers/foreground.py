@@ -7,10 +7,10 @@ import codecs
 import time
 from typing import NamedTuple
 
-from holdfast.daemon import notifications
-from holdfast.daemon.consuming import asker
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.daemon.handlers import start, wait
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.listener.calls import asker
+from holdfast.daemon.notices import objects
 from holdfast.errors import HoldfastError
 from holdfast.model import excerpt, shortening
 from holdfast.model.events import Event
@@ -90,7 +90,7 @@ async def _notices(room: Room, call: Call, session: str, most: int) -> list[Mess
     """What else is pending for the session, taken for this client, which acknowledges it."""
     found = room.inbox.of_session(session, call.taker)[:most]
     room.inbox.take(found, call.taker)
-    return await notifications.handed_out(room, found, session, call.taker, "inbox")
+    return await objects.handed_out(room, found, session, call.taker, "inbox")
 
 
 def _record(room: Room, topic: str, fields: Message) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
 from holdfast.ops.daemon import Http

@@ -6,8 +6,8 @@ import asyncio
 import time
 from contextlib import aclosing
 
-from holdfast.daemon import notifications, pushing
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.notices import objects, push
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
 from holdfast.ops.sessions import Ack, Inbox, Notices
@@ -25,7 +25,7 @@ async def handle(room: Room, call: Call, ask: Inbox) -> Message:
     found = (await _pending(room, session, taker, granted))[: ask.limit]
     if taker is not None:
         room.inbox.take(found, taker)
-    shown = await notifications.handed_out(room, found, session, taker, "inbox", ask.raw)
+    shown = await objects.handed_out(room, found, session, taker, "inbox", ask.raw)
     if shown:
         points.reach("notice-shown")
     clamped = granted if granted < wait else None
@@ -47,7 +47,7 @@ async def follow(room: Room, call: Call, ask: Notices) -> Message:
     """Stream what is pending, and what comes, until the client has enough. An empty piece: nothing is left now."""
     session = room.current_name(ask.session) or call.owner
     count = 0
-    async with aclosing(pushing.pushed(room, session, "notices", ask.take, ask.window)) as batches:
+    async with aclosing(push.pushed(room, session, "notices", ask.take, ask.window)) as batches:
         async for batch in batches:
             count += len(batch)
             await call.send("notices", count, "".join(f"{light_json.dumps(one)}\n" for one in batch).encode())

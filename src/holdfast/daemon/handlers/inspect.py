@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import version
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core import process_object
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.model.process import Process
 from holdfast.ops.processes import Inspect
@@ -19,7 +19,7 @@ _USED = 0.1
 async def handle(room: Room, call: Call, ask: Inspect) -> Message:
     process = room.registry.identify(ask.process)
     (shown,) = await room.show_fresh([process], used=_USED)
-    token = version.of(shown)
+    token = process_object.state_token(shown)
     if ask.seen == token:
         return {"unchanged": True}
     tree = await _tree(room, process) if ask.tree else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import ending
-from holdfast.daemon.refusals import to_error
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core import ending
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process

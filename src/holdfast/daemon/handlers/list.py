@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_id
 from holdfast.model.process import Process

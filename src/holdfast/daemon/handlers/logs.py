@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from holdfast.daemon import output
-from holdfast.daemon.consuming import consume
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.listener.calls import consume
+from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import lines
 from holdfast.model.process import Process

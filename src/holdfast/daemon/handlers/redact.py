@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import BadValue
 from holdfast.ops.daemon import Redact
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.forgetting import forget
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.ending import forget
 from holdfast.errors import BadValue, NotNow
 from holdfast.ops.processes import Remove
 

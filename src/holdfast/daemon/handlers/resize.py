@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.daemon.refusals import to_error
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import NoTerminal
 from holdfast.model.ids import ProcessId
 from holdfast.ops.processes import Resize

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.daemon import commands, restarting
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.approvals import commands
+from holdfast.daemon.core import restarting
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.ops.processes import Restart
 
 _LONGEST_GRACE = 86400.0

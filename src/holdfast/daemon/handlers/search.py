@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon import output
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.daemon.handlers import logs
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern

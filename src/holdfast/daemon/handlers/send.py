@@ -6,9 +6,9 @@ import binascii
 from base64 import b64decode
 from dataclasses import replace
 
-from holdfast.daemon import secrets_typed, typed
-from holdfast.daemon.refusals import to_error
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.approvals import typed_input, typed_secrets
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import BadValue, StdinFull
 from holdfast.model.process import Process
 from holdfast.ops.processes import Send
@@ -23,15 +23,15 @@ async def handle(room: Room, call: Call, ask: Send) -> Message:
         return _answer(room, process, 0, None, "already_exited")
     if process.is_waiting:
         raise _between_runs(process)
-    is_secret = await secrets_typed.check(room, call, ask, process)
+    is_secret = await typed_secrets.check(room, call, ask, process)
     try:
-        async with typed.typing(room, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
+        async with typed_input.typing(room, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
             accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
             if ask.eof:
                 await _close(room, process)
         _answered(room, process, data)
         if is_secret:
-            await secrets_typed.note(room, call, process)
+            await typed_secrets.note(room, call, process)
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused

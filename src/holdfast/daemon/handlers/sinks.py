@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinks

@@ -6,13 +6,14 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon import commands, environment, secrecy, start_spec, wanted_news
-from holdfast.daemon.ending import end
-from holdfast.daemon.logbook import note
-from holdfast.daemon.naming import check_name
-from holdfast.daemon.refusals import to_error
-from holdfast.daemon.room import Call, Message, Room
-from holdfast.daemon.start_spec import StartSpec
+from holdfast.daemon.approvals import commands
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.ending import end
+from holdfast.daemon.core.keeper_errors import to_error
+from holdfast.daemon.core.log import note
+from holdfast.daemon.core.registry import check_name
+from holdfast.daemon.start import environment, known_secrets, spec
+from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
@@ -27,7 +28,7 @@ async def handle(room: Room, call: Call, ask: Start) -> Message:
 
     If this raises, nothing is registered.
     """
-    want = start_spec.read(ask, room.settings, call.session)
+    want = spec.read(ask, room.settings, call.session)
     await _check_patterns(room, want)
     want = _owned(room, want)
     if (known := _known(room, call, want)) is not None:
@@ -38,14 +39,14 @@ async def handle(room: Room, call: Call, ask: Start) -> Message:
         want = await _complete(room, ask, want)
         twins = await _twins(room, ask, want)
         if twins and ask.if_running == "reuse":
-            kept = wanted_news.not_taken(want.meta, twins[0].meta)
+            kept = spec.not_taken(want.meta, twins[0].meta)
             return {"process": room.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
         process = await _start(room, want, ask.attached)
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []
-        notes += wanted_news.notes(ask)
+        notes += spec.notes(ask)
         if want.removed:
-            notes.append(secrecy.left_out(want.removed))
+            notes.append(known_secrets.left_out(want.removed))
         return {"process": room.show(process), "notes": notes}
 
 

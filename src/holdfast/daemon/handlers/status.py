@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Status
 from holdfast.places.keeper_link import Refused

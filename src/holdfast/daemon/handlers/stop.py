@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon.ending import end
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.ending import end
 from holdfast.model.process_rules import end_with_daemon
 from holdfast.ops.daemon import Stop
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.core.context import Call, Message, Room
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
 from holdfast.ops.processes import Top

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon import matching, output
-from holdfast.daemon.consuming import asker, consume
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.listener.calls import asker, consume
 from holdfast.daemon.probes import waiting
-from holdfast.daemon.room import Call, Message, Room
+from holdfast.daemon.streams import matching, output
 from holdfast.errors import BadValue
 from holdfast.model import prompts
 from holdfast.model.ids import ProcessId

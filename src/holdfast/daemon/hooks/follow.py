@@ -11,11 +11,11 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from holdfast.daemon.core.log import note
 from holdfast.daemon.hooks import description
 from holdfast.daemon.hooks.description import Hook
 from holdfast.daemon.hooks.run import run
-from holdfast.daemon.logbook import note
-from holdfast.daemon.stream import EventStream
+from holdfast.daemon.notices.event_stream import EventStream
 
 #: How often it is looked whether hooks came, went or changed.
 _LOOK_AGAIN = 5.0

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.daemon.core.log import note
 from holdfast.daemon.hooks.description import Hook
-from holdfast.daemon.logbook import note
 from holdfast.wire import light_json
 
 _LARGEST_LOG = 1 << 20

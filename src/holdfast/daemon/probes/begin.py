@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from holdfast.daemon.core.context import Room
 from holdfast.daemon.probes.prompt import may_ask, watch_prompts
 from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
-from holdfast.daemon.room import Room
 from holdfast.model import readiness
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process

@@ -7,8 +7,8 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from holdfast.daemon.core.context import Room
 from holdfast.daemon.probes.port import PortProbe, Say
-from holdfast.daemon.room import Room
 from holdfast.errors import BadValue
 from holdfast.model import readiness
 from holdfast.model.process import Process

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon import output
+from holdfast.daemon.core.context import Room
 from holdfast.daemon.probes import marks
-from holdfast.daemon.room import Room
+from holdfast.daemon.streams import output
 from holdfast.logs.matcher import OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.model import readiness

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
 from holdfast.model import readiness
 from holdfast.model.process import Process
 from holdfast.model.readiness import Readiness

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdfast.daemon.logbook import note
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.log import note
 from holdfast.model import readiness
 from holdfast.model.process import Process
 

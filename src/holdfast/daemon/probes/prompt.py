@@ -12,9 +12,9 @@ import time
 from dataclasses import replace
 from typing import NamedTuple
 
+from holdfast.daemon.core.context import Room
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
-from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
 from holdfast.model import prompts
 from holdfast.model.process import Process

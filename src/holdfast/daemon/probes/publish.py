@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holdfast.daemon.logbook import note
+from holdfast.daemon.core.log import note
 from holdfast.model.process import Process
 
 Event = Literal["ready", "not_ready", "stalled", "stall_over", "input_needed"]

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.logbook import note
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.log import note
 from holdfast.daemon.probes.http import until_answered
 from holdfast.daemon.probes.log import until_matched
 from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
 from holdfast.daemon.probes.port import until_listening
 from holdfast.daemon.probes.publish import publish
-from holdfast.daemon.room import Room
 from holdfast.errors import HoldfastError
 from holdfast.model import readiness
 from holdfast.model.process import Process

@@ -6,9 +6,9 @@ import asyncio
 import time
 from dataclasses import replace
 
+from holdfast.daemon.core.context import Room
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
-from holdfast.daemon.room import Room
 from holdfast.errors import Unreachable
 from holdfast.model import stalls
 from holdfast.model.process import Process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
 from holdfast.errors import NotNow
 from holdfast.model import readiness
 from holdfast.model.ids import ProcessId

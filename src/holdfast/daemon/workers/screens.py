@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.chores import Chores
-from holdfast.daemon.inputs import Inputs
-from holdfast.daemon.logbook import note
-from holdfast.daemon.outputs import Outputs
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.log import note
+from holdfast.daemon.streams.inputs import Inputs
+from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.daemon.logbook import note
+from holdfast.daemon.core.log import note
 from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from holdfast.model import sinks

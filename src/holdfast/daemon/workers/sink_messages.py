@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.daemon import notifications
-from holdfast.daemon.room import Message, Room
+from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.notices import objects
 from holdfast.daemon.workers.sink_lane import MakeMessage
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
@@ -22,7 +22,7 @@ from holdfast.store import outbox
 
 def message_maker(room: Room) -> MakeMessage:
     async def make(sink: Sink, row: Outgoing) -> SinkMessage | SendResult:
-        (notification,) = await notifications.notification_objects(room, [_notice(row.body)])
+        (notification,) = await objects.notification_objects(room, [_notice(row.body)])
         return await _message(room, sink, notification, summary_of(notification))
 
     return make
@@ -41,7 +41,7 @@ async def keep_output(room: Room, process_id: ProcessId) -> None:
     if not room.sinks.all:
         return
     rows = await room.store.read(lambda db: outbox.completions_of(db, process_id))
-    bodies = [(row.seq, body_of(await notifications.complete(room, _notice(row.body)))) for row in rows]
+    bodies = [(row.seq, body_of(await objects.complete(room, _notice(row.body)))) for row in rows]
     if bodies:
         await room.store.change(lambda db: outbox.rewrite(db, bodies))
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from holdfast.daemon import output
-from holdfast.daemon.logbook import note
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.log import note
+from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
 from holdfast.errors import HoldfastError

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.daemon.logbook import note
+from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
 from holdfast.wire.worker import CurrentRequest
 

@@ -11,7 +11,7 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
-from holdfast.daemon.room import Message
+from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import ClientGone

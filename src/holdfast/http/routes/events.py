@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.daemon import strict
+from holdfast.daemon.core.context import Message
 from holdfast.daemon.handlers.events import asked_for
-from holdfast.daemon.room import Message
+from holdfast.daemon.listener import scope
 from holdfast.errors import BadValue
 from holdfast.http import sse
 from holdfast.http.request import HttpRequest
@@ -61,7 +61,7 @@ async def _page(request: HttpRequest) -> Response:
     position, size = since or 0, 0
     call = request.call()
     async for found_now in context.stream.read(position, pattern):
-        batch = strict.seen(context, call, found_now)
+        batch = scope.seen(context, call, found_now)
         for event, written in zip(batch.events, batch.texts, strict=True):
             found.append(event)
             size += len(written)
@@ -95,7 +95,7 @@ async def _write_events(request: HttpRequest, write: Write, position: int, patte
     await write(sse.event("place", {"since": position}, str(position)))
     newest = context.stream.newest
     async for found in (context.stream.follow if follow else context.stream.read)(position, pattern):
-        batch = strict.seen(context, call, found)
+        batch = scope.seen(context, call, found)
         if batch.events:
             both = zip(batch.events, batch.texts, strict=True)
             await write(b"".join(sse.message(written, event.get("seq")) for event, written in both))
@@ -115,7 +115,7 @@ async def events_socket(request: HttpRequest, socket: WebSocket) -> None:
 async def _send_events(request: HttpRequest, socket: WebSocket, position: int, pattern: str) -> None:
     call = request.call()
     async for batch in request.context.stream.follow(position, pattern):
-        for message in strict.seen(request.context, call, batch).messages:
+        for message in scope.seen(request.context, call, batch).messages:
             await socket.send_text(message)
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from holdfast.daemon.room import Room
+from holdfast.daemon.core.context import Room
 from holdfast.errors import Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response

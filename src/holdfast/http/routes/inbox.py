@@ -10,8 +10,9 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from holdfast.daemon import pushing, strict
-from holdfast.daemon.room import Message
+from holdfast.daemon.core.context import Message
+from holdfast.daemon.listener import scope
+from holdfast.daemon.notices import push
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse
 from holdfast.http.request import HttpRequest
@@ -41,7 +42,7 @@ class InboxQuery(Inbox):
 
 def _session(request: HttpRequest) -> str:
     """The session that the path names, or an unknown one where the caller must not see it."""
-    return strict.session_for(request.context, request.call(), request.path["session"])
+    return scope.session_for(request.context, request.call(), request.path["session"])
 
 
 def _refuse(request: HttpRequest, names: tuple[str, ...], goes_with: str) -> None:
@@ -67,7 +68,7 @@ async def inbox(request: HttpRequest) -> Response:
 async def _write_notifications(request: HttpRequest, write: Write, session: str) -> None:
     await write(sse.HEARTBEAT)  # the stream is open
     take, window = request.query.get("take", False), request.query.get("window")
-    async with aclosing(pushing.pushed(request.context, session, "sse", take, window)) as batches:
+    async with aclosing(push.pushed(request.context, session, "sse", take, window)) as batches:
         async for batch in batches:
             written = [sse.event("notification", one, one["id"]) for one in batch]
             await write(b"".join(written) or sse.event("idle", {}))
@@ -82,7 +83,7 @@ async def inbox_socket(request: HttpRequest, socket: WebSocket) -> None:
 
 async def _send_notifications(request: HttpRequest, socket: WebSocket, session: str) -> None:
     take, window = request.query.get("take", False), request.query.get("window")
-    async with aclosing(pushing.pushed(request.context, session, "websocket", take, window)) as batches:
+    async with aclosing(push.pushed(request.context, session, "websocket", take, window)) as batches:
         async for batch in batches:
             for one in batch:
                 await socket.send_text(light_json.dumps(one))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.client import calls
 from holdfast.client.conversation import Output
 from holdfast.client.page import LogPage
-from holdfast.daemon.room import Message
+from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse
 from holdfast.http.request import HttpRequest, SendData

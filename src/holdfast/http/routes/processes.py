@@ -8,7 +8,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.signals import signal_number
-from holdfast.daemon.room import Message
+from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import media_of
 from holdfast.http.request import HttpRequest

@@ -1,0 +1,4 @@
+"""Commands that need an approval, input that is typed into shells, passwords for sudo, and the audit log.
+
+`judge.py` asks `holdfast.safety`; `gate.py` waits for the decision; `requests.py` keeps requests and decisions.
+"""

@@ -1,0 +1,150 @@
+"""Commands on their way: what is about to run is judged, and waits for a person where that is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from holdfast.daemon.approvals import gate
+from holdfast.daemon.approvals.judge import ALLOWED, Judged, worst
+from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.start.spec import StartSpec
+from holdfast.errors import HoldfastError, Unreachable
+from holdfast.model.approvals import Approval
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Meta, Process
+from holdfast.model.steering import steering_variable
+from holdfast.ops.start import ApprovalOptions, Start
+from holdfast.places.keeper_link import Refused
+
+#: Shells whose language is understood.
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
+
+
+class Use:
+    """An approval that was claimed for a deed; `is_done` is set when the deed is."""
+
+    def __init__(self, approval: Approval | None) -> None:
+        self.approval = approval
+        self.is_done = False
+
+
+@asynccontextmanager
+async def starting(room: Room, call: Call, ask: Start, want: StartSpec) -> AsyncIterator[Use]:
+    """While a command is started. Raises NotApproved where it must not be."""
+    if not ask.gate:
+        await _forbidden(room, call, ask, want)
+        yield Use(None)
+        return
+    judged = await _judge(room, want.meta, want.text, want.shell or room.settings.shell, want.grant)
+    async with using(room, await gate.pass_gate(room, call, _asked(room, ask, want), judged)) as use:
+        yield use
+
+
+def _asked(room: Room, ask: Start, want: StartSpec) -> gate.Asked:
+    meta = want.meta
+    what = {
+        "process": meta.id,
+        "command": meta.command,
+        "argv": None if want.text is not None else list(meta.argv),
+        "shell": want.shell,
+        "cwd": meta.cwd,
+        "grant": want.grant,
+        "stop_cmd": meta.stop_cmd,
+    }
+    if meta.restart != "never":
+        # Said yes to once, it would run as often as it ends.
+        what["restart"] = f"{meta.restart} {meta.restart_limit}"
+    return gate.asked(room, ask, "start", meta.session, what, meta.id, meta.backend)
+
+
+async def _forbidden(room: Room, call: Call, ask: Start, want: StartSpec) -> None:
+    """An operator's no holds for everyone. Raises CommandDenied."""
+    judged = await room.gate.forbidden(want.text, want.meta.argv, want.meta.cwd)
+    if judged.action == "deny":
+        await gate.pass_gate(room, call, _asked(room, ask, want), judged)
+
+
+@asynccontextmanager
+async def restarting(
+    room: Room, call: Call, ask: ApprovalOptions, process: Process, run: int | None
+) -> AsyncIterator[None]:
+    """While a process is run again by whoever is bound to a session: what was approved once was not approved again."""
+    target = process.run + 1 if run is None else run
+    if not call.is_strict or process.run >= target:
+        yield
+        return
+    meta = process.meta
+    what = {"process": meta.id, "command": meta.command, "argv": list(meta.argv), "cwd": meta.cwd}
+    asked = gate.asked(room, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
+    async with using(room, await gate.pass_gate(room, call, asked, await _judge_again(room, meta))) as use:
+        yield
+        use.is_done = True
+
+
+@asynccontextmanager
+async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
+    """What was not done gives the approval back. Where nobody knows whether it was, it stays with the claimant."""
+    use = Use(approval)
+    is_known = True
+    try:
+        yield use
+    except BaseException as failed:
+        is_known = isinstance(failed, (HoldfastError, Refused)) and not isinstance(failed, Unreachable)
+        raise
+    finally:
+        if approval is not None and use.is_done:
+            room.approvals.spend(approval)
+        elif approval is not None and is_known:
+            room.approvals.release(approval)
+
+
+def was_used(room: Room, claimant: str) -> bool:
+    """Whether, after a crash, what a claimant wanted was done. Of what was typed nobody can tell: it counts as done."""
+    process_id, _, run = claimant.partition("#")
+    process = room.registry.get(ProcessId(process_id))
+    if "@" in claimant:
+        return True
+    return process is not None and (not run or process.run >= int(run))
+
+
+async def _judge(room: Room, meta: Meta, text: str | None, shell: str, given: dict[str, str]) -> Judged:
+    if text is None:
+        found = [await room.gate.argv(meta.argv, meta.cwd)]
+    else:
+        found = [await room.gate.text(text, meta.cwd, given), _shell(shell)]
+    if meta.stop_cmd is not None:
+        found.append(await room.gate.text(meta.stop_cmd, meta.cwd, given))
+    return worst([*found, _variables(given)])
+
+
+async def _judge_again(room: Room, meta: Meta) -> Judged:
+    """By all that it was judged by when it was started."""
+    text = None if meta.command == shlex.join(meta.argv) else meta.command
+    try:
+        given = await asyncio.to_thread(_given, room, meta) if meta.given else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return Judged("ask", None, "the variables that were given for it cannot be read")
+    return await _judge(room, meta, text, meta.argv[0] if meta.argv else "", given)
+
+
+def _given(room: Room, meta: Meta) -> dict[str, str]:
+    env = room.place.spec(meta.id)["env"]
+    return {name: env[name] for name in meta.given}
+
+
+def _shell(shell: str) -> Judged:
+    if shell and os.path.basename(shell) not in _SHELLS:
+        return Judged(
+            "ask", "other-shell", f"it is for {os.path.basename(shell)[:40]}, whose language is not understood"
+        )
+    return ALLOWED
+
+
+def _variables(grant: dict[str, str]) -> Judged:
+    if name := steering_variable(grant):
+        return Judged("ask", "steering-variable", f"{name[:40]} may have something else run than what is written")
+    return ALLOWED

@@ -1,0 +1,118 @@
+"""What may be done without asking: the one place where the daemon asks the judge of `holdfast.safety`.
+
+Whatever cannot be judged needs a person's approval: no way through here is open by default.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from holdfast.daemon.core.log import note
+from holdfast.errors import BadValue
+
+_OPERATOR_DIRECTORY = "/etc/holdfast"
+
+
+class Judged(NamedTuple):
+    action: Literal["allow", "ask", "deny"]
+    rule: str | None
+    why: str
+
+
+ALLOWED = Judged("allow", None, "")
+_RANK = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def worst(judged: Sequence[Judged]) -> Judged:
+    return max(judged, key=lambda one: _RANK[one.action])
+
+
+class Gate:
+    """`home` holds the user's policy. Policies are read again when they have changed."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        operator = os.environ.get("HOLDFAST_POLICY_DIR") or _OPERATOR_DIRECTORY
+        self._operator_file = f"{operator}/policy.toml"
+        self._files = (self._operator_file, f"{home}/policy.toml")
+        self._read: tuple[object, Any] = (None, None)
+
+    async def text(self, text: str, cwd: str, env: Mapping[str, str] | None = None) -> Judged:
+        """A command text for a shell; `env` is what is known of its variables."""
+        return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env))
+
+    async def argv(self, argv: Sequence[str], cwd: str) -> Judged:
+        """A command that runs without a shell."""
+        return await _judged(lambda safety: safety.judge_argv(list(argv), self._policy(safety), cwd))
+
+    async def forbidden(self, text: str | None, argv: Sequence[str], cwd: str) -> Judged:
+        """What the operator allows nobody, in no mode. Costs nothing where there is no operator's policy."""
+        if _mark(self._operator_file) is None:
+            return ALLOWED
+
+        def judge(safety: Any) -> Any:
+            policy = self._denied(safety)
+            return safety.judge_argv(list(argv), policy, cwd) if text is None else safety.judge(text, policy, cwd)
+
+        judged = await _judged(judge, unreadable="deny")
+        return judged if judged.action == "deny" else ALLOWED
+
+    async def reader(self, command: str | Sequence[str], cwd: str, *, terminal: bool = True) -> Any:
+        """Who will read what is typed into a process that was started like this; None when nobody can tell."""
+        try:
+            return await asyncio.to_thread(lambda: _safety().shell_state(command, cwd, terminal=terminal))
+        except Exception as failed:  # noqa: BLE001 - what is typed into it cannot be judged then, and asks
+            note("not-judged", why=repr(failed))
+            return None
+
+    async def typed(self, data: bytes, reader: Any) -> Judged:
+        """Something typed into a process, by who reads it; the reader learns from what is allowed."""
+        return await _judged(lambda safety: safety.judge_input(data, reader, self._policy(safety)))
+
+    async def accept(self, data: bytes, reader: Any) -> None:
+        """A person said yes to something that was typed: the reader learns from it, too."""
+        if reader is not None:
+            await asyncio.to_thread(lambda: reader.accept(data, self._policy(_safety())))
+
+    def _policy(self, safety: Any) -> Any:
+        marks = tuple(map(_mark, self._files))
+        if self._read[0] != marks:
+            self._read = (marks, safety.load_policy(self._home))
+        return self._read[1]
+
+    def _denied(self, safety: Any) -> Any:
+        rules = self._policy(safety).levels["operator"]
+        return safety.Policy({"operator": tuple(rule for rule in rules if rule.action == "deny")})
+
+
+def _mark(path: str) -> object:
+    """What changes when the file does; None where there is none. One that cannot be looked at is there."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as hidden:
+        return hidden.errno
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+async def _judged(work: Callable[[Any], Any], unreadable: Literal["ask", "deny"] = "ask") -> Judged:
+    try:
+        verdict = await asyncio.to_thread(lambda: work(_safety()))
+        return Judged(verdict.action, verdict.rule, verdict.why)
+    except BadValue as broken:
+        note("policy-unreadable", why=broken.message)
+        return Judged(unreadable, None, f"the policy cannot be read: {broken.message}")
+    except Exception as failed:  # noqa: BLE001 - whatever brings the judge down must not let anything pass
+        note("not-judged", why=repr(failed))
+        return Judged("ask", None, f"it could not be judged ({type(failed).__name__})")
+
+
+def _safety() -> Any:
+    """Fetched when the first command is judged, in a thread: it takes a while."""
+    import holdfast.safety
+
+    return holdfast.safety

@@ -1,0 +1,152 @@
+"""What those who are bound to a session type into shells: judged line by line, however many writes a line takes.
+
+What is not a complete line yet is on disk before it is written, so that a crash in between hides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from holdfast.daemon.approvals import commands, gate
+from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.errors import Unreachable
+from holdfast.model.approvals import Approval
+from holdfast.model.process import Process
+from holdfast.ops.start import ApprovalOptions
+from holdfast.places.keeper_link import Refused
+from holdfast.store import approvals as rows
+from holdfast.wire import light_json
+
+_BUDGET = 1.0
+#: What of a shell's state outlives a crash: who reads, and what it has not read to its end.
+_KEPT = ("kind", "program", "pending", "edited", "block", "below")
+
+
+@asynccontextmanager
+async def typing(
+    room: Room, call: Call, ask: ApprovalOptions, process: Process, data: bytes, at: int | None, *, ends: bool
+) -> AsyncIterator[tuple[bytes, int | None]]:
+    """While something is written to a process: gives what to write, and where. Raises NotApproved where it must not be.
+
+    With `ends` the input is closed behind it: a reader acts upon a last line that no Enter has ended.
+    """
+    if not call.is_strict or not (data or ends):
+        if data:
+            room.readers_of_input.typed_by_person(process, data)
+        yield data, at
+        return
+    async with room.readers_of_input.lock(process):
+        fresh, at = await room.inputs.fresh(process.id, data, at)
+        data = fresh + b"\n" if ends else fresh
+        reader = await _reader(room, process)
+        room.readers_of_input.forget_what_others_did(process, reader)
+        before, context = _snapshot(reader), reader.context() if reader is not None else ""
+        judged = await room.gate.typed(data, reader)
+        passed = await _passed(room, call, ask, process, before, context, data, judged)
+        async with commands.using(room, passed) as use:
+            if judged.action != "allow":
+                await room.gate.accept(data, reader)
+            await _keep(room, process, reader)
+            try:
+                yield fresh, at
+            except Refused:  # nothing of it was written
+                _restore(reader, before)
+                await _keep(room, process, reader)
+                raise
+            use.is_done = True
+
+
+async def _passed(
+    room: Room,
+    call: Call,
+    ask: ApprovalOptions,
+    process: Process,
+    before: Message,
+    context: str,
+    data: bytes,
+    judged: Judged,
+) -> Approval | None:
+    if judged.action == "allow":
+        return None  # what is typed is in no log of ours
+    meta = process.meta
+    typed_before = f"{before.get('block', '')}{before.get('pending', '')}"
+    what = {"process": meta.id, "command": typed_before + data.decode(errors="backslashreplace"), "cwd": meta.cwd}
+    bound = {**what, "data": b64encode(data).decode(), "context": context}
+    claimant = f"{meta.id}@{os.urandom(6).hex()}"
+    asked = gate.asked(room, ask, "send", meta.session, bound, claimant, meta.backend)
+    return await gate.pass_gate(room, call, asked, judged)
+
+
+async def _reader(room: Room, process: Process) -> Any:
+    """Who reads: by the command; where that tells nothing, by what runs in it now."""
+    readers = room.readers_of_input
+    reader = readers.get(process)
+    if reader is None:
+        reader = await room.gate.reader(process.meta.command, process.meta.cwd, terminal=process.meta.pty)
+        if (kept := readers.kept.pop(process.id, None)) is not None:
+            _restore(reader, _read(kept, process.run) if reader is not None else {})
+            if reader is not None:
+                reader.forget()
+        elif reader is not None and (process.started_at or 0) < room.started_at:
+            reader.forget()
+        readers.put(process, reader)
+    if _is_plain(reader):
+        for argv in await _running(room, process):
+            found = await room.gate.reader(argv, process.meta.cwd, terminal=process.meta.pty)
+            if not _is_plain(found):
+                readers.put(process, found)
+                return found
+    return reader
+
+
+def _is_plain(reader: Any) -> bool:
+    return reader is not None and reader.kind == "plain" and not reader.below
+
+
+async def _running(room: Room, process: Process) -> list[list[str]]:
+    """The arguments of everyone in it; nothing when the keeper does not answer at once."""
+    try:
+        async with asyncio.timeout(_BUDGET):
+            return await room.place.command_lines(process.id)
+    except (Refused, Unreachable, TimeoutError):
+        return []
+
+
+def _snapshot(reader: Any) -> Message:
+    """What of a shell's state counts; nothing where nobody can tell who reads."""
+    if reader is None:
+        return {}
+    return {name: getattr(reader, name) for name in _KEPT if name != "below"} | {"below": list(reader.below)}
+
+
+async def _keep(room: Room, process: Process, reader: Any) -> None:
+    """On disk when it returns, where there is something to keep."""
+    is_open = reader is not None and bool(reader.pending or reader.block or reader.below)
+    readers = room.readers_of_input
+    if is_open:
+        text = light_json.dumps({"run": process.run, **_snapshot(reader)})
+        await room.store.change(partial(rows.put_typed, process=process.id, text=text))
+        readers.open.add(process.id)
+    elif process.id in readers.open:
+        readers.open.discard(process.id)
+        await room.store.change(partial(rows.put_typed, process=process.id, text=""))
+
+
+def _restore(reader: Any, before: Message) -> None:
+    for name, value in before.items():
+        setattr(reader, name, value)
+
+
+def _read(kept: str, run: int) -> Message:
+    """What was kept of this run; nothing of an earlier one."""
+    found = light_json.loads(kept)
+    if found.pop("run", None) != run:
+        return {}
+    return {**found, "below": [tuple(pair) for pair in found["below"]]}

@@ -1,0 +1,37 @@
+"""Tasks that belong to the daemon as a whole: one owner, and no failure goes unheard."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Coroutine
+from typing import Any
+
+from holdfast.daemon.core.log import note
+from holdfast.errors import HoldfastError
+
+
+class Chores:
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run it until it ends, or until `close`."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what is left and wait for it."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or (failure := task.exception()) is None:
+            return
+        told = failure.message if isinstance(failure, HoldfastError) else "".join(traceback.format_exception(failure))
+        note("chore-failed", chore=task.get_name(), why=told)

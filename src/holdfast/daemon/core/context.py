@@ -1,0 +1,165 @@
+"""What handlers find when they are called: the parts of the running daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.input_readers import Readers
+from holdfast.daemon.approvals.judge import Gate
+from holdfast.daemon.approvals.passwords import Passwords
+from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.process_object import ProcessObject, process_object
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.bridges import Relays
+from holdfast.daemon.listener.tcp import TcpListener
+from holdfast.daemon.notices.event_stream import EventStream
+from holdfast.daemon.notices.inbox import Inbox
+from holdfast.daemon.notices.sessions import Sessions
+from holdfast.daemon.start.known_secrets import Secrecy
+from holdfast.daemon.start.stop_commands import StopCommands
+from holdfast.daemon.start.sudo import SudoHelper
+from holdfast.daemon.streams.inputs import Inputs
+from holdfast.daemon.streams.outputs import Outputs
+from holdfast.daemon.workers.mcp import McpWorker
+from holdfast.daemon.workers.screens import ProcessScreens
+from holdfast.daemon.workers.sinks import Sinks
+from holdfast.model.process import Process
+from holdfast.paths import Paths
+from holdfast.places.base import ExecutionPlace, Measures
+from holdfast.places.keeper_link import KeeperLink
+from holdfast.settings import Settings
+from holdfast.store.store import Store
+
+T = TypeVar("T")
+
+Message = dict[str, Any]
+
+_SHOWN_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    paths: Paths
+    settings: Settings
+    registry: Registry
+    store: Store
+    stream: EventStream
+    inbox: Inbox
+    sessions: Sessions
+    gate: Gate
+    approvals: Approvals
+    audit: Audit
+    readers_of_input: Readers
+    ancestry: CallerAncestry
+    passwords: Passwords
+    sudo: SudoHelper
+    sinks: Sinks
+    relays: Relays
+    place: ExecutionPlace
+    supervisor: Supervisor
+    outputs: Outputs
+    inputs: Inputs
+    stop_commands: StopCommands
+    screens: ProcessScreens
+    secrecy: Secrecy
+    tcp: TcpListener
+    mcp: McpWorker
+    chores: Chores
+    started_at: float = field(default_factory=time.time)
+    stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def keeper(self) -> KeeperLink:
+        return self.place.keeper
+
+    def current_name(self, session: str | None) -> str | None:
+        """The name that a session has now; None where none is named."""
+        return self.sessions.resolve(session) if session is not None else None
+
+    def show(self, process: Process) -> ProcessObject:
+        """The process object with the figures that are known."""
+        return self._object(process, None)
+
+    async def show_fresh(self, processes: list[Process], used: float | None = None) -> list[ProcessObject]:
+        """Process objects with figures measured now, for those whose figures may have changed.
+
+        `used`: also what they use, as of so many seconds ago at most.
+        """
+        if used is not None:
+            await self.place.usage.fresh(processes, used)
+        changing = [process for process in processes if not process.output_closed]
+        measured = await self.place.sizes(changing)
+        shown = []
+        for process in processes:
+            shown.append(self._object(process, measured.get(process.id)))
+            if len(shown) % _SHOWN_AT_ONCE == 0:
+                await asyncio.sleep(0)  # a long list must not keep the others waiting
+        return shown
+
+    def read(self, work: Callable[..., T], *arguments: object) -> Coroutine[Any, Any, T]:
+        """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""
+        return self.place.read(work, *arguments)
+
+    def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
+        now = time.time()
+        if measures is None:
+            measures = Measures(process.streams, self.place.living(process.leftovers))
+        used = self.place.usage.known(process.id) if process.is_running else None
+        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
+
+
+class Call:
+    """One request of one client, while it is under way."""
+
+    __slots__ = ("session", "is_strict", "is_gated", "pid", "taker", "consumed", "given_up", "_send_data")
+
+    def __init__(
+        self,
+        session: str | None,
+        send_data: Callable[[str, int, bytes], Awaitable[None]],
+        taker: object = None,
+        is_strict: bool = False,
+        is_gated: bool = False,
+        pid: int | None = None,
+    ) -> None:
+        #: The session that the client said it speaks for.
+        self.session = session
+        #: Whether it is bound to its session: what belongs to others is not there for it.
+        self.is_strict = is_strict or is_gated
+        #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
+        self.is_gated = is_gated
+        #: Who made the connection, as the kernel knows it; None where it does not.
+        self.pid = pid
+        #: Set when nobody waits for the answer any more; what goes on all the same may look at it.
+        self.given_up = asyncio.Event()
+        #: Who has what this call takes out of the inbox, for as long as it is there.
+        self.taker = taker
+        #: Notices whose news is in the answer: they count as told when the client has it.
+        self.consumed: list[str] = []
+        self._send_data = send_data
+
+    @property
+    def owner(self) -> str:
+        """The session whose processes are the caller's own."""
+        return self.session or "default"
+
+    def sees(self, session: str) -> bool:
+        """Whether what belongs to this session is there for the caller."""
+        return not self.is_strict or session == self.owner
+
+    async def send(self, stream: str, offset: int, data: bytes) -> None:
+        """Stream some output to the client; returns when it has taken most of what was sent before."""
+        await self._send_data(stream, offset, data)
+
+
+#: Called with the checked request of its operation.
+Handler = Callable[[Room, Call, Any], Awaitable[Message]]

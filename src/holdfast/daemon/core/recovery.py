@@ -1,0 +1,138 @@
+"""After a start of the daemon or of the keeper: rows, reports and bundles are compared.
+
+What lives is adopted, what ended meanwhile is recorded with its true exit code, and what is unknown to all is recorded
+as lost. Nothing is run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.log import note
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.reports import Report
+from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.errors import Unreachable
+from holdfast.model.events import recovered
+from holdfast.model.ids import ProcessId, is_id
+from holdfast.model.process import Meta, Process
+from holdfast.places.base import ExecutionPlace, Refused
+from holdfast_keeper.protocol import Message
+
+_AT_ONCE = 64
+
+
+class Recovery:
+    def __init__(self, place: ExecutionPlace, registry: Registry, supervisor: Supervisor, chores: Chores) -> None:
+        self._place = place
+        self._registry = registry
+        self._supervisor = supervisor
+        self._chores = chores
+        self._compared = asyncio.Event()
+        #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
+        self._new_part = "daemon"
+        self._comparing = asyncio.Lock()
+        #: Facts that came after a hello that is still being compared; None when none is.
+        self._held_back: list[Message] | None = None
+
+    def on_hello(self, hello: Message) -> None:
+        """Compare the keeper's hello with the registry, as the registry is now."""
+        open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
+        known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
+        self._held_back = []  # facts of an earlier keeper are in this hello, too
+        self._chores.start(self._compare(hello["live"], known, self._held_back), "compare")
+
+    def on_fact(self, fact: Message) -> None:
+        """Apply a fact after the hello that came before it, which may take longer."""
+        if self._held_back is not None:
+            self._held_back.append(fact)
+        else:
+            self._supervisor.on_fact(fact)
+
+    async def complete(self, budget: float) -> None:
+        """Returns when the registry agrees with the keeper and the bundles, or when the budget is spent."""
+        try:
+            async with asyncio.timeout(budget):
+                await self._compared.wait()
+                await self._adopt_finished()
+        except TimeoutError:
+            note("recovery-incomplete")
+
+    async def _compare(self, live: list[Report], known: list[ProcessId], later: list[Message]) -> None:
+        """Apply a hello, then the facts that came after it."""
+        try:
+            async with self._comparing:
+                await self._apply_hello(live, known)
+        finally:
+            if self._held_back is later:
+                self._held_back = None
+            for fact in later:
+                self._supervisor.on_fact(fact)
+
+    async def _apply_hello(self, live: list[Report], known: list[ProcessId]) -> None:
+        """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them."""
+        reported = {ProcessId(report["id"]) for report in live}
+        unknown = [report for report in live if self._registry.get(report["id"]) is None]
+        rebuilt = await asyncio.to_thread(self._rebuild_all, [report["id"] for report in unknown])
+        for process in rebuilt:
+            self._supervisor.show(process)
+        await asyncio.gather(*map(self._adopt, live))
+        taken_over = reported & {*known, *(process.id for process in rebuilt)}
+        await asyncio.gather(*(self._announce(process_id, self._new_part) for process_id in taken_over))
+        self._new_part = "keeper"
+        await asyncio.gather(*(self._request_report(process_id) for process_id in known if process_id not in reported))
+        note("compared", live=len(live), missing=len(set(known) - reported))
+        self._compared.set()
+
+    async def _adopt_finished(self) -> None:
+        """Make rows for ended bundles that have none, as after the loss of the store."""
+        names = await asyncio.to_thread(self._place.ended)
+        without = [name for name in names if is_id(name) and self._registry.get(ProcessId(name)) is None]
+        rebuilt = await asyncio.to_thread(self._rebuild_all, without)
+        for process in rebuilt:
+            self._supervisor.show(process)
+        for some in _batched(rebuilt, _AT_ONCE):
+            await asyncio.gather(*(self._request_report(process.id) for process in some))
+        if without:
+            note("rebuilt", processes=len(without))
+
+    async def _adopt(self, report: Report) -> None:
+        await self._supervisor.take(report)
+        if report["exit"] is None and report["born"]["boot"] != self._place.boot_id:
+            await self._supervisor.lose(ProcessId(report["id"]))  # it ran before the machine was started again
+
+    async def _announce(self, process_id: ProcessId, new_part: str) -> None:
+        async with self._supervisor.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is not None and process.is_up:
+                self._supervisor.show(process, recovered(process, new_part, time.time()))
+
+    async def _request_report(self, process_id: ProcessId) -> None:
+        """One that the keeper does not hold: it has ended, with a record, or is lost."""
+        try:
+            report = await self._place.keeper.request("report", id=process_id)
+        except Refused:
+            await self._supervisor.lose(process_id)
+        except Unreachable:
+            return  # the next hello brings it
+        else:
+            await self._supervisor.take(report)
+
+    def _rebuild_all(self, ids: list[str]) -> list[Process]:
+        return [process for process in map(self._rebuild, ids) if process is not None]
+
+    def _rebuild(self, process_id: str) -> Process | None:
+        """A process from the spec in its bundle; None when that cannot be read."""
+        try:
+            meta = Meta.from_json(self._place.spec(process_id)["meta"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as broken:
+            note("bundle-unreadable", process=process_id, why=repr(broken))
+            return None
+        return Process(meta, cols=meta.cols, rows=meta.rows)
+
+
+def _batched(processes: list[Process], size: int) -> Iterator[list[Process]]:
+    return (processes[at : at + size] for at in range(0, len(processes), size))

@@ -1,0 +1,74 @@
+"""Standby of a daemon under a service manager: another one serves, and this one takes over when that one dies.
+
+So the service is up whenever the instance is served, whether a caller, the keeper after a crash, or the manager
+started the daemon. Stopping the service stops the daemon that serves.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from holdfast.daemon.core import instance, service_manager
+from holdfast.daemon.core.log import note
+from holdfast.paths import Paths
+from holdfast.peers import peer_credentials
+
+_STOP_LIMIT = 75.0
+
+
+class _StopRequested(Exception):
+    pass
+
+
+def take_over(paths: Paths) -> int | None:
+    """The lock of the instance, once its holder died; None when the holder, or this daemon, was stopped on purpose."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _request_stop)
+    try:
+        while True:
+            serving = _serving(paths)
+            if serving is not None:
+                _wait_for(*serving)
+            lock = instance.take(paths, revived=True)
+            if lock is not None or serving is None:
+                return lock
+    except _StopRequested:
+        return None
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _request_stop(_number: int, _frame: object) -> None:
+    raise _StopRequested
+
+
+def _serving(paths: Paths) -> tuple[int, int] | None:
+    """The pid of the daemon that serves, and a pidfd of it; None when there is none."""
+    sock = instance.connect(paths)
+    if sock is None:
+        return None
+    with sock:
+        pid, _, _ = peer_credentials(sock)
+        try:
+            return pid, os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+
+
+def _wait_for(pid: int, pidfd: int) -> None:
+    note("standby", serving=pid)
+    service_manager.send_state("READY=1", f"STATUS=Standing by: another daemon (pid {pid}) serves this instance")
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        poll.poll()
+    except _StopRequested:
+        service_manager.send_state("STOPPING=1")
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        poll.poll(_STOP_LIMIT * 1000)
+        raise
+    finally:
+        os.close(pidfd)

@@ -1,0 +1,227 @@
+"""What the keeper tells becomes what the daemon knows: written first, then shown, then told to whoever waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from holdfast.daemon.core import reports
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.log import note
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.reports import Report
+from holdfast.errors import HoldfastError
+from holdfast.model import events
+from holdfast.model.events import Event
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import (
+    ForceUsed,
+    StopAsked,
+    StopReason,
+    Waiting,
+    WitnessesGone,
+    advance,
+    end_signal,
+    exit_code,
+    reason,
+    stop_of,
+)
+from holdfast.model.notices import Notice
+from holdfast.model.process import Process, StreamExtent
+from holdfast.model.usage import Track, most
+from holdfast.store.store import Store
+from holdfast.store.writer import Edit
+
+
+class Supervisor:
+    """Moves processes from state to state. What concerns one process happens one after the other."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        chores: Chores,
+        last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+        claimed: Callable[[Notice], Notice] = lambda notice: notice,
+        begins: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`last_used` gives, once, the last measured usage of a process that has ended. `claimed` gets each notice
+        before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
+        """
+        self._registry = registry
+        self._store = store
+        self._chores = chores
+        self._last_used = last_used
+        self._claimed = claimed
+        self._begins = begins
+        self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        #: What is to be told of a process before its end is: the process after that, and the events.
+        self.last_words: Callable[[Process], Awaitable[tuple[Process, list[Event]]]] = _nothing_to_say
+        #: Set when a process is to be run again.
+        self.restarts_changed = asyncio.Event()
+
+    def turn(self, process_id: ProcessId) -> asyncio.Lock:
+        """To be held while the state of this process is being changed. First come, first served."""
+        lock = self._turns.get(process_id)
+        if lock is None:
+            lock = self._turns[process_id] = asyncio.Lock()
+        return lock
+
+    def on_fact(self, fact: dict[str, Any]) -> None:
+        """Take in what the keeper tells. Does not wait; facts of one process keep their order."""
+        match fact["fact"]:
+            case "adopted" | "ended" | "closed":
+                self._chores.start(self.take(fact["report"]), fact["fact"])
+            case "disk_full":
+                self._trouble(fact["id"], "disk_full")
+            case "disk_free":
+                self._trouble(fact["id"], None)
+            case "quarantined":
+                self._trouble(fact["id"], f"quarantined: {fact['message']}")
+
+    async def take(self, report: Report) -> None:
+        """Let the report of a known process count."""
+        process_id = ProcessId(report["id"])
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is not None:
+                await self.apply(process, report)
+
+    async def apply(self, process: Process, report: Report) -> Process:
+        """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
+        run = reports.run_of(report)
+        if run < process.run:
+            return process  # of a run that is over
+        is_final = process.has_ended or (process.is_waiting and not reports.was_stopped_late(report))
+        if run == process.run and is_final:
+            return self._rest(process, reports.streams(report))
+        before, process = process, reports.told(process, report)
+        if process.has_ended:
+            await self.end(process)
+        elif process.is_waiting:
+            self.wait_for_restart(process)
+        elif process.state != before.state:
+            self.show(process)
+        else:
+            self._registry.put(process)  # how far its output reaches is measured when it is asked for
+        return process
+
+    def wait_for_restart(self, process: Process) -> None:
+        """Between two runs. What follows from the bundle need not be on disk before it is told."""
+        self.show(process)
+        self.restarts_changed.set()
+        assert isinstance(process.state, Waiting)
+        last = process.state.last
+        told = {"reason": reason(last), "code": exit_code(last), "signal": end_signal(last)}
+        note("waiting", process=process.id, **told, restart_in=round(process.state.due - time.time(), 3))
+
+    async def lose(self, process_id: ProcessId) -> None:
+        """The keeper knows nothing of this process."""
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is None:
+                return
+            closed = {name: replace(stream, closed=True) for name, stream in process.streams.items()}
+            if process.has_ended:
+                self._rest(process, closed)
+            elif process.is_running:
+                state = advance(process.state, WitnessesGone(time.time()))
+                await self.end(replace(process, state=state, streams=closed))
+            else:
+                self._registry.drop(process_id)
+                self._store.remove_soon([process_id])
+                note("start-came-to-nothing", process=process_id)
+
+    def stop_asked(self, process_id: ProcessId, by: str | None, why: StopReason) -> None:
+        """Show that its end was asked for. What counts in the end is what the keeper recorded."""
+        process = self._registry.get(process_id)
+        if process is not None and process.is_running and not process.is_waiting:
+            self._registry.put(replace(process, state=advance(process.state, StopAsked(by, why, time.time()))))
+
+    def force_used(self, process_id: ProcessId) -> None:
+        """The tree had to be forced, maybe after its first process had ended."""
+        process = self._registry.get(process_id)
+        if process is not None and (stop := stop_of(process.state)) is not None and not stop.forced:
+            self.show(replace(process, state=advance(process.state, ForceUsed())))
+
+    async def change(self, process_id: ProcessId, alter: Callable[[Process], Process | None]) -> Process | None:
+        """In its turn, the process after `alter`, committed with its events; None where it is unknown, or `alter`
+        returns None because there is nothing to change.
+        """
+        async with self.turn(process_id):
+            process = self._registry.get(process_id)
+            process = alter(process) if process is not None else None
+            if process is not None:
+                await self.commit(process, self.happened(process))
+            return process
+
+    async def commit(
+        self, process: Process, happened: Sequence[Event] = (), edit: Edit | None = None, needs_disk: bool = False
+    ) -> None:
+        """The one step by which a process changes: the row, its events and their notices are written in one
+        transaction; then the process is shown, and the events are published. To be called in its turn.
+
+        On a full disk the process is shown all the same, because what happened is true, and the store writes the row
+        when there is room. With `needs_disk` that raises instead, and nothing is shown.
+        """
+        try:
+            if edit is None:
+                await self._store.save(process, happened)
+            else:
+                await self._store.change(edit, happened, [process])
+        except HoldfastError as failed:
+            if needs_disk:
+                raise
+            note("row-late", process=process.id, why=failed.message)
+        self._registry.put(process)
+
+    def show(self, process: Process, *more: Event) -> None:
+        """As commit, for changes that the bundle knows as well: the row may follow later."""
+        happened = [*self.happened(process), *more]
+        self._registry.put(process)
+        self._store.save_soon(process, happened)
+
+    async def end(self, process: Process) -> None:
+        """On disk first, then told; also that it was run again too often, once."""
+        process, said = await self.last_words(self._with_last_used(process))
+        await self.commit(process, [*said, *self.happened(process)])
+        state = process.state
+        note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
+        if process.gave_up:
+            note("gave-up", process=process.id, restarts_in_a_row=process.streak)
+
+    def happened(self, process: Process) -> list[Event]:
+        """The events of the change from the process as it is shown to this one."""
+        now, session = time.time(), process.meta.session
+        happened = events.of_change(self._registry.get(process.id), process, now)
+        if happened and process.run == 0 and happened[0].topic == "process.started" and self._begins(session):
+            happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
+        return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
+
+    def _with_last_used(self, process: Process) -> Process:
+        used = self._last_used(process.id)
+        if used is None:
+            return process
+        cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
+        return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
+
+    def _rest(self, process: Process, streams: dict[str, StreamExtent]) -> Process:
+        """What an ended process's descendants still wrote, and that nobody can write any more."""
+        if streams != process.streams:
+            process = replace(process, streams=streams)
+            self.show(process)
+        return process
+
+    def _trouble(self, process_id: str, trouble: str | None) -> None:
+        process = self._registry.get(ProcessId(process_id))
+        if process is not None and process.trouble != trouble:
+            self._registry.put(replace(process, trouble=trouble))
+            note("trouble", process=process_id, what=trouble or "over")
+
+
+async def _nothing_to_say(process: Process) -> tuple[Process, list[Event]]:
+    return process, []

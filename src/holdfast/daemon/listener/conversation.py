@@ -1,0 +1,225 @@
+"""One client on the socket: its requests, several at once, and their replies. A slow client delays no other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from holdfast.daemon.approvals import requests
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.calls import Outcome, PendingCall
+from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
+from holdfast.ops.declare import Operation, field
+from holdfast.peers import peer_credentials
+from holdfast.version import VERSION as RELEASE
+from holdfast.wire import frames
+from holdfast_keeper import points
+
+if TYPE_CHECKING:
+    from holdfast.ops.kinds import Flag, SessionName, Text
+
+#: Bytes that may wait for a client to read them. Past that, nothing more is read from it.
+_MOST_UNREAD = 1 << 20
+_MOST_REQUESTS = 4096
+_MOST_DELIVERED = 1000
+
+
+class Hello(Operation):
+    """The first message of a connection."""
+
+    session: SessionName | None = field(None, help="The session that the client speaks for.")
+    strict: Flag = field(False, help="Only what belongs to that session is visible.")
+    had: list[Text] = field((), items=_MOST_DELIVERED, help="Ids of notifications that earlier replies stood for.")
+
+
+class SocketConnection(asyncio.Protocol):
+    """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
+
+    def __init__(self, context: Room, on_end: Callable[[SocketConnection], None]) -> None:
+        self._context = context
+        self._on_end = on_end
+        self._decoder = frames.Decoder()
+        self._transport: asyncio.Transport | None = None
+        self._running: dict[int, PendingCall] = {}
+        #: Calls whose replies stand for notifications, until the client confirms with `got`.
+        self._unconfirmed: dict[int, PendingCall] = {}
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_greeted = False
+        self._session: str | None = None
+        self._is_strict = self._is_gated = False
+        self._pid: int | None = None
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=_MOST_UNREAD)
+
+    def connection_lost(self, why: Exception | None) -> None:
+        if why is not None and self._unconfirmed:
+            self._read_last_confirmations()
+        self._transport = None
+        self._can_write.set()
+        for call in list(self._running.values()):
+            call.give_up()
+        for call in self._unconfirmed.values():
+            call.not_delivered()
+        self._unconfirmed.clear()
+        self._context.inbox.give_back(self)
+        requests.gone(self._context, self)
+        self._on_end(self)
+
+    def _read_last_confirmations(self) -> None:
+        """A client may confirm its reply and disconnect. Where a write fails then, the transport reads no more."""
+        assert self._transport is not None
+        with suppress(OSError, ValueError, frames.FrameError):
+            for message in self._decoder.feed(os.read(self._transport.get_extra_info("socket").fileno(), _MOST_UNREAD)):
+                if isinstance(message, dict) and message.get("op") == "got" and isinstance(message.get("rid"), int):
+                    self._confirm(message["rid"])
+
+    def pause_writing(self) -> None:
+        self._can_write.clear()
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._can_write.set()
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            received = self._decoder.feed(data)
+        except (frames.FrameError, RecursionError) as broken:
+            note("client-unintelligible", why=broken)
+            self.abort()
+            return
+        for message in received:
+            self._take(message)
+
+    def close(self) -> None:
+        """Send what is written, then close."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Requests.
+
+    def _take(self, message: Message | bytes) -> None:
+        if isinstance(message, bytes):
+            self.abort()
+            return
+        rid, op = message.get("rid"), message.get("op")
+        if not isinstance(rid, int):
+            self.abort()
+        elif op == "cancel":
+            self._cancel(rid)
+        elif op == "got":
+            self._confirm(rid)
+        elif op == "hello":
+            self._greet(rid, message)
+        elif not self._is_greeted:
+            self._refuse(rid, BadValue("the first message of a connection is hello"))
+        elif rid in self._running:
+            self._refuse(rid, BadValue(f"request {rid} is still under way"))
+        elif len(self._running) >= _MOST_REQUESTS:
+            self._refuse(rid, NotNow(f"{_MOST_REQUESTS} requests of this connection are under way"))
+        else:
+            self._begin(rid, message)
+
+    def _begin(self, rid: int, message: Message) -> None:
+        call = self._running[rid] = PendingCall(self._context, self._call(rid), str(message.get("op")))
+        task = call.start(message, lambda call, outcome: self._send_outcome(rid, call, outcome))
+        task.add_done_callback(lambda _: self._running.pop(rid))
+
+    def _cancel(self, rid: int) -> None:
+        if rid in self._running:
+            self._running[rid].give_up()
+        if (call := self._unconfirmed.pop(rid, None)) is not None:
+            call.not_delivered()  # the reply comes too late
+
+    def _send_outcome(self, rid: int, call: PendingCall, outcome: Outcome) -> bool:
+        if isinstance(outcome, HoldfastError):
+            if isinstance(outcome, ApprovalRequired):
+                requests.told_to_ask(self._context, self, call.call, outcome)
+            self._refuse(rid, outcome)
+            return False
+        if not self._send({"rid": rid, "ok": outcome}):
+            return False
+        if call.needs_delivery:
+            if (before := self._unconfirmed.pop(rid, None)) is not None:
+                before.not_delivered()
+            self._unconfirmed[rid] = call
+            points.reach("answer-sent")
+        return True
+
+    def _call(self, rid: int) -> Call:
+        async def send_data(stream: str, offset: int, data: bytes) -> None:
+            head = {"rid": rid, "data": {"stream": stream, "offset": offset, "size": len(data)}}
+            if self._transport is not None:
+                self._transport.write(frames.encode(head) + frames.encode_bytes(data))
+            await self._can_write.wait()
+
+        bound = {"is_strict": self._is_strict, "is_gated": self._is_gated}
+        return Call(self._owner(), send_data, taker=self, pid=self._pid, **bound)
+
+    def _owner(self) -> str | None:
+        """The session that the client speaks for, by its current name."""
+        return self._context.sessions.resolve(self._session) if self._session is not None else None
+
+    def _confirm(self, rid: int) -> None:
+        if (call := self._unconfirmed.pop(rid, None)) is not None:
+            points.reach("answer-got")
+            call.delivered()
+
+    def _greet(self, rid: int, message: Message) -> None:
+        try:
+            if not isinstance(message.get("version"), int):
+                raise BadValue("hello names the version that the client speaks")
+            hello = Hello.read(message)
+        except HoldfastError as error:
+            self._refuse(rid, error)
+            return
+        self._session, self._is_strict = hello.session, hello.strict
+        self._bind()
+        self._is_greeted = True
+        if hello.had:
+            owner = self._owner() or "default"
+            self._context.chores.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
+        is_bound = self._is_strict or self._is_gated
+        greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
+        self._send({"rid": rid, "ok": greeting})
+
+    def _bind(self) -> None:
+        """A client inside a judged command speaks for the session of that command, whatever it names."""
+        if self._transport is not None:
+            self._pid = peer_credentials(self._transport.get_extra_info("socket"))[0]
+        origin = self._context.ancestry.of(self._pid)
+        if origin is not None:
+            self._is_gated = True
+            self._session = origin.session or self._session
+
+    # Replies.
+
+    def _refuse(self, rid: int, error: HoldfastError) -> None:
+        self._send({"rid": rid, "error": error.to_wire()})
+
+    def _send(self, message: Message) -> bool:
+        """Whether it is on its way."""
+        if self._transport is None:
+            return False
+        try:
+            self._transport.write(frames.encode(message))
+        except frames.FrameError as too_long:
+            self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
+            return False
+        return True

@@ -1,0 +1,33 @@
+"""From a request to its handler: every request passes here, over the socket and over HTTP."""
+
+from __future__ import annotations
+
+from holdfast.daemon.approvals import operator_audit
+from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.listener import scope
+from holdfast.errors import Unsupported
+from holdfast.ops.catalog import OPERATIONS
+
+
+async def answer(room: Room, call: Call, op: str, ask: Message) -> Message:
+    """Check the request, restrict it to what the caller may see, and call the handler.
+
+    Raises Unsupported for an unknown operation, BadValue, Denied, and what the handler raises.
+    """
+    operation = OPERATIONS.get(op)
+    if operation is None:
+        raise Unsupported(f"unknown operation {op[:60]!r}")
+    handler = HANDLERS[operation]
+    if call.is_strict:
+        scope.check_allowed(operation)
+        request = operation.read(ask)
+        scope.narrow(room, call, request)
+        return await handler(room, call, request)
+    request = operation.read(ask)
+    noted = operator_audit.note(room, call, request) if operation.traits.audited else None
+    try:
+        return await handler(room, call, request)
+    finally:
+        if noted is not None:
+            await noted

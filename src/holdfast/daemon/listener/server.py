@@ -1,0 +1,179 @@
+"""The daemon's listener: a Unix socket for its owner alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.conversation import SocketConnection
+from holdfast.paths import Paths, make_directories
+from holdfast.peers import peer_credentials
+
+if TYPE_CHECKING:
+    from holdfast.http.listener import HttpListener
+
+_BACKLOG = 1024
+#: When the daemon stops, replies that are already written get this long to reach their clients.
+_CLOSE_TIMEOUT = 1.0
+_MISSING = (
+    b"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 69\r\n\r\n"
+    b"holdfast was installed without what HTTP needs: pip install holdfast-runtime\n"
+)
+
+
+class Server:
+    """Accepts clients until it is closed."""
+
+    def __init__(self, context: Room) -> None:
+        self._context = context
+        self._connections: set[SocketConnection] = set()
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
+        self._listener: asyncio.Server | None = None
+        self._socket_file: os.stat_result | None = None
+        self._http: HttpListener | None = None
+
+    async def open(self) -> None:
+        await self._listen()
+        self._context.chores.start(self._context.tcp.serve(self._accept_on_tcp), "http")
+
+    async def _listen(self) -> None:
+        sock = _listen(self._context.paths)
+        self._socket_file = os.stat(self._context.paths.socket)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_unix_server(
+            lambda: ProtocolChooser(self._choose), sock=sock, backlog=_BACKLOG
+        )
+
+    async def reopen(self) -> None:
+        """Listen again after the socket file was deleted. Open connections stay."""
+        make_directories(self._context.paths)
+        if self._listener is not None:
+            self._listener.close()
+        await self._listen()
+
+    async def close(self) -> None:
+        """Accept no more requests, and send the replies that are written."""
+        if self._listener is not None:
+            self._listener.close()
+        with contextlib.suppress(OSError):
+            # Where the home directory was deleted, another daemon may listen there now.
+            if self._socket_file is not None and os.path.samestat(
+                self._socket_file, os.stat(self._context.paths.socket)
+            ):
+                os.unlink(self._context.paths.socket)
+        for connection in list(self._connections):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                if self._http is not None:
+                    await self._http.close()
+                await self._all_closed.wait()
+        for connection in list(self._connections):
+            connection.abort()
+        if self._http is not None:
+            self._http.abort()
+        self._context.tcp.close()
+
+    def _choose(self, transport: asyncio.Transport, first: bytes) -> asyncio.Protocol | None:
+        """The protocol of a client whose first bytes are these: frames begin with 0, HTTP never does.
+
+        None where HTTP takes over later: its modules are imported when the first client speaks it.
+        """
+        if first[:1] != b"\0":
+            self._accept_http(transport, first, tcp=False)
+            return None
+        connection = SocketConnection(self._context, self._ended)
+        self._connections.add(connection)
+        self._all_closed.clear()
+        return connection
+
+    def _accept_on_tcp(self, transport: asyncio.Transport, first: bytes) -> None:
+        self._accept_http(transport, first, tcp=True)
+
+    def _accept_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+        if self._http is not None:
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+        else:
+            transport.pause_reading()
+            self._context.chores.start(self._load_http(transport, first, tcp), "http")
+
+    async def _load_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+        """In a thread: the import takes a while."""
+        try:
+            listener = await asyncio.to_thread(_import_listener)
+        except ImportError as missing:
+            note("http-missing", why=missing)
+            transport.write(_MISSING)
+            transport.close()
+            return
+        if self._http is None:
+            self._http = listener(self._context)
+        if not transport.is_closing():
+            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+            transport.resume_reading()
+
+    def _ended(self, connection: SocketConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_closed.set()
+
+
+def _import_listener() -> type[HttpListener]:
+    from holdfast.http.listener import HttpListener
+
+    return HttpListener
+
+
+def _peer(transport: asyncio.Transport) -> tuple[int, int, int]:
+    return peer_credentials(transport.get_extra_info("socket"))
+
+
+def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: bytes) -> None:
+    transport.set_protocol(protocol)
+    protocol.connection_made(transport)
+    protocol.data_received(first)
+
+
+class ProtocolChooser(asyncio.Protocol):
+    """Accepts the owner alone, reads the first bytes, and hands the connection to the protocol that they belong to."""
+
+    def __init__(self, choose: Callable[[asyncio.Transport, bytes], asyncio.Protocol | None]) -> None:
+        self._choose = choose
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        _, uid, _ = _peer(self._transport)
+        if uid not in (os.geteuid(), 0):
+            note("client-refused", uid=uid)
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        chosen = self._choose(self._transport, data)
+        if chosen is not None:
+            _hand_over(self._transport, chosen, data)
+
+
+def _listen(paths: Paths) -> socket.socket:
+    """The socket, with its mode set from the start. The daemon's lock is held, so an old socket file may be removed."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(paths.socket)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Through a descriptor, because the path of a socket has 107 bytes at most.
+    directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        sock.bind(f"/proc/self/fd/{directory}/{os.path.basename(paths.socket)}")
+    finally:
+        os.umask(before)
+        os.close(directory)
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,204 @@
+"""The listener for HTTP on loopback TCP: closed unless the owner asked for it, and then open after every restart.
+
+`http_listen` in config.toml opens it. What the operation `http` set is kept in a file and overrides that. Clients need
+the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from holdfast.daemon.core.log import note
+from holdfast.errors import BadValue, HoldfastError, NotNow
+from holdfast.model.addresses import Address, parse_address
+from holdfast.paths import Paths
+
+_BACKLOG = 128
+#: Other users of this machine can open connections, too: more than these at once are refused.
+_MOST_CONNECTIONS = 1000
+#: A connection that sends nothing for as long is closed.
+_FIRST_BYTE_TIMEOUT = 10.0
+_RETRY_INTERVAL = 2.0
+
+Accept = Callable[[asyncio.Transport, bytes], None]
+
+
+class TcpListener:
+    def __init__(self, paths: Paths, configured: str) -> None:
+        self._paths = paths
+        self._configured = configured
+        self._accept: Accept | None = None
+        self._server: asyncio.Server | None = None
+        self._lock = asyncio.Lock()
+        self.connections: set[asyncio.Transport] = set()
+        #: What clients must send.
+        self.token = ""
+        #: Where it listens; None while it is closed.
+        self.address: Address | None = None
+
+    async def serve(self, accept: Accept) -> None:
+        """Listen where it did before, or is configured to; try again while another program has the port."""
+        self._accept = accept
+        logged = ""
+        while True:
+            try:
+                return await self._reopen()
+            except HoldfastError as refused:
+                if refused.message != logged:
+                    logged = refused.message
+                    note("http-not-open", why=logged)
+            await asyncio.sleep(_RETRY_INTERVAL)
+
+    async def _reopen(self) -> None:
+        async with self._lock:
+            wanted = _remembered(self._paths.http_listen)
+            if wanted is None:
+                wanted = self._configured
+            if wanted and self._server is None:
+                await self._listen(parse_address(wanted))
+
+    async def open(self, address: Address) -> Address:
+        """Listen there, and from now on whenever the daemon runs. The token exists when this returns."""
+        async with self._lock:
+            if (
+                self.address is not None
+                and self.address.host == address.host
+                and address.port in (0, self.address.port)
+            ):
+                return self.address
+            before, self._server = self._server, None
+            try:
+                opened = await self._listen(address)
+            except HoldfastError:
+                self._server = before
+                raise
+            if before is not None:
+                before.close()
+            _remember(self._paths.http_listen, str(opened))
+            return opened
+
+    async def shut(self) -> None:
+        """Stop listening, now and after restarts, and close all connections."""
+        async with self._lock:
+            _remember(self._paths.http_listen, "")
+            self.close()
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._server, self.address = None, None
+        for connection in list(self.connections):
+            connection.abort()
+
+    async def _listen(self, address: Address) -> Address:
+        self.token = make_token(self._paths.token)
+        sock = _bound(address)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: FirstBytes(self), sock=sock, backlog=_BACKLOG
+        )
+        self.address = address._replace(port=sock.getsockname()[1])
+        note("http-open", at=self.address)
+        return self.address
+
+    def hand_over(self, transport: asyncio.Transport, first: bytes) -> None:
+        if self._accept is not None:
+            self._accept(transport, first)
+
+
+class FirstBytes(asyncio.Protocol):
+    """Waits for the first bytes of a connection, and not for long."""
+
+    def __init__(self, listener: TcpListener) -> None:
+        self._listener = listener
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        connections = self._listener.connections
+        connections.difference_update([one for one in connections if one.is_closing()])
+        if len(connections) >= _MOST_CONNECTIONS:
+            self._transport.abort()
+            return
+        connections.add(self._transport)
+        self._timer = asyncio.get_running_loop().call_later(_FIRST_BYTE_TIMEOUT, self._transport.abort)
+
+    def connection_lost(self, why: Exception | None) -> None:
+        self._stop_timer()
+        if self._transport is not None:
+            self._listener.connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._stop_timer()
+        if self._transport is not None and not self._transport.is_closing():
+            self._listener.hand_over(self._transport, data)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def make_token(path: str) -> str:
+    """The token of the instance, made once, readable by its owner alone."""
+    with contextlib.suppress(FileNotFoundError):
+        if token := read_token(path):
+            return token
+        os.unlink(path)
+    token = secrets.token_urlsafe(32)
+    with open(f"{path}.new", "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(f"{token}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+    return token
+
+
+def read_token(path: str) -> str:
+    """Raises FileNotFoundError where none was made; empty where the file holds no token."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        if os.fstat(file.fileno()).st_mode & 0o077:
+            os.fchmod(file.fileno(), 0o600)
+        token = file.read(1024).strip()
+    return token if len(token) >= 16 and token.isascii() and token.isprintable() else ""
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # asyncio sets TCP_NODELAY only where the protocol is named.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((address.host, address.port))
+    except OSError as refused:
+        sock.close()
+        what = f"cannot listen on {address}: {refused.strerror or refused}"
+        raise NotNow(what, next="choose another port: holdfast daemon http --port N") from refused
+    sock.setblocking(False)
+    return sock
+
+
+def _remembered(path: str) -> str | None:
+    """What the operation `http` set: an address, an empty text for closed, or None where it set nothing."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read(256).strip()
+    except FileNotFoundError:
+        return None
+    try:
+        return str(parse_address(text)) if text else ""
+    except BadValue:
+        return None
+
+
+def _remember(path: str, text: str) -> None:
+    with open(f"{path}.new", "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(f"{text}\n")
+    os.replace(f"{path}.new", path)

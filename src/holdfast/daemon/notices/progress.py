@@ -1,0 +1,122 @@
+"""New output, announced by the clock: progress notifications to the owner session, and samples to followers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+from typing import Any
+
+from holdfast.daemon.core.context import Room
+from holdfast.daemon.streams import output
+from holdfast.daemon.streams.tails import tail_of
+from holdfast.errors import HoldfastError
+from holdfast.model import notices, progress
+from holdfast.model.events import output_sample, queued
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import Process
+from holdfast.model.progress import NewOutput
+from holdfast.places.keeper_link import Refused
+
+#: The wall clock may be set while we sleep.
+_LONGEST_SLEEP = 30.0
+OUTPUT = "process.output"
+#: Seconds between two samples of the output of all processes.
+_SAMPLE_INTERVAL = 1.0
+
+
+async def watch_progress(room: Room) -> None:
+    """Look at each process that has a `check_interval` when it is due, for ever."""
+    changed = asyncio.Event()
+    room.registry.listen(lambda process: changed.set() if _has_interval(process) else None)
+    while True:
+        changed.clear()
+        dues = {process.id: _due(process) for process in room.registry.running() if _has_interval(process)}
+        now = time.time()
+        for process_id, due in dues.items():
+            if due <= now:
+                await _look(room, process_id)
+        later = [due for due in dues.values() if due > now]
+        pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in later)])
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause if len(later) == len(dues) else 0):
+                await changed.wait()
+
+
+async def publish_output(room: Room) -> None:
+    """While anyone follows it, publish once a second which processes wrote something, for ever. Else it costs nothing.
+
+    The samples are transient: not kept, and without a number.
+    """
+    while True:
+        await room.stream.until_followed(OUTPUT)
+        known = await _ends(room)
+        while room.stream.is_followed(OUTPUT):
+            await asyncio.sleep(_SAMPLE_INTERVAL)
+            now = await _ends(room)
+            for process_id, ends in now.items():
+                before = known.get(process_id, {})
+                grown = {
+                    name: {"offset": before.get(name, 0), "end": end}
+                    for name, end in ends.items()
+                    if end > before.get(name, 0)
+                }
+                process = room.registry.get(process_id)
+                if grown and process is not None and process.is_up:
+                    room.stream.publish_transient(OUTPUT, output_sample(process, grown))
+            known = now or known  # nothing where it could not be measured in time
+
+
+async def _ends(room: Room) -> dict[ProcessId, dict[str, int]]:
+    measured = await room.place.sizes([process for process in room.registry.running() if process.is_up])
+    return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
+
+
+def _has_interval(process: Process) -> bool:
+    return process.meta.check_interval is not None and process.is_up
+
+
+def _due(process: Process) -> float:
+    """When the next look is due."""
+    if process.progress is not None:
+        return process.progress.next_at
+    return (process.started_at or 0.0) + (process.meta.check_interval or 0.0)
+
+
+async def _look(room: Room, process_id: ProcessId) -> None:
+    async with room.supervisor.turn(process_id):
+        process = room.registry.get(process_id)
+        if process is None or not _has_interval(process):
+            return
+        try:
+            ends = await output.ends(room, process)
+        except (HoldfastError, Refused):
+            ends = {}
+        interval, now = process.meta.check_interval or 0.0, time.time()
+        before = process.progress or progress.begin(_due(process) - interval, interval)
+        after, new = progress.looked(before, ends, now, interval)
+        process = replace(process, progress=after)
+        notice = None
+        if new is not None:
+            data = await _data(room, process, new, now)
+            notice = notices.of_process(process, "progress", f"progress:{data['end']}", now, data)
+        await room.supervisor.commit(process, queued(notice))
+
+
+async def _data(room: Room, process: Process, new: NewOutput, now: float) -> dict[str, Any]:
+    spans = new.spans
+    tail = await tail_of(room, process, {name: span.end for name, span in spans.items()}, _starts(process, new))
+    return {
+        "output": tail.text,
+        "output_cut": tail.is_cut,
+        "new_bytes": new.new_bytes,
+        "offset": min(span.offset for span in spans.values()),
+        "end": sum(span.end for span in spans.values()),
+        "running_for": now - (process.started_at or now),
+    }
+
+
+def _starts(process: Process, new: NewOutput) -> dict[str, int]:
+    """Of a stream without new output, nothing is shown."""
+    return {name: new.spans[name].offset if name in new.spans else 1 << 62 for name in process.meta.streams}

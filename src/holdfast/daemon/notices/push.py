@@ -1,0 +1,55 @@
+"""The notifications of a session as they come, for a client that stays and listens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from holdfast.daemon.core import cursors
+from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.notices import objects
+
+_AT_ONCE = 100
+
+
+async def pushed(
+    room: Room, session: str, how: str, take: bool = False, window: int | None = None
+) -> AsyncGenerator[list[Message], None]:
+    """Notifications, each once, oldest first, for ever; an empty list whenever all are acknowledged.
+
+    With a `window`, at most so many that are not acknowledged are out. With `take`, what is given here is kept from
+    others that take, until it is acknowledged or this is closed.
+    """
+    taker = object() if take else None
+    given: set[str] = set()
+    is_idle = False
+
+    async def read(_: None) -> tuple[None, list[Message]] | None:
+        nonlocal given, is_idle
+        while True:
+            given = {id_ for id_ in given if room.inbox.is_pending(id_)}
+            most = _AT_ONCE if window is None else min(_AT_ONCE, window - len(given))
+            found = room.inbox.next_of(room.sessions.resolve(session), taker, given, most)
+            if not found:
+                was_idle, is_idle = is_idle, not given
+                return (None, []) if is_idle and not was_idle else None
+            given.update(notice.id for notice in found)
+            if taker is not None:
+                room.inbox.take(found, taker)
+            shown = await objects.handed_out(room, found, session, taker, how)
+            given -= {notice.id for notice in found} - {one["id"] for one in shown}
+            is_idle = False
+            if shown:
+                return None, shown
+
+    async def wait(_: None) -> bool:
+        await room.inbox.until_changed(session)
+        return True
+
+    try:
+        async with aclosing(cursors.follow(None, read, wait)) as batches:
+            async for batch in batches:
+                yield batch
+    finally:
+        if taker is not None:
+            room.inbox.give_back(taker)

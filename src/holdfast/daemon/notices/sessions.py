@@ -1,0 +1,204 @@
+"""Sessions: their names, also former ones; and moving processes and notices from one to another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.notices.inbox import Inbox
+from holdfast.model.events import Event
+from holdfast.model.ids import ProcessId
+from holdfast.model.notices import Notice
+from holdfast.model.process import Process
+from holdfast.store import inbox as rows
+from holdfast.store.store import Store
+
+#: A session without a running process for so long is reset: its next process begins it anew.
+IDLE = 86400.0
+
+
+class Names:
+    """Which name each session has now, and which sessions are known."""
+
+    def __init__(self, aliases: dict[str, str], processes: Iterable[Process] = (), now: float = 0.0) -> None:
+        self._aliases = aliases
+        #: Session -> when it last had a running process. Those that were idle for longer were reset.
+        self._active: dict[str, float] = {}
+        for process in processes:
+            session, at = process.meta.session, (process.ended_at or process.started_at or process.meta.requested_at)
+            at = now if process.is_running else at
+            if now - at < IDLE:
+                self._active[session] = max(at, self._active.get(session, at))
+
+    def begins(self, session: str) -> bool:
+        """Whether it was unknown; from now on it is known."""
+        is_new = session not in self._active
+        self._active[session] = time.time()
+        return is_new
+
+    def ends(self, session: str) -> None:
+        self._active.pop(session, None)
+
+    def idle(self, running: Iterable[str], now: float) -> dict[str, float]:
+        """Sessions that have been idle for too long, and since when; they are unknown from now on."""
+        self._active.update(dict.fromkeys(running, now))
+        found = {session: at for session, at in self._active.items() if now - at >= IDLE}
+        for session in found:
+            self.ends(session)
+        return found
+
+    def resolve(self, name: str) -> str:
+        return self._aliases.get(name, name)
+
+    def renamed(self, old: str, new: str) -> None:
+        self._aliases = {name: new if now == old else now for name, now in self._aliases.items() if name != new}
+        self._aliases[old] = new
+        if (at := self._active.pop(old, None)) is not None:
+            self._active[new] = max(at, self._active.get(new, at))
+
+
+class EndedSession(NamedTuple):
+    """What became of the processes and notices of an ended session."""
+
+    passed: list[ProcessId]
+    left: list[ProcessId]
+    notices: list[str]
+    """Those that passed to another session."""
+
+
+class Sessions:
+    """`turn` gives the lock under which a process is changed."""
+
+    def __init__(
+        self, names: Names, registry: Registry, inbox: Inbox, store: Store, turn: Callable[[ProcessId], asyncio.Lock]
+    ) -> None:
+        self._names = names
+        self._turn = turn
+        self._one_by_one = asyncio.Lock()
+        #: Called with the old and the new name, and with a process and its new owner, before that is written.
+        self.on_rename: list[Callable[[str, str], None]] = []
+        self.on_transfer: list[Callable[[ProcessId, str], None]] = []
+        self._registry = registry
+        self._inbox = inbox
+        self._store = store
+
+    def resolve(self, name: str) -> str:
+        """The name that it has now."""
+        return self._names.resolve(name)
+
+    async def rename(self, old: str, new: str) -> tuple[list[Process], list[str]]:
+        """All at once, on disk when it returns: what the old name owned and will own belongs to the new one."""
+        owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
+        async with self._turns(owned) as found:
+            processes = [process for process in found if process.meta.session == old]
+            ids = [process.id for process in processes]
+            event = Event("session.rename", time.time(), {"session": new, "was": old, "processes": ids})
+            self._names.renamed(old, new)
+            for listener in self.on_rename:
+                listener(old, new)
+            notices = await self._move(processes, lambda: self._inbox.all_of(old), new, [event], renamed_from=old)
+        self._inbox.stir(old)
+        return processes, notices
+
+    async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[str]:
+        """Another session owns them from now on, with their pending notices."""
+        async with self._turns(ids) as processes:
+            to = self.resolve(to)
+            moving = [process for process in processes if process.meta.session != to]
+            for listener in self.on_transfer:
+                for process in moving:
+                    listener(process.id, to)
+            happened = [_transferred(process, to) for process in moving]
+            return await self._move(moving, lambda: self._told_of(moving), to, happened)
+
+    def _told_of(self, processes: list[Process]) -> list[Notice]:
+        return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
+
+    async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
+        """End the session. Its running processes and pending notices pass to another one, where there is one."""
+        running = [process.id for process in self._registry.running() if process.meta.session == session]
+        async with self._turns(running) as found:
+            living = [process for process in found if process.is_running and process.meta.session == session]
+            heir = self.resolve(to) if to is not None else session
+            passing = living if to is not None else []
+            passed = [process.id for process in passing]
+            left = [process.id for process in living if to is None]
+            fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
+            happened = [_transferred(process, heir) for process in passing]
+            happened.append(Event("session.end", time.time(), fields))
+            unheard = partial(self._inbox.all_of, session) if to is not None else list[Notice]
+            notices = await self._move(passing, unheard, heir, happened)
+            if not left:
+                self._names.ends(session)
+        return EndedSession(passed, left, notices)
+
+    def reset_idle(self, now: float) -> None:
+        """Record which sessions were reset because they were idle."""
+        running = {process.meta.session for process in self._registry.running()}
+        idle = self._names.idle(running, now)
+        happened = [Event("session.reset", now, {"session": one, "idle_since": at}) for one, at in idle.items()]
+        if happened:
+            self._store.record_soon(happened)
+
+    @asynccontextmanager
+    async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:
+        """The processes as they stand, while no one else changes them."""
+        async with self._one_by_one, AsyncExitStack() as turns:
+            wanted = sorted(set(ids))
+            for process_id in wanted:
+                await turns.enter_async_context(self._turn(process_id))
+            yield [process for process_id in wanted if (process := self._registry.get(process_id)) is not None]
+
+    async def _move(
+        self,
+        processes: list[Process],
+        notices: Callable[[], list[Notice]],
+        to: str,
+        happened: list[Event],
+        renamed_from: str | None = None,
+    ) -> list[str]:
+        """The notices that went along. What cannot be written now is later, so it counts all the same."""
+        moved = [_owned(process, to) for process in processes]
+        ids = [notice.id for notice in notices()]
+
+        def edit(connection: rows.Connection) -> None:
+            rows.address(connection, ids, to)
+            if renamed_from is not None:
+                rows.rename(connection, renamed_from, to, time.time())
+
+        try:
+            await self._store.change(edit, happened, moved)
+        finally:
+            for before, process in zip(processes, moved, strict=True):
+                self._put(before, process)
+            early = set(ids)
+            late = [notice.id for notice in notices() if notice.id not in early]
+            self._inbox.moved([*ids, *late], to, is_renamed=renamed_from is not None)
+            if late:
+                self._store.change_soon(lambda connection: rows.address(connection, late, to))
+        return [*ids, *late]
+
+    def _put(self, before: Process, moved: Process) -> None:
+        """Show the process with its new owner, and with what changed while that was written."""
+        now = self._registry.get(moved.id)
+        if now is before:
+            self._registry.put(moved)
+        elif now is not None:
+            self._registry.put(_owned(now, moved.meta.session))
+            self._store.save_soon(_owned(now, moved.meta.session))
+
+
+def _owned(process: Process, session: str) -> Process:
+    return replace(process, meta=replace(process.meta, session=session))
+
+
+def _transferred(process: Process, to: str) -> Event:
+    meta = process.meta
+    fields = {"id": meta.id, "name": meta.name, "session": to, "task": meta.task, "was": meta.session}
+    return Event("process.transferred", time.time(), fields)

@@ -1,0 +1,105 @@
+"""The `stop_cmd` of a process: run before the process is signalled, once per end, bounded in time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+
+from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.errors import HoldfastError
+from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Running, Stopping
+from holdfast.model.process import Process
+from holdfast.places.base import ExecutionPlace
+from holdfast.secrets.environment import known_forms
+from holdfast.secrets.redact import redact
+from holdfast.settings import Settings
+
+#: So much of the output of a command that failed goes to the log, from its end.
+_LOGGED_OUTPUT = 500
+_DRAIN_BUDGET = 0.2
+
+
+class StopCommands:
+    def __init__(self, place: ExecutionPlace, settings: Settings, chores: Chores, ancestry: CallerAncestry) -> None:
+        self._place = place
+        self._ancestry = ancestry
+        self._chores = chores
+        self._settings = settings
+        self._under_way: dict[ProcessId, asyncio.Task[None]] = {}
+        #: The last run that it was run for.
+        self._done_for: dict[ProcessId, int] = {}
+
+    def concerns(self, process: Process) -> bool:
+        """Whether there is something to run, or to wait for, before the process is signalled."""
+        if process.meta.stop_cmd is None or not isinstance(process.state, (Running, Stopping)):
+            return False
+        return process.id in self._under_way or self._done_for.get(process.id) != process.run
+
+    def begin(self, process: Process, limit: float) -> asyncio.Task[None]:
+        """Run it for at most `limit` seconds, or join the run under way. Never fails: errors are logged."""
+        task = self._under_way.get(process.id)
+        if task is None:
+            self._done_for[process.id] = process.run
+            task = self._under_way[process.id] = self._chores.start(self._run(process, limit), "stop_cmd")
+            task.add_done_callback(lambda _: self._under_way.pop(process.id, None))
+        return task
+
+    def forget(self, process_id: ProcessId) -> None:
+        self._done_for.pop(process_id, None)
+
+    async def _run(self, process: Process, limit: float) -> None:
+        try:
+            async with asyncio.timeout(limit):
+                code, output = await self._call(process)
+            if code != 0:
+                note("stop-cmd-failed", process=process.id, code=code, said=output[-_LOGGED_OUTPUT:])
+        except TimeoutError:
+            note("stop-cmd-failed", process=process.id, why=f"not done after {limit:g} s")
+        except (OSError, ValueError, KeyError, TypeError, HoldfastError) as failed:
+            note("stop-cmd-failed", process=process.id, why=failed)
+
+    async def _call(self, process: Process) -> tuple[int, str]:
+        """Exit code and output of the command. When it is cancelled, its process group is killed."""
+        assert process.meta.stop_cmd is not None
+        spec = await asyncio.to_thread(self._place.spec, process.id)
+        env = {**spec["env"], "HOLDFAST_PID": str(process.pid)}
+        argv = self._place.shell_argv(process.meta.stop_cmd, self._settings.shell, env)
+        child = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=spec["cwd"],
+            env=env,
+            umask=spec["umask"],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        with self._ancestry.helping(child.pid, process):
+            code, text = await _outcome(child)
+        return code, text if code == 0 else await asyncio.to_thread(lambda: redact(text, known_forms(env)))
+
+
+async def _outcome(child: asyncio.subprocess.Process) -> tuple[int, str]:
+    assert child.stdout is not None
+    output = bytearray()
+    reader = asyncio.ensure_future(_read(child.stdout, output))
+    try:
+        code = await child.wait()
+        await asyncio.wait({reader}, timeout=_DRAIN_BUDGET)  # a descendant may keep its output open
+        return code, output.decode(errors="replace")
+    finally:
+        reader.cancel()
+        if child.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+async def _read(stream: asyncio.StreamReader, output: bytearray) -> None:
+    while data := await stream.read(1 << 16):
+        output += data
+        del output[: -_LOGGED_OUTPUT * 4]

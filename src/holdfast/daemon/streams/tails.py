@@ -1,0 +1,75 @@
+"""The end of what a process wrote, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdfast.daemon.core.context import Room
+from holdfast.model.process import Process
+from holdfast.model.text import TextView
+from holdfast.places.base import ExecutionPlace
+
+#: Characters that are shown, and bytes that are looked at for them: a line may have been drawn again and again.
+SHOWN = 2000
+_LOOKED_AT = 64 << 10
+_LONGEST_SECRET = 4096
+
+Mask = Callable[[str], str]
+
+
+class Tail(NamedTuple):
+    text: str
+    is_cut: bool
+    """Whether something came before it."""
+
+
+async def tail_of(
+    room: Room,
+    process: Process,
+    upto: dict[str, int] | None = None,
+    since: dict[str, int] | None = None,
+    is_raw: bool = False,
+) -> Tail:
+    """The last characters of its output, between these offsets; where streams are kept apart, of both.
+
+    Secrets are masked, unless it is to be raw.
+    """
+    mask = _as_it_is if is_raw else room.secrecy.masked_text
+    return await room.read(_tail, room.place, process, since or {}, upto or {}, mask)
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _tail(place: ExecutionPlace, process: Process, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
+    tails = [
+        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask))
+        for stream in process.meta.streams
+    ]
+    written = [(stream, tail) for stream, tail in tails if tail.text]
+    if len(written) < 2:
+        return written[0][1] if written else Tail("", any(tail.is_cut for _, tail in tails))
+    room = SHOWN // 2 - 20
+    parts = [f"[{'stderr' if stream == 'err' else 'stdout'}]\n{tail.text[-room:]}" for stream, tail in written]
+    return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
+
+
+def _tail_of_stream(
+    place: ExecutionPlace, process: Process, stream: str, since: int, upto: int | None, mask: Mask
+) -> Tail:
+    with place.log(process.id, stream) as log:
+        extent = log.extent()
+        end = extent.end if upto is None else min(extent.end, upto)
+        start = max(extent.first, since, end - _LOOKED_AT)
+        view, shown, at = TextView(), "", start
+        while at < end and (chunk := log.read(at, end - at)).data:
+            shown += view.feed(chunk.data[: max(0, end - chunk.offset)])
+            at = chunk.end
+    shown = (shown + view.close()).rstrip("\n")
+    if start > since and len(shown) <= SHOWN:
+        shown = shown.partition("\n")[2] or shown  # the first line begins somewhere in the middle
+    is_cut = start > since or len(shown) > SHOWN
+    # Masked before it is cut: half a secret does not look like one.
+    return Tail(mask(shown[-SHOWN - _LONGEST_SECRET :])[-SHOWN:], is_cut)
