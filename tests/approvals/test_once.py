@@ -23,8 +23,8 @@ from holdfast.daemon.approvals.audit import Audit
 from holdfast.daemon.approvals.gate import Asked
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.approvals.requests import Approvals
-from holdfast.daemon.core.background import Chores
-from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.core.background import BackgroundTasks
+from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.notices.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import Approval
@@ -52,44 +52,50 @@ def asked(process: str) -> Asked:
 
 
 @asynccontextmanager
-async def daemon(path: Path) -> AsyncIterator[Room]:
+async def daemon(path: Path) -> AsyncIterator[DaemonContext]:
     opened = await open_store(str(path / "store.db"), lambda _: None)
     approvals = Approvals(opened.store, await opened.store.read(rows.load), KEEP)
     parts = SimpleNamespace(
-        approvals=approvals, audit=Audit(opened.store), chores=Chores(), store=opened.store, sessions=Names({})
+        approvals=approvals,
+        audit=Audit(opened.store),
+        background=BackgroundTasks(),
+        store=opened.store,
+        sessions=Names({}),
     )
     try:
-        yield cast(Room, parts)
+        yield cast(DaemonContext, parts)
     finally:
         await opened.store.close()
 
 
-def pass_gate(room: Room, process: str) -> Coroutine[Any, Any, Approval | None]:
+def pass_gate(context: DaemonContext, process: str) -> Coroutine[Any, Any, Approval | None]:
     call = cast(Call, SimpleNamespace(given_up=asyncio.Event()))
-    return gate.pass_gate(room, call, asked(process), ASKS)
+    return gate.pass_gate(context, call, asked(process), ASKS)
 
 
 async def the_first(number: int) -> bool:
     return number == 1
 
 
-async def answer(room: Room, choose: Choose) -> None:
+async def answer(context: DaemonContext, choose: Choose) -> None:
     """A person who sees everything, and says so of each by its number."""
     met: list[str] = []
-    with room.approvals.surface(lambda _: True) as surface:
+    with context.approvals.surface(lambda _: True) as surface:
         while True:
             request = await surface.news.get()
             if request.is_pending and request.id not in met:
                 met.append(request.id)
-                await room.approvals.shown(request)
+                await context.approvals.shown(request)
                 is_yes = await choose(len(met))
-                now = room.approvals.get(request.id)
-                await room.approvals.decide(now, "approved" if is_yes else "denied", "once" if is_yes else None, "me")
+                now = context.approvals.get(request.id)
+                await context.approvals.decide(
+                    now, "approved" if is_yes else "denied", "once" if is_yes else None, "me"
+                )
 
 
 @asynccontextmanager
-async def person(room: Room, choose: Choose) -> AsyncIterator[None]:
-    answering = asyncio.create_task(answer(room, choose))
+async def person(context: DaemonContext, choose: Choose) -> AsyncIterator[None]:
+    answering = asyncio.create_task(answer(context, choose))
     await asyncio.sleep(0)
     try:
         yield
@@ -104,85 +110,85 @@ def passed(results: list[Any]) -> int:
 
 @in_loop
 async def test_one_yes_lets_one_of_two_pass(tmp_path: Path) -> None:
-    async with daemon(tmp_path) as room, person(room, the_first):
-        starts = (pass_gate(room, f"proc_{number}") for number in range(2))
+    async with daemon(tmp_path) as context, person(context, the_first):
+        starts = (pass_gate(context, f"proc_{number}") for number in range(2))
         assert passed(await asyncio.gather(*starts, return_exceptions=True)) == 1
 
 
 @in_loop
 async def test_a_yes_that_is_being_written_is_not_taken_twice(tmp_path: Path) -> None:
     """Who comes while the answer is on its way to the disk may have it; who waited for it then asks anew."""
-    async with daemon(tmp_path) as room:
+    async with daemon(tmp_path) as context:
         late: list[asyncio.Task[Any]] = []
 
         async def choose(number: int) -> bool:
             if number == 1:
-                late.append(asyncio.create_task(pass_gate(room, "proc_late")))
+                late.append(asyncio.create_task(pass_gate(context, "proc_late")))
             return number == 1
 
-        async with person(room, choose):
-            first = await asyncio.gather(pass_gate(room, "proc_1"), return_exceptions=True)
+        async with person(context, choose):
+            first = await asyncio.gather(pass_gate(context, "proc_1"), return_exceptions=True)
             assert passed([*first, *await asyncio.gather(*late, return_exceptions=True)]) == 1
 
 
 @in_loop
 async def test_a_session_that_gets_another_name_meanwhile_has_its_answer(tmp_path: Path) -> None:
-    async with daemon(tmp_path) as room:
+    async with daemon(tmp_path) as context:
 
         async def choose(number: int) -> bool:
-            cast(Names, room.sessions).renamed("s", "renamed")
-            room.approvals.renamed("s", "renamed")
+            cast(Names, context.sessions).renamed("s", "renamed")
+            context.approvals.renamed("s", "renamed")
             return number == 1
 
-        async with person(room, choose):
-            assert passed([await pass_gate(room, "proc_1")]) == 1
+        async with person(context, choose):
+            assert passed([await pass_gate(context, "proc_1")]) == 1
 
 
-async def approved(room: Room) -> Approval:
-    async with person(room, the_first):
-        claimed = await pass_gate(room, "proc_1")
+async def approved(context: DaemonContext) -> Approval:
+    async with person(context, the_first):
+        claimed = await pass_gate(context, "proc_1")
     assert claimed is not None
     return claimed
 
 
 @in_loop
 async def test_what_cannot_be_claimed_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with daemon(tmp_path) as room:
-        claimed = await approved(room)
-        room.approvals.release(claimed)
+    async with daemon(tmp_path) as context:
+        claimed = await approved(context)
+        context.approvals.release(claimed)
 
         async def full(*_: object) -> None:
             raise DiskFull("no room")
 
         with monkeypatch.context() as patch:
-            patch.setattr(room.store, "change", full)
+            patch.setattr(context.store, "change", full)
             with pytest.raises(DiskFull):
-                await pass_gate(room, "proc_2")
-        assert room.approvals.get(claimed.id).used_by is None
-        again = await pass_gate(room, "proc_3")
+                await pass_gate(context, "proc_2")
+        assert context.approvals.get(claimed.id).used_by is None
+        again = await pass_gate(context, "proc_3")
         assert again is not None and again.id == claimed.id
 
 
 @in_loop
 async def test_a_claim_of_which_nobody_heard_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with daemon(tmp_path) as room:
-        claimed = await approved(room)
+    async with daemon(tmp_path) as context:
+        claimed = await approved(context)
         monkeypatch.setattr(time, "time", lambda: claimed.at + 2 * KEEP)
-        watching = asyncio.create_task(room.approvals.watch_time())
-        with room.approvals.watching(claimed.id) as changed:
+        watching = asyncio.create_task(context.approvals.watch_time())
+        with context.approvals.watching(claimed.id) as changed:
             await asyncio.wait_for(changed.wait(), 5)
-        assert room.approvals.get(claimed.id).state == "expired"
+        assert context.approvals.get(claimed.id).state == "expired"
         watching.cancel()
 
 
 @in_loop
 async def test_the_clock_is_looked_at_no_more_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was used needs no more looking after, however long ago its time was over."""
-    async with daemon(tmp_path) as room:
-        room.approvals.spend(await approved(room))
+    async with daemon(tmp_path) as context:
+        context.approvals.spend(await approved(context))
         clock = mock.Mock(return_value=time.time() + 2 * KEEP)
         monkeypatch.setattr(time, "time", clock)
-        watching = asyncio.create_task(room.approvals.watch_time())
+        watching = asyncio.create_task(context.approvals.watch_time())
         await asyncio.sleep(0.3)
         watching.cancel()
         assert clock.call_count <= 2
@@ -190,31 +196,31 @@ async def test_the_clock_is_looked_at_no_more_than_needed(tmp_path: Path, monkey
 
 @in_loop
 async def test_a_full_disk_does_not_end_the_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with daemon(tmp_path) as room:
-        claimed = await approved(room)
+    async with daemon(tmp_path) as context:
+        claimed = await approved(context)
 
         async def full(*_: object) -> None:
             raise DiskFull("no room")
 
-        room.approvals._all[claimed.id] = replace(claimed, expires_at=time.time() - 1)
-        monkeypatch.setattr(room.store, "change", full)
-        watching = asyncio.create_task(room.approvals.watch_time())
-        await asyncio.to_thread(eventually, lambda: room.approvals.get(claimed.id).state == "expired")
+        context.approvals._all[claimed.id] = replace(claimed, expires_at=time.time() - 1)
+        monkeypatch.setattr(context.store, "change", full)
+        watching = asyncio.create_task(context.approvals.watch_time())
+        await asyncio.to_thread(eventually, lambda: context.approvals.get(claimed.id).state == "expired")
         assert not watching.done()
         watching.cancel()
 
 
 @in_loop
 async def test_a_clock_that_is_set_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with daemon(tmp_path) as room:
+    async with daemon(tmp_path) as context:
         now = time.time
 
         async def choose(_: int) -> bool:
             await asyncio.sleep(0.1)
             monkeypatch.setattr(time, "time", lambda: now() + 3600)
-            with room.approvals.surface(lambda _: True):  # who waits looks up
+            with context.approvals.surface(lambda _: True):  # who waits looks up
                 await asyncio.sleep(0.1)
             return True
 
-        async with person(room, choose):
-            assert passed([await pass_gate(room, "proc_1")]) == 1
+        async with person(context, choose):
+            assert passed([await pass_gate(context, "proc_1")]) == 1

@@ -37,12 +37,12 @@ def test_a_process_object_has_exactly_the_fields_of_the_contract(hf: Client) -> 
 
 
 def test_an_older_keeper_refuses_what_it_does_not_know() -> None:
-    room: Any = SimpleNamespace(keeper=SimpleNamespace(is_reachable=True, about={"offers": ["limits"]}))
+    context: Any = SimpleNamespace(keeper=SimpleNamespace(is_reachable=True, about={"offers": ["limits"]}))
     want: Any = SimpleNamespace(launch={"nice": 5}, meta=SimpleNamespace(limits={"pids": 9}))
     with pytest.raises(holdfast.Unsupported, match="does not know nice"):
-        _check_offers(room, want)
-    room.keeper.about = {"offers": ["limits", "nice"]}
-    _check_offers(room, want)
+        _check_offers(context, want)
+    context.keeper.about = {"offers": ["limits", "nice"]}
+    _check_offers(context, want)
 
 
 def test_a_restart_keeps_its_priority(hf: Client) -> None:

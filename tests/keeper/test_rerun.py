@@ -97,17 +97,17 @@ def test_a_terminal_has_the_size_that_it_had_last(family: Family) -> None:
 
 
 def test_one_that_cannot_start_again_is_as_it_was(family: Family, tmp_path: Path) -> None:
-    room = tmp_path / "room"
-    room.mkdir()
-    family.start(ONE, "echo here; exit 3", cwd=str(room))
+    context = tmp_path / "room"
+    context.mkdir()
+    family.start(ONE, "echo here; exit 3", cwd=str(context))
     assert family.exit_of(ONE)["code"] == 3
-    room.rmdir()
+    context.rmdir()
     for _ in range(2):
         with pytest.raises(Refused, match="cannot run in"):
             rerun(family, 1)
         report = family.line.ask("report", id=ONE)
         assert (report["exit"]["code"], report["born"]["run"]) == (3, 0)
-    room.mkdir()
+    context.mkdir()
     rerun(family, 1)
     assert family.exit_of(ONE)["code"] == 3
     assert family.complete(ONE) == b"here\nhere\n"

@@ -17,16 +17,16 @@ class Written:
     def __init__(self, place: Path, size: int) -> None:
         self.place = place
         self.size = size
-        self.room = bundle.LIVE
+        self.context = bundle.LIVE
         self.content = b""
         self.first = 0
-        for room in (bundle.LIVE, bundle.DONE):
-            (place / room).mkdir()
+        for context in (bundle.LIVE, bundle.DONE):
+            (place / context).mkdir()
         self.directory.mkdir()
 
     @property
     def directory(self) -> Path:
-        return self.place / self.room / ID
+        return self.place / self.context / ID
 
     def append(self, data: bytes) -> None:
         """Fill segment after segment, like a keeper."""
@@ -45,7 +45,7 @@ class Written:
 
     def finish(self) -> None:
         os.rename(self.directory, self.place / bundle.DONE / ID)
-        self.room = bundle.DONE
+        self.context = bundle.DONE
 
     def log(self) -> Log:
         return Log(str(self.place), ID, "out")

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.errors import DiskFull
@@ -32,7 +32,7 @@ class Disk:
         self.is_full = is_full
         self.writes: list[tuple[Any, ...]] = []
         store = SimpleNamespace(save=self.save, change=self.change)
-        self.supervisor = Supervisor(self.registry, cast(Store, store), Chores())
+        self.supervisor = Supervisor(self.registry, cast(Store, store), BackgroundTasks())
 
     async def save(self, row: Any, happened: Sequence[Event]) -> None:
         await self.change(None, happened, [row])

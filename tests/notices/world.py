@@ -20,8 +20,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from holdfast.daemon.core.background import Chores
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.background import BackgroundTasks
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.process_object import process_object
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
@@ -77,18 +77,18 @@ class Daemon:
             store = stores.Store(connection, str(path), lambda _: None)
         self.connection = connection
         self.writer = cast(SteppedWriter, store._writer)
-        self.registry, self.chores = Registry(), Chores()
+        self.registry, self.background = Registry(), BackgroundTasks()
         for process in found:
             self.registry.put(process)
         names = Names(kept.aliases)
         self.inbox = Inbox(store, kept.pending, names.resolve, self.registry.owner)
         store.on_events.append(self.inbox.arrived)
-        self.supervisor = Supervisor(self.registry, store, self.chores, claimed=self.inbox.claimed)
+        self.supervisor = Supervisor(self.registry, store, self.background, claimed=self.inbox.claimed)
         self.store = store
         self.sessions = Sessions(names, self.registry, self.inbox, store, self.supervisor.turn)
-        self.room = cast(Room, self._room())
+        self.context = cast(DaemonContext, self._context())
 
-    def _room(self) -> SimpleNamespace:
+    def _context(self) -> SimpleNamespace:
         async def read(*_: object) -> Tail:
             await asyncio.sleep(0)
             return Tail("", False)
@@ -104,24 +104,24 @@ class Daemon:
         def show(process: Process) -> dict[str, Any]:
             return process_object(process, time.time(), 60.0)
 
-        room = SimpleNamespace(
+        context = SimpleNamespace(
             registry=self.registry,
             store=self.store,
             inbox=self.inbox,
             sessions=self.sessions,
             supervisor=self.supervisor,
-            chores=self.chores,
+            background=self.background,
             ancestry=CallerAncestry(self.registry, cast(Any, None)),
             approvals=SimpleNamespace(askers={}, is_leaving=False),
             settings=SimpleNamespace(wait_limit=0.0),
             place=None,
             read=read,
-            secrecy=SimpleNamespace(mask=mask),
+            secrets=SimpleNamespace(mask=mask),
             show=show,
             show_fresh=show_fresh,
         )
-        room.current_name = lambda session: Room.current_name(room, session)  # type: ignore[arg-type]
-        return room
+        context.current_name = lambda session: DaemonContext.current_name(context, session)  # type: ignore[arg-type]
+        return context
 
     # What can happen.
 
@@ -157,7 +157,7 @@ class Daemon:
 
     def end(self, process_id: ProcessId) -> None:
         with self.inside():
-            self.chores.start(self._end(process_id), "end")
+            self.background.start(self._end(process_id), "end")
 
     async def _end(self, process_id: ProcessId) -> None:
         async with self.supervisor.turn(process_id):
@@ -192,7 +192,7 @@ class Wire:
         self._daemon = daemon
         self._unheard: list[bytes] = []
         self._decoder = frames.Decoder()
-        self.conversation = SocketConnection(daemon.room, lambda _: None)
+        self.conversation = SocketConnection(daemon.context, lambda _: None)
         self.conversation.connection_made(cast(asyncio.BaseTransport, self))
 
     def set_write_buffer_limits(self, high: int) -> None:

@@ -22,8 +22,8 @@ from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import Approvals
 from holdfast.daemon.core import service_manager, timers
 from holdfast.daemon.core.announcements import Announcements
-from holdfast.daemon.core.background import Chores
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.background import BackgroundTasks
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.recovery import Recovery
@@ -32,7 +32,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.handlers.stop import end_of_daemon
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.listener.ancestry import CallerAncestry
-from holdfast.daemon.listener.bridges import Relays
+from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
@@ -41,7 +41,7 @@ from holdfast.daemon.notices.progress import publish_output, watch_progress
 from holdfast.daemon.notices.sessions import Names, Sessions
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.start import environment
-from holdfast.daemon.start.known_secrets import Secrecy
+from holdfast.daemon.start.known_secrets import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs
@@ -75,67 +75,67 @@ _RETURN_BUDGET = 10.0
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    room, recovery, watches, announcements = await _furnish(paths, settings)
+    context, recovery, watches, announcements = await _furnish(paths, settings)
     announcements.start()
-    server = Server(room)
-    _stop_on_signals(room)
+    server = Server(context)
+    _stop_on_signals(context)
 
     def on_hello(hello: Message) -> None:
-        room.place.fd_store.hurry()
+        context.place.fd_store.hurry()
         recovery.on_hello(hello)
 
     try:
-        room.chores.start(room.place.login.refresh(), "login environment")
-        room.chores.start(room.secrecy.relearn(room.place), "secrets")
+        context.background.start(context.place.login.refresh(), "login environment")
+        context.background.start(context.secrets.relearn(context.place), "secrets")
         vital = [
-            room.chores.start(room.keeper.run(on_hello, recovery.on_fact), "keeper"),
-            room.chores.start(room.place.fd_store.run(), "fd store"),
+            context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
+            context.background.start(context.place.fd_store.run(), "fd store"),
         ]
         # Nobody is served before the true state of the processes is known.
         await recovery.complete(_KEEPER_BUDGET)
-        announcements.recovered(len(room.registry.running()))
-        room.approvals.settle(partial(commands.was_used, room))
-        vital.append(room.chores.start(room.approvals.watch_time(), "approvals"))
-        vital.append(room.chores.start(timers.watch_deadlines(room), "deadlines"))
-        vital.append(room.chores.start(timers.watch_restarts(room), "restarts"))
-        vital.append(room.chores.start(timers.forget_old(room), "retention"))
-        room.chores.start(_hooks(room).watch(), "hooks")
-        await room.screens.take_over(list(room.registry.all.values()))
-        begin_probes(room)
+        announcements.recovered(len(context.registry.running()))
+        context.approvals.settle(partial(commands.was_used, context))
+        vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
+        vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
+        vital.append(context.background.start(timers.watch_restarts(context), "restarts"))
+        vital.append(context.background.start(timers.forget_old(context), "retention"))
+        context.background.start(_hooks(context).watch(), "hooks")
+        await context.screens.take_over(list(context.registry.all.values()))
+        begin_probes(context)
         watches.begin()
-        room.chores.start(watch_progress(room), "progress")
-        room.chores.start(publish_output(room), "output events")
-        room.chores.start(room.place.usage.run(), "sampler")
-        room.sinks.start(message_maker(room))
+        context.background.start(watch_progress(context), "progress")
+        context.background.start(publish_output(context), "output events")
+        context.background.start(context.place.usage.run(), "sampler")
+        context.sinks.start(message_maker(context))
         await server.open()
-        room.chores.start(room.inbox.release_earlier(_RETURN_BUDGET), "claims")
-        vital.append(room.chores.start(watch_home(room, server), "home"))
+        context.background.start(context.inbox.release_earlier(_RETURN_BUDGET), "claims")
+        vital.append(context.background.start(watch_home(context, server), "home"))
         gc.freeze()  # what is there now stays: no need to look through it again and again
         ready()
-        await _until_stopped(room, vital)
+        await _until_stopped(context, vital)
     finally:
         service_manager.send_state("STOPPING=1")
         watches.close()
-        await _stop(room, server, announcements)
+        await _stop(context, server, announcements)
         note("daemon-end")
 
 
-async def _until_stopped(room: Room, vital: list[asyncio.Task[Any]]) -> None:
+async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]]) -> None:
     """Until we are asked to stop. Without any of the vital chores there is no daemon: then this fails as they did."""
-    asked = room.chores.start(room.stop_asked.wait(), "stop")
+    asked = context.background.start(context.stop_asked.wait(), "stop")
     done, _ = await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, OutputWatches, Announcements]:
+async def _furnish(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, Announcements]:
     """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
     opened = await open_store(paths.store, lambda message: note("store-trouble", why=message))
     if opened.set_aside is not None:
         note("store-set-aside", to=opened.set_aside)
-    registry, chores = Registry(), Chores()
+    registry, background = Registry(), BackgroundTasks()
     for process in opened.found:
         registry.put(process)
     place = LocalPlace(
@@ -147,20 +147,20 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Ou
         login_file=paths.login_env,
         file_limit=file_limit,
     )
-    outputs, inputs = Outputs(place.keeper, chores), Inputs(place.keeper)
+    outputs, inputs = Outputs(place.keeper, background), Inputs(place.keeper)
     screen_worker = ScreenWorker(place.directory, paths.screens, environ)
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
     inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, chores, place.usage.forget, inbox.claimed, names.begins)
+    supervisor = Supervisor(registry, opened.store, background, place.usage.forget, inbox.claimed, names.begins)
     sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = Approvals(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
     ancestry = CallerAncestry(registry, place)
-    room = Room(
+    context = DaemonContext(
         paths=paths,
         settings=settings,
         registry=registry,
@@ -173,30 +173,30 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[Room, Recovery, Ou
         ancestry=ancestry,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
-        readers_of_input=Readers(await opened.store.read(approval_rows.load_typed), registry),
+        input_readers=Readers(await opened.store.read(approval_rows.load_typed), registry),
         sessions=sessions,
-        sinks=Sinks(settings.sinks, paths.config, opened.store, chores, environ),
-        relays=Relays(opened.store),
+        sinks=Sinks(settings.sinks, paths.config, opened.store, background, environ),
+        bridges=Bridges(opened.store),
         place=place,
         supervisor=supervisor,
-        stop_commands=StopCommands(place, settings, chores, ancestry),
+        stop_commands=StopCommands(place, settings, background, ancestry),
         outputs=outputs,
         inputs=inputs,
-        screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, chores, place.readers),
-        secrecy=Secrecy(settings, lambda: (tcp.token,)),
+        screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, background, place.readers),
+        secrets=KnownSecrets(settings, lambda: (tcp.token,)),
         tcp=tcp,
         mcp=McpWorker(environ),
-        chores=chores,
+        background=background,
     )
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
-    watches = OutputWatches(room, WatchWorker(place.directory, environ), match_events)
-    recovery = Recovery(place, registry, supervisor, chores)
-    return room, recovery, watches, Announcements(opened.store, opened.kept.memory)
+    watches = OutputWatches(context, WatchWorker(place.directory, environ), match_events)
+    recovery = Recovery(place, registry, supervisor, background)
+    return context, recovery, watches, Announcements(opened.store, opened.kept.memory)
 
 
-def _hooks(room: Room) -> Hooks:
-    environ = {**environment.minimal(os.environ), "HOLDFAST_HOME": room.paths.home}
-    return Hooks(room.paths.hooks, room.paths.hook_places, room.stream, environ)
+def _hooks(context: DaemonContext) -> Hooks:
+    environ = {**environment.minimal(os.environ), "HOLDFAST_HOME": context.paths.home}
+    return Hooks(context.paths.hooks, context.paths.hook_places, context.stream, environ)
 
 
 def _hello(settings: Settings) -> Message:
@@ -212,22 +212,22 @@ def _raise_file_limit() -> int:
     return soft
 
 
-def _stop_on_signals(room: Room) -> None:
+def _stop_on_signals(context: DaemonContext) -> None:
     """SIGTERM and SIGINT ask for what the `stop` operation does; a second one does not wait for it."""
 
     async def stop() -> None:
         try:
-            await end_of_daemon(room)
+            await end_of_daemon(context)
         finally:
-            room.stop_asked.set()
+            context.stop_asked.set()
 
     def on_signal(number: int) -> None:
         note("signal", number=number)
         if is_stopping.is_set():
-            room.stop_asked.set()
+            context.stop_asked.set()
         else:
             is_stopping.set()
-            room.chores.start(stop(), "stop")
+            context.background.start(stop(), "stop")
 
     is_stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -235,26 +235,26 @@ def _stop_on_signals(room: Room) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-async def _stop(room: Room, server: Server, announcements: Announcements) -> None:
+async def _stop(context: DaemonContext, server: Server, announcements: Announcements) -> None:
     # Clients first: no new work comes in. What they ask a person for is not withdrawn by that.
-    room.approvals.is_leaving = True
+    context.approvals.is_leaving = True
     await server.close()
     # Then the keeper is told if we go on purpose. If not, it starts us again.
-    if room.stop_asked.is_set():
-        await announcements.stop(len(room.registry.running()))
-        await _leave(room)
+    if context.stop_asked.is_set():
+        await announcements.stop(len(context.registry.running()))
+        await _leave(context)
     # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
-    await room.sinks.close()
-    room.mcp.close()
+    await context.sinks.close()
+    context.mcp.close()
     # Then whatever is still under way, and with it the lines to the keeper.
-    await room.chores.close()
+    await context.background.close()
     # The store last: all of the others write to it.
-    await room.store.close()
-    room.screens.close()
-    room.place.close()
+    await context.store.close()
+    context.screens.close()
+    context.place.close()
 
 
-async def _leave(room: Room) -> None:
+async def _leave(context: DaemonContext) -> None:
     with contextlib.suppress(Unreachable, Refused, TimeoutError):
         async with asyncio.timeout(_LEAVE_BUDGET):
-            await room.keeper.request("leave")
+            await context.keeper.request("leave")

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
 from holdfast.http import guard
@@ -19,7 +19,7 @@ from holdfast.http.websocket import WebSocket
 
 
 class HttpApp:
-    def __init__(self, context: Room) -> None:
+    def __init__(self, context: DaemonContext) -> None:
         self._context = context
         self._routes = RouteTable(ROUTES)
         #: Done when the daemon stops: requests that wait or stream end then.

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.http.app import HttpApp
 from holdfast.http.request import MOST_BODY
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
@@ -115,7 +115,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class HttpListener:
-    def __init__(self, context: Room) -> None:
+    def __init__(self, context: DaemonContext) -> None:
         for name in ("uvicorn.error", "uvicorn.access"):  # the daemon has its own log
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
 from holdfast.daemon.listener.calls import PendingCall
 from holdfast.errors import BadValue
@@ -34,7 +34,9 @@ SendData = Callable[[str, int, bytes], Awaitable[None]]
 class HttpRequest:
     """`scope` and `receive` as in ASGI. `stopping` is done when the daemon stops."""
 
-    def __init__(self, context: Room, scope: Mapping[str, Any], receive: Any, stopping: asyncio.Future[None]) -> None:
+    def __init__(
+        self, context: DaemonContext, scope: Mapping[str, Any], receive: Any, stopping: asyncio.Future[None]
+    ) -> None:
         self.context = context
         self.scope = scope
         self.method: str = scope.get("method", "WEBSOCKET")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.judge import ALLOWED, Judged, worst
-from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.approvals import Approval
@@ -33,18 +33,18 @@ class Use:
 
 
 @asynccontextmanager
-async def starting(room: Room, call: Call, ask: Start, want: StartSpec) -> AsyncIterator[Use]:
+async def starting(context: DaemonContext, call: Call, ask: Start, want: StartSpec) -> AsyncIterator[Use]:
     """While a command is started. Raises NotApproved where it must not be."""
     if not ask.gate:
-        await _forbidden(room, call, ask, want)
+        await _forbidden(context, call, ask, want)
         yield Use(None)
         return
-    judged = await _judge(room, want.meta, want.text, want.shell or room.settings.shell, want.grant)
-    async with using(room, await gate.pass_gate(room, call, _asked(room, ask, want), judged)) as use:
+    judged = await _judge(context, want.meta, want.text, want.shell or context.settings.shell, want.grant)
+    async with using(context, await gate.pass_gate(context, call, _asked(context, ask, want), judged)) as use:
         yield use
 
 
-def _asked(room: Room, ask: Start, want: StartSpec) -> gate.Asked:
+def _asked(context: DaemonContext, ask: Start, want: StartSpec) -> gate.Asked:
     meta = want.meta
     what = {
         "process": meta.id,
@@ -58,19 +58,19 @@ def _asked(room: Room, ask: Start, want: StartSpec) -> gate.Asked:
     if meta.restart != "never":
         # Said yes to once, it would run as often as it ends.
         what["restart"] = f"{meta.restart} {meta.restart_limit}"
-    return gate.asked(room, ask, "start", meta.session, what, meta.id, meta.backend)
+    return gate.asked(context, ask, "start", meta.session, what, meta.id, meta.backend)
 
 
-async def _forbidden(room: Room, call: Call, ask: Start, want: StartSpec) -> None:
+async def _forbidden(context: DaemonContext, call: Call, ask: Start, want: StartSpec) -> None:
     """An operator's no holds for everyone. Raises CommandDenied."""
-    judged = await room.gate.forbidden(want.text, want.meta.argv, want.meta.cwd)
+    judged = await context.gate.forbidden(want.text, want.meta.argv, want.meta.cwd)
     if judged.action == "deny":
-        await gate.pass_gate(room, call, _asked(room, ask, want), judged)
+        await gate.pass_gate(context, call, _asked(context, ask, want), judged)
 
 
 @asynccontextmanager
 async def restarting(
-    room: Room, call: Call, ask: ApprovalOptions, process: Process, run: int | None
+    context: DaemonContext, call: Call, ask: ApprovalOptions, process: Process, run: int | None
 ) -> AsyncIterator[None]:
     """While a process is run again by whoever is bound to a session: what was approved once was not approved again."""
     target = process.run + 1 if run is None else run
@@ -79,14 +79,14 @@ async def restarting(
         return
     meta = process.meta
     what = {"process": meta.id, "command": meta.command, "argv": list(meta.argv), "cwd": meta.cwd}
-    asked = gate.asked(room, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
-    async with using(room, await gate.pass_gate(room, call, asked, await _judge_again(room, meta))) as use:
+    asked = gate.asked(context, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
+    async with using(context, await gate.pass_gate(context, call, asked, await _judge_again(context, meta))) as use:
         yield
         use.is_done = True
 
 
 @asynccontextmanager
-async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
+async def using(context: DaemonContext, approval: Approval | None) -> AsyncIterator[Use]:
     """What was not done gives the approval back. Where nobody knows whether it was, it stays with the claimant."""
     use = Use(approval)
     is_known = True
@@ -97,42 +97,42 @@ async def using(room: Room, approval: Approval | None) -> AsyncIterator[Use]:
         raise
     finally:
         if approval is not None and use.is_done:
-            room.approvals.spend(approval)
+            context.approvals.spend(approval)
         elif approval is not None and is_known:
-            room.approvals.release(approval)
+            context.approvals.release(approval)
 
 
-def was_used(room: Room, claimant: str) -> bool:
+def was_used(context: DaemonContext, claimant: str) -> bool:
     """Whether, after a crash, what a claimant wanted was done. Of what was typed nobody can tell: it counts as done."""
     process_id, _, run = claimant.partition("#")
-    process = room.registry.get(ProcessId(process_id))
+    process = context.registry.get(ProcessId(process_id))
     if "@" in claimant:
         return True
     return process is not None and (not run or process.run >= int(run))
 
 
-async def _judge(room: Room, meta: Meta, text: str | None, shell: str, given: dict[str, str]) -> Judged:
+async def _judge(context: DaemonContext, meta: Meta, text: str | None, shell: str, given: dict[str, str]) -> Judged:
     if text is None:
-        found = [await room.gate.argv(meta.argv, meta.cwd)]
+        found = [await context.gate.argv(meta.argv, meta.cwd)]
     else:
-        found = [await room.gate.text(text, meta.cwd, given), _shell(shell)]
+        found = [await context.gate.text(text, meta.cwd, given), _shell(shell)]
     if meta.stop_cmd is not None:
-        found.append(await room.gate.text(meta.stop_cmd, meta.cwd, given))
+        found.append(await context.gate.text(meta.stop_cmd, meta.cwd, given))
     return worst([*found, _variables(given)])
 
 
-async def _judge_again(room: Room, meta: Meta) -> Judged:
+async def _judge_again(context: DaemonContext, meta: Meta) -> Judged:
     """By all that it was judged by when it was started."""
     text = None if meta.command == shlex.join(meta.argv) else meta.command
     try:
-        given = await asyncio.to_thread(_given, room, meta) if meta.given else {}
+        given = await asyncio.to_thread(_given, context, meta) if meta.given else {}
     except (OSError, ValueError, KeyError, TypeError):
         return Judged("ask", None, "the variables that were given for it cannot be read")
-    return await _judge(room, meta, text, meta.argv[0] if meta.argv else "", given)
+    return await _judge(context, meta, text, meta.argv[0] if meta.argv else "", given)
 
 
-def _given(room: Room, meta: Meta) -> dict[str, str]:
-    env = room.place.spec(meta.id)["env"]
+def _given(context: DaemonContext, meta: Meta) -> dict[str, str]:
+    env = context.place.spec(meta.id)["env"]
     return {name: env[name] for name in meta.given}
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon.approvals.judge import Judged
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, Approval, fingerprint
 from holdfast.ops.start import ApprovalOptions
@@ -36,7 +36,13 @@ class Asked(NamedTuple):
 
 
 def asked(
-    room: Room, how: ApprovalOptions, action: Action, session: str, what: Message, claimant: str, backend: str
+    context: DaemonContext,
+    how: ApprovalOptions,
+    action: Action,
+    session: str,
+    what: Message,
+    claimant: str,
+    backend: str,
 ) -> Asked:
     """`what` is what the approval is bound to, `command` and `cwd` among it; `how` says how to ask for it."""
     wait = how.approval_wait
@@ -51,25 +57,25 @@ def asked(
         cwd=_printable(what["cwd"]),
         fingerprint=fingerprint({key: value for key, value in bound.items() if action != "start" or key != "process"}),
         asker=how.asker,
-        wait=min(_LONGEST_WAIT, room.settings.approval_wait if wait is None else wait),
+        wait=min(_LONGEST_WAIT, context.settings.approval_wait if wait is None else wait),
     )
 
 
-async def pass_gate(room: Room, call: Call, want: Asked, judged: Judged) -> Approval | None:
+async def pass_gate(context: DaemonContext, call: Call, want: Asked, judged: Judged) -> Approval | None:
     """Returns when it may be done: with the approval that was claimed for it, or without where none was needed.
 
     Raises CommandDenied, NoApprover, ApprovalRequired.
     """
     if judged.action == "allow":
-        room.audit.note_soon("gate.allowed", **_told(want))
+        context.audit.note_soon("gate.allowed", **_told(want))
         return None
     if judged.action == "deny":
-        await room.audit.note("gate.denied", **_told(want), rule=judged.rule, why=judged.why)
+        await context.audit.note("gate.denied", **_told(want), rule=judged.rule, why=judged.why)
         raise denied("policy", judged.why, judged.rule)
     # Nothing is awaited between finding an answer and claiming it: a yes that another one took meanwhile is none.
-    while (standing := _standing(room, want)) is None:
-        await _asked_for(room, call, _by_its_name(room, want), judged)
-    return await room.approvals.claim(standing, want.claimant)
+    while (standing := _standing(context, want)) is None:
+        await _asked_for(context, call, _by_its_name(context, want), judged)
+    return await context.approvals.claim(standing, want.claimant)
 
 
 def denied(reason: str, why: str, rule: str | None, approval: Approval | None = None) -> CommandDenied:
@@ -84,76 +90,78 @@ def denied(reason: str, why: str, rule: str | None, approval: Approval | None = 
     return CommandDenied(said[reason], data=data)
 
 
-def _standing(room: Room, want: Asked) -> Approval | None:
-    want = _by_its_name(room, want)
-    return room.approvals.standing(want.fingerprint, want.session, want.claimant)
+def _standing(context: DaemonContext, want: Asked) -> Approval | None:
+    want = _by_its_name(context, want)
+    return context.approvals.standing(want.fingerprint, want.session, want.claimant)
 
 
-def _by_its_name(room: Room, want: Asked) -> Asked:
+def _by_its_name(context: DaemonContext, want: Asked) -> Asked:
     """Its session may get another name while a person thinks."""
-    return want._replace(session=room.sessions.resolve(want.session))
+    return want._replace(session=context.sessions.resolve(want.session))
 
 
-async def _asked_for(room: Room, call: Call, want: Asked, judged: Judged) -> None:
+async def _asked_for(context: DaemonContext, call: Call, want: Asked, judged: Judged) -> None:
     """Returns once a person has approved it. After a crash of ours, whoever showed it has to come back first."""
-    approvals = room.approvals
+    approvals = context.approvals
     request = approvals.open_request(want.fingerprint, want.session, want.claimant)
     request_id = request.id if request is not None else f"{PREFIX}{os.urandom(6).hex()}"
     with approvals.waiting_for(request_id):
         if request is None:
             request = await approvals.request(partial(_request, want, judged, request_id))
-        _check_can_be_asked(room, want, judged, request)
-        await _answered(room, call, want, judged, request_id)
+        _check_can_be_asked(context, want, judged, request)
+        await _answered(context, call, want, judged, request_id)
 
 
-def _check_can_be_asked(room: Room, want: Asked, judged: Judged, request: Approval) -> None:
+def _check_can_be_asked(context: DaemonContext, want: Asked, judged: Judged, request: Approval) -> None:
     """Raises ApprovalRequired, NoApprover."""
     data = {"reason": "asked", "rule": judged.rule, "why": judged.why}
     if want.asker:
         what = f"this command needs a person's approval: {judged.why}"
         raise ApprovalRequired(what, data={**data, "approval": request.to_json()})
     was_shown = request.shown_at is not None and request.process == want.process
-    if not was_shown and not room.approvals.has_surface(want.session):
+    if not was_shown and not context.approvals.has_surface(want.session):
         raise _no_approver(request, judged)
 
 
-async def _answered(room: Room, call: Call, want: Asked, judged: Judged, request_id: str) -> None:
-    approvals = room.approvals
+async def _answered(context: DaemonContext, call: Call, want: Asked, judged: Judged, request_id: str) -> None:
+    approvals = context.approvals
     try:
-        if not await _shown(room, call, request_id, want.session):
+        if not await _shown(context, call, request_id, want.session):
             raise _no_approver(approvals.get(request_id), judged)
         until = time.monotonic() + want.wait  # a clock that is set meanwhile is nobody's answer
         if approvals.get(request_id).is_pending:
             await approvals.wait_until(request_id, time.time() + want.wait)
-        await _decision(room, call, want, judged, request_id, until)
+        await _decision(context, call, want, judged, request_id, until)
     except asyncio.CancelledError:
-        await _given_up(room, request_id)
+        await _given_up(context, request_id)
         raise
 
 
-async def _shown(room: Room, call: Call, request_id: str, session: str) -> bool:
+async def _shown(context: DaemonContext, call: Call, request_id: str, session: str) -> bool:
     """Whether a person can see it now, or has answered. False when no surface says so in time."""
     until = time.monotonic() + _SHOWN_WITHIN
-    with room.approvals.watching(request_id) as changed:
+    with context.approvals.watching(request_id) as changed:
         while True:
-            now = room.approvals.get(request_id)
+            now = context.approvals.get(request_id)
             if call.given_up.is_set() or now.shown_at is not None or not now.is_pending:
                 return True
-            if not room.approvals.has_surface(session) or not await _news(call, changed, until - time.monotonic()):
+            if not context.approvals.has_surface(session) or not await _news(call, changed, until - time.monotonic()):
                 return False
 
 
-async def _decision(room: Room, call: Call, want: Asked, judged: Judged, request_id: str, until: float) -> None:
+async def _decision(
+    context: DaemonContext, call: Call, want: Asked, judged: Judged, request_id: str, until: float
+) -> None:
     """Returns when it is approved, `until` being a time of the monotonic clock."""
     gone_at: float | None = None
-    with room.approvals.watching(request_id) as changed:
+    with context.approvals.watching(request_id) as changed:
         while True:
-            now = room.approvals.get(request_id)
+            now = context.approvals.get(request_id)
             if call.given_up.is_set():
-                raise await _given_up(room, request_id)
+                raise await _given_up(context, request_id)
             if not now.is_pending:
                 return _check_allowed(now, judged)
-            if room.approvals.has_surface(want.session):
+            if context.approvals.has_surface(want.session):
                 gone_at = None
             else:
                 gone_at = gone_at or time.monotonic()
@@ -161,7 +169,7 @@ async def _decision(room: Room, call: Call, want: Asked, judged: Judged, request
                     raise _no_approver(now, judged)
             left = until - time.monotonic()
             if left <= 0:
-                return _check_allowed(await room.approvals.expire(request_id, "timeout"), judged)
+                return _check_allowed(await context.approvals.expire(request_id, "timeout"), judged)
             back = left if gone_at is None else gone_at + _SHOWN_WITHIN - time.monotonic()
             await _news(call, changed, min(left, max(0.0, back)))
 
@@ -187,12 +195,12 @@ def _check_allowed(approval: Approval, judged: Judged) -> None:
         raise denied(reasons.get(approval.state, "timeout"), judged.why, judged.rule, approval)
 
 
-async def _given_up(room: Room, request_id: str) -> HoldfastError:
+async def _given_up(context: DaemonContext, request_id: str) -> HoldfastError:
     """Withdraw the request, unless it is the daemon that goes: then whoever asks again finds it as it was."""
-    if room.approvals.is_leaving:
+    if context.approvals.is_leaving:
         return Unreachable("the daemon is stopping", next="try again")
-    await asyncio.shield(room.chores.start(room.approvals.withdraw(request_id), "withdrawn"))
-    now = room.approvals.get(request_id)
+    await asyncio.shield(context.background.start(context.approvals.withdraw(request_id), "withdrawn"))
+    now = context.approvals.get(request_id)
     return denied("withdrawn", now.why, now.rule, now)
 
 

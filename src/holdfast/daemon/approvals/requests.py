@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.daemon.approvals import audit
-from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
@@ -301,39 +301,39 @@ def _who(approval: Approval) -> dict[str, Any]:
     return {name: getattr(approval, name) for name in names}
 
 
-def told_to_ask(room: Room, asker: object, call: Call, required: ApprovalRequired) -> None:
+def told_to_ask(context: DaemonContext, asker: object, call: Call, required: ApprovalRequired) -> None:
     """The caller is about to learn what to ask; `asker` is its connection. One that has given up will not ask."""
     approval = (required.data or {})["approval"]
     if not approval["asker"]:
         return  # it was there before, and is not for whoever joins it to take back
-    _forget_answered(room)
-    room.approvals.askers.setdefault(approval["id"], set()).add(asker)
+    _forget_answered(context)
+    context.approvals.askers.setdefault(approval["id"], set()).add(asker)
     if call.given_up.is_set():
-        _leave(room, asker, approval["id"])
+        _leave(context, asker, approval["id"])
 
 
-def gone(room: Room, asker: object) -> None:
+def gone(context: DaemonContext, asker: object) -> None:
     """The connection is over. Where it is the daemon that goes, its requests wait for whoever comes back."""
-    if not room.approvals.is_leaving:
-        for approval_id in [one for one, askers in room.approvals.askers.items() if asker in askers]:
-            _leave(room, asker, approval_id)
+    if not context.approvals.is_leaving:
+        for approval_id in [one for one, askers in context.approvals.askers.items() if asker in askers]:
+            _leave(context, asker, approval_id)
 
 
-def _leave(room: Room, asker: object, approval_id: str) -> None:
-    approvals = room.approvals
+def _leave(context: DaemonContext, asker: object, approval_id: str) -> None:
+    approvals = context.approvals
     left = approvals.askers[approval_id]
     left.discard(asker)
     if left:
         return
     del approvals.askers[approval_id]
-    if approval_id in _pending(room) and approval_id not in approvals.awaited:
-        room.chores.start(approvals.withdraw(approval_id), "withdrawn")
+    if approval_id in _pending(context) and approval_id not in approvals.awaited:
+        context.background.start(approvals.withdraw(approval_id), "withdrawn")
 
 
-def _forget_answered(room: Room) -> None:
-    for approval_id in room.approvals.askers.keys() - _pending(room):
-        del room.approvals.askers[approval_id]
+def _forget_answered(context: DaemonContext) -> None:
+    for approval_id in context.approvals.askers.keys() - _pending(context):
+        del context.approvals.askers[approval_id]
 
 
-def _pending(room: Room) -> set[str]:
-    return {one.id for one in room.approvals.pending()}
+def _pending(context: DaemonContext) -> set[str]:
+    return {one.id for one in context.approvals.pending()}

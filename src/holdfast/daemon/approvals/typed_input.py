@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.daemon.approvals import commands, gate
 from holdfast.daemon.approvals.judge import Judged
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import Approval
 from holdfast.model.process import Process
@@ -31,7 +31,14 @@ _KEPT = ("kind", "program", "pending", "edited", "block", "below")
 
 @asynccontextmanager
 async def typing(
-    room: Room, call: Call, ask: ApprovalOptions, process: Process, data: bytes, at: int | None, *, ends: bool
+    context: DaemonContext,
+    call: Call,
+    ask: ApprovalOptions,
+    process: Process,
+    data: bytes,
+    at: int | None,
+    *,
+    ends: bool,
 ) -> AsyncIterator[tuple[bytes, int | None]]:
     """While something is written to a process: gives what to write, and where. Raises NotApproved where it must not be.
 
@@ -39,37 +46,37 @@ async def typing(
     """
     if not call.is_strict or not (data or ends):
         if data:
-            room.readers_of_input.typed_by_person(process, data)
+            context.input_readers.typed_by_person(process, data)
         yield data, at
         return
-    async with room.readers_of_input.lock(process):
-        fresh, at = await room.inputs.fresh(process.id, data, at)
+    async with context.input_readers.lock(process):
+        fresh, at = await context.inputs.fresh(process.id, data, at)
         data = fresh + b"\n" if ends else fresh
-        reader = await _reader(room, process)
-        room.readers_of_input.forget_what_others_did(process, reader)
-        before, context = _snapshot(reader), reader.context() if reader is not None else ""
-        judged = await room.gate.typed(data, reader)
-        passed = await _passed(room, call, ask, process, before, context, data, judged)
-        async with commands.using(room, passed) as use:
+        reader = await _reader(context, process)
+        context.input_readers.forget_what_others_did(process, reader)
+        before, shell_state = _snapshot(reader), reader.context() if reader is not None else ""
+        judged = await context.gate.typed(data, reader)
+        passed = await _passed(context, call, ask, process, before, shell_state, data, judged)
+        async with commands.using(context, passed) as use:
             if judged.action != "allow":
-                await room.gate.accept(data, reader)
-            await _keep(room, process, reader)
+                await context.gate.accept(data, reader)
+            await _keep(context, process, reader)
             try:
                 yield fresh, at
             except Refused:  # nothing of it was written
                 _restore(reader, before)
-                await _keep(room, process, reader)
+                await _keep(context, process, reader)
                 raise
             use.is_done = True
 
 
 async def _passed(
-    room: Room,
+    context: DaemonContext,
     call: Call,
     ask: ApprovalOptions,
     process: Process,
     before: Message,
-    context: str,
+    shell_state: str,
     data: bytes,
     judged: Judged,
 ) -> Approval | None:
@@ -78,28 +85,28 @@ async def _passed(
     meta = process.meta
     typed_before = f"{before.get('block', '')}{before.get('pending', '')}"
     what = {"process": meta.id, "command": typed_before + data.decode(errors="backslashreplace"), "cwd": meta.cwd}
-    bound = {**what, "data": b64encode(data).decode(), "context": context}
+    bound = {**what, "data": b64encode(data).decode(), "context": shell_state}
     claimant = f"{meta.id}@{os.urandom(6).hex()}"
-    asked = gate.asked(room, ask, "send", meta.session, bound, claimant, meta.backend)
-    return await gate.pass_gate(room, call, asked, judged)
+    asked = gate.asked(context, ask, "send", meta.session, bound, claimant, meta.backend)
+    return await gate.pass_gate(context, call, asked, judged)
 
 
-async def _reader(room: Room, process: Process) -> Any:
+async def _reader(context: DaemonContext, process: Process) -> Any:
     """Who reads: by the command; where that tells nothing, by what runs in it now."""
-    readers = room.readers_of_input
+    readers = context.input_readers
     reader = readers.get(process)
     if reader is None:
-        reader = await room.gate.reader(process.meta.command, process.meta.cwd, terminal=process.meta.pty)
+        reader = await context.gate.reader(process.meta.command, process.meta.cwd, terminal=process.meta.pty)
         if (kept := readers.kept.pop(process.id, None)) is not None:
             _restore(reader, _read(kept, process.run) if reader is not None else {})
             if reader is not None:
                 reader.forget()
-        elif reader is not None and (process.started_at or 0) < room.started_at:
+        elif reader is not None and (process.started_at or 0) < context.started_at:
             reader.forget()
         readers.put(process, reader)
     if _is_plain(reader):
-        for argv in await _running(room, process):
-            found = await room.gate.reader(argv, process.meta.cwd, terminal=process.meta.pty)
+        for argv in await _running(context, process):
+            found = await context.gate.reader(argv, process.meta.cwd, terminal=process.meta.pty)
             if not _is_plain(found):
                 readers.put(process, found)
                 return found
@@ -110,11 +117,11 @@ def _is_plain(reader: Any) -> bool:
     return reader is not None and reader.kind == "plain" and not reader.below
 
 
-async def _running(room: Room, process: Process) -> list[list[str]]:
+async def _running(context: DaemonContext, process: Process) -> list[list[str]]:
     """The arguments of everyone in it; nothing when the keeper does not answer at once."""
     try:
         async with asyncio.timeout(_BUDGET):
-            return await room.place.command_lines(process.id)
+            return await context.place.command_lines(process.id)
     except (Refused, Unreachable, TimeoutError):
         return []
 
@@ -126,17 +133,17 @@ def _snapshot(reader: Any) -> Message:
     return {name: getattr(reader, name) for name in _KEPT if name != "below"} | {"below": list(reader.below)}
 
 
-async def _keep(room: Room, process: Process, reader: Any) -> None:
+async def _keep(context: DaemonContext, process: Process, reader: Any) -> None:
     """On disk when it returns, where there is something to keep."""
     is_open = reader is not None and bool(reader.pending or reader.block or reader.below)
-    readers = room.readers_of_input
+    readers = context.input_readers
     if is_open:
         text = light_json.dumps({"run": process.run, **_snapshot(reader)})
-        await room.store.change(partial(rows.put_typed, process=process.id, text=text))
+        await context.store.change(partial(rows.put_typed, process=process.id, text=text))
         readers.open.add(process.id)
     elif process.id in readers.open:
         readers.open.discard(process.id)
-        await room.store.change(partial(rows.put_typed, process=process.id, text=""))
+        await context.store.change(partial(rows.put_typed, process=process.id, text=""))
 
 
 def _restore(reader: Any, before: Message) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon.core.context import Call, Room
+from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.errors import Denied, NotNow
 from holdfast.model import prompts
 from holdfast.model.process import Process
@@ -15,32 +15,32 @@ _PATIENCE = 2.0
 _PAUSE = 0.05
 
 
-async def check(room: Room, call: Call, ask: Send, process: Process) -> bool:
+async def check(context: DaemonContext, call: Call, ask: Send, process: Process) -> bool:
     """Whether it is a secret that is typed. Raises Denied for a model, NotNow where it would be shown."""
     if not ask.secret:
         return False
     if call.is_strict:
         raise Denied("a secret is typed by a person", next=f"ask the user for: holdfast send {process.id} --secret")
     if not ask.even_if_echoed:
-        await _until_hidden(room, process)
+        await _until_hidden(context, process)
     return True
 
 
-async def note(room: Room, call: Call, process: Process) -> None:
+async def note(context: DaemonContext, call: Call, process: Process) -> None:
     """That it was done, by whom, and not what."""
-    await room.audit.note("secret.typed", by=call.owner, process=process.id, session=process.meta.session)
+    await context.audit.note("secret.typed", by=call.owner, process=process.id, session=process.meta.session)
 
 
-async def _until_hidden(room: Room, process: Process) -> None:
+async def _until_hidden(context: DaemonContext, process: Process) -> None:
     until = asyncio.get_running_loop().time() + _PATIENCE
-    while not await _hides(room, process):
+    while not await _hides(context, process):
         if asyncio.get_running_loop().time() > until:
             what = f"{process.id} shows what is typed into it now"
             raise NotNow(what, next="wait until it asks for a secret, or --even-if-echoed")
         await asyncio.sleep(_PAUSE)
 
 
-async def _hides(room: Room, process: Process) -> bool:
+async def _hides(context: DaemonContext, process: Process) -> bool:
     """A terminal whose settings are unknown now does not."""
-    terminal = await room.place.terminal(process)
+    terminal = await context.place.terminal(process)
     return not process.meta.pty or (terminal is not None and prompts.hides(terminal))

@@ -11,7 +11,7 @@ from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
 
 
-class Chores:
+class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 

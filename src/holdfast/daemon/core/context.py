@@ -13,17 +13,17 @@ from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import Approvals
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.process_object import ProcessObject, process_object
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.listener.ancestry import CallerAncestry
-from holdfast.daemon.listener.bridges import Relays
+from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import Inbox
 from holdfast.daemon.notices.sessions import Sessions
-from holdfast.daemon.start.known_secrets import Secrecy
+from holdfast.daemon.start.known_secrets import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs
@@ -46,7 +46,7 @@ _SHOWN_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DaemonContext:
     paths: Paths
     settings: Settings
     registry: Registry
@@ -57,22 +57,22 @@ class Room:
     gate: Gate
     approvals: Approvals
     audit: Audit
-    readers_of_input: Readers
+    input_readers: Readers
     ancestry: CallerAncestry
     passwords: Passwords
     sudo: SudoHelper
     sinks: Sinks
-    relays: Relays
+    bridges: Bridges
     place: ExecutionPlace
     supervisor: Supervisor
     outputs: Outputs
     inputs: Inputs
     stop_commands: StopCommands
     screens: ProcessScreens
-    secrecy: Secrecy
+    secrets: KnownSecrets
     tcp: TcpListener
     mcp: McpWorker
-    chores: Chores
+    background: BackgroundTasks
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -162,4 +162,4 @@ class Call:
 
 
 #: Called with the checked request of its operation.
-Handler = Callable[[Room, Call, Any], Awaitable[Message]]
+Handler = Callable[[DaemonContext, Call, Any], Awaitable[Message]]

@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 from holdfast.daemon.core import reports
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
@@ -16,13 +16,13 @@ from holdfast.model.process import Process
 from holdfast.places.keeper_link import Refused
 
 
-async def end(room: Room, process: Process, by: str | None, why: StopReason, grace: float) -> Message:
+async def end(context: DaemonContext, process: Process, by: str | None, why: StopReason, grace: float) -> Message:
     """End the whole tree, politely and after the grace period by force; the result when it is gone, or will not go.
 
     Of a process that has ended, what it left behind is ended. One that waits for its next run will have none, and
     neither will one that ends by itself at this very moment.
     """
-    process = room.registry.get(process.id) or process
+    process = context.registry.get(process.id) or process
     stop = {
         "id": process.id,
         "by": reports.asker(by),
@@ -31,43 +31,43 @@ async def end(room: Room, process: Process, by: str | None, why: StopReason, gra
         "grace": grace,
         "late": why != "restart" and not process.has_ended,
     }
-    if grace > 0 and room.stop_commands.concerns(process):
-        await _tell(room, process, by, why, stop)
-    room.supervisor.stop_asked(process.id, by, why)
+    if grace > 0 and context.stop_commands.concerns(process):
+        await _tell(context, process, by, why, stop)
+    context.supervisor.stop_asked(process.id, by, why)
     try:
-        answer = await room.keeper.request("stop", **stop)
+        answer = await context.keeper.request("stop", **stop)
     except Refused as refused:
         if refused.code != "not_found":
             raise to_error(refused) from refused
-        await room.supervisor.lose(process.id)
-        return result(room, process.id)
+        await context.supervisor.lose(process.id)
+        return result(context, process.id)
     if answer["report"] is not None:
-        await room.supervisor.take(answer["report"])
+        await context.supervisor.take(answer["report"])
     if answer["forced"]:
-        room.supervisor.force_used(process.id)
-    return result(room, process.id, answer["forced"], answer["survivors"])
+        context.supervisor.force_used(process.id)
+    return result(context, process.id, answer["forced"], answer["survivors"])
 
 
-async def _tell(room: Room, process: Process, by: str | None, why: StopReason, stop: Message) -> None:
+async def _tell(context: DaemonContext, process: Process, by: str | None, why: StopReason, stop: Message) -> None:
     """Run its stop command. The stop is recorded before, and goes on without us if we do not come back."""
     grace = stop["grace"]
-    recorded = room.keeper.begin("stop", **stop, quiet=grace)
+    recorded = context.keeper.begin("stop", **stop, quiet=grace)
     recorded.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
-    command = room.stop_commands.begin(process, grace)
-    room.supervisor.stop_asked(process.id, by, why)
+    command = context.stop_commands.begin(process, grace)
+    context.supervisor.stop_asked(process.id, by, why)
     await asyncio.wait({command}, timeout=grace)
     recorded.cancel()
 
 
 def result(
-    room: Room,
+    context: DaemonContext,
     process_id: ProcessId,
     forced: bool | None = None,
     survivors: list[int] | None = None,
     sent: int | None = None,
 ) -> Message:
     """How a process stands after something was done to it."""
-    process = room.registry.get(process_id)
+    process = context.registry.get(process_id)
     state = process.state if process is not None else None
     is_alive = bool(survivors) or (process is not None and process.is_running)
     return {
@@ -82,19 +82,19 @@ def result(
     }
 
 
-async def forget(room: Room, process_id: ProcessId) -> None:
+async def forget(context: DaemonContext, process_id: ProcessId) -> None:
     """Raises NotNow while something still writes to its output."""
-    async with room.supervisor.turn(process_id):
-        await keep_output(room, process_id)
-        await sink_messages.keep_output(room, process_id)
+    async with context.supervisor.turn(process_id):
+        await keep_output(context, process_id)
+        await sink_messages.keep_output(context, process_id)
         try:
-            await room.keeper.request("forget", id=process_id)
+            await context.keeper.request("forget", id=process_id)
         except Refused as refused:
             raise to_error(refused) from refused
-        await room.store.remove([process_id])
-        room.registry.drop(process_id)
-        room.place.forget(process_id)
-        room.inputs.forget(process_id)
-        room.stop_commands.forget(process_id)
-        room.readers_of_input.forget(process_id)
-        await room.screens.forget(process_id)
+        await context.store.remove([process_id])
+        context.registry.drop(process_id)
+        context.place.forget(process_id)
+        context.inputs.forget(process_id)
+        context.stop_commands.forget(process_id)
+        context.input_readers.forget(process_id)
+        await context.screens.forget(process_id)

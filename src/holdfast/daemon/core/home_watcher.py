@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.server import Server
 from holdfast.errors import HoldfastError
@@ -27,28 +27,30 @@ class Home:
             return False
 
 
-async def watch_home(room: Room, server: Server) -> None:
+async def watch_home(context: DaemonContext, server: Server) -> None:
     """Mend a deleted socket, for ever; without a home, ask the daemon to stop as soon as no command runs."""
-    home = Home(room.paths.home)
+    home = Home(context.paths.home)
     is_gone = False
-    while not is_gone or _is_needed(room):
-        if not is_gone and not os.path.lexists(room.paths.socket):
-            await _mend(room, server)
+    while not is_gone or _is_needed(context):
+        if not is_gone and not os.path.lexists(context.paths.socket):
+            await _mend(context, server)
         await asyncio.sleep(_PAUSE)
         if not is_gone and not home.is_there():
             is_gone = True
-            note("home-gone", path=room.paths.home)
-    room.stop_asked.set()
+            note("home-gone", path=context.paths.home)
+    context.stop_asked.set()
 
 
-async def _mend(room: Room, server: Server) -> None:
-    note("socket-gone", path=room.paths.socket)
+async def _mend(context: DaemonContext, server: Server) -> None:
+    note("socket-gone", path=context.paths.socket)
     try:
         await server.reopen()
     except (OSError, HoldfastError) as failed:  # its directory may come back, as that of a user who logs in again
         note("socket-not-mended", why=failed)
 
 
-def _is_needed(room: Room) -> bool:
+def _is_needed(context: DaemonContext) -> bool:
     """Without its files the keeper cannot tell us of an end, so we look for ourselves."""
-    return any(process.pid is None or room.place.is_alive(process.pid) for process in room.registry.living.values())
+    return any(
+        process.pid is None or context.place.is_alive(process.pid) for process in context.registry.living.values()
+    )

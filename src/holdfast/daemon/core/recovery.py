@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
@@ -26,11 +26,13 @@ _AT_ONCE = 64
 
 
 class Recovery:
-    def __init__(self, place: ExecutionPlace, registry: Registry, supervisor: Supervisor, chores: Chores) -> None:
+    def __init__(
+        self, place: ExecutionPlace, registry: Registry, supervisor: Supervisor, background: BackgroundTasks
+    ) -> None:
         self._place = place
         self._registry = registry
         self._supervisor = supervisor
-        self._chores = chores
+        self._background = background
         self._compared = asyncio.Event()
         #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
         self._new_part = "daemon"
@@ -43,7 +45,7 @@ class Recovery:
         open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
         self._held_back = []  # facts of an earlier keeper are in this hello, too
-        self._chores.start(self._compare(hello["live"], known, self._held_back), "compare")
+        self._background.start(self._compare(hello["live"], known, self._held_back), "compare")
 
     def on_fact(self, fact: Message) -> None:
         """Apply a fact after the hello that came before it, which may take longer."""

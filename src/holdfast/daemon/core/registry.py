@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
@@ -145,10 +145,10 @@ class Registry:
                     del self._watchers[process_id]
 
 
-def check_name(room: Room, meta: Meta) -> None:
+def check_name(context: DaemonContext, meta: Meta) -> None:
     """Raises NotNow when another living process bears the name."""
     if meta.name is not None:
-        for other in room.registry.living.values():
+        for other in context.registry.living.values():
             if other.meta.name == meta.name and other.id != meta.id:
                 if other.meta.session != meta.session:  # whose it is, is not for everybody to know
                     raise NotNow(f"the name {meta.name} is taken", next="choose another name")

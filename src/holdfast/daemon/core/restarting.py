@@ -7,7 +7,7 @@ import signal
 import time
 from dataclasses import replace
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.core.log import note
@@ -23,7 +23,7 @@ from holdfast.places.keeper_link import Refused
 _PAUSE = 0.5
 
 
-async def restart(room: Room, process: Process, by: str | None, run: int | None, grace: float) -> Process:
+async def restart(context: DaemonContext, process: Process, by: str | None, run: int | None, grace: float) -> Process:
     """The process as run `run` (the next one unless said): ended politely first if it runs. Callers join each other.
 
     Raises NotNow when it does not die, or somebody ends it for good meanwhile, and StartFailed when it cannot be
@@ -35,32 +35,32 @@ async def restart(room: Room, process: Process, by: str | None, run: int | None,
         raise NotNow(f"{process.id} was run again {process.run} times so far", next=f"holdfast inspect {process.id}")
     while process.run < target:
         if process.is_running and not process.is_waiting:
-            result = await end(room, process, by, "restart", grace)
+            result = await end(context, process, by, "restart", grace)
             if result["survivors"]:
                 raise _will_not_die(process.id, result["survivors"])
-        async with room.supervisor.turn(process.id):
-            process = _known(room, process.id)
+        async with context.supervisor.turn(process.id):
+            process = _known(context, process.id)
             if process.run >= target:
                 break
-            process = await _again_by_hand(room, process, began)
+            process = await _again_by_hand(context, process, began)
     return process
 
 
-async def when_due(room: Room, process_id: ProcessId) -> None:
+async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
     """Run it again, if it still waits for that. What fails is tried again after a pause, or given up."""
-    async with room.supervisor.turn(process_id):
-        process = room.registry.get(process_id)
+    async with context.supervisor.turn(process_id):
+        process = context.registry.get(process_id)
         if process is None or not restarts.due([process], time.time()):
             return
         try:
-            await _again(room, process)
+            await _again(context, process)
             return
         except HoldfastError as failed:
             note("restart-failed", process=process_id, why=failed.message)
     await asyncio.sleep(_PAUSE)  # without a keeper it waits as before, and is tried again
 
 
-async def _again_by_hand(room: Room, process: Process, began: float) -> Process:
+async def _again_by_hand(context: DaemonContext, process: Process, began: float) -> Process:
     """In its turn. That it is to be run again is on disk before it is tried."""
     if process.is_running and not process.is_waiting:
         raise NotNow(f"{process.id} does not die", next=f"holdfast kill {process.id}")
@@ -70,19 +70,19 @@ async def _again_by_hand(room: Room, process: Process, began: float) -> Process:
         if stop is not None and stop.reason != "restart" and stop.at > began:
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
-        check_process_limit(room.registry.living.keys(), room.settings.max_processes)
-        check_name(room, process.meta)
+        check_process_limit(context.registry.living.keys(), context.settings.max_processes)
+        check_name(context, process.meta)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
-    await room.supervisor.commit(process, needs_disk=True)
-    return await _again(room, process, despite_stop)
+    await context.supervisor.commit(process, needs_disk=True)
+    return await _again(context, process, despite_stop)
 
 
-async def _again(room: Room, process: Process, despite_stop: bool = False) -> Process:
+async def _again(context: DaemonContext, process: Process, despite_stop: bool = False) -> Process:
     """One attempt, in its turn. When it raises, the process is as it was, or waits for the next attempt."""
     try:
-        await _clear(room, process)
-        report = await room.keeper.request(
+        await _clear(context, process)
+        report = await context.keeper.request(
             "rerun",
             id=process.id,
             run=process.run + 1,
@@ -93,48 +93,48 @@ async def _again(room: Room, process: Process, despite_stop: bool = False) -> Pr
         )
     except Refused as refused:
         if refused.code == "stopped":
-            await room.supervisor.apply(process, await room.keeper.request("report", id=process.id))
+            await context.supervisor.apply(process, await context.keeper.request("report", id=process.id))
         else:
-            await _failed(room, process)
+            await _failed(context, process)
         raise to_error(refused) from refused
     except NotNow:
-        await _failed(room, process)
+        await _failed(context, process)
         raise
     except Unreachable:
-        room.supervisor.restarts_changed.set()  # it waits on, and is tried again
+        context.supervisor.restarts_changed.set()  # it waits on, and is tried again
         raise
-    room.inputs.forget(process.id)
-    process = await room.supervisor.apply(process, report)
+    context.inputs.forget(process.id)
+    process = await context.supervisor.apply(process, report)
     if process.meta.deadline is not None:
-        room.deadlines_changed.set()
-    room.screens.watch(process)
+        context.deadlines_changed.set()
+    context.screens.watch(process)
     note("restarted", process=process.id, pid=process.pid, run=process.run)
     return process
 
 
-async def _clear(room: Room, process: Process) -> None:
+async def _clear(context: DaemonContext, process: Process) -> None:
     """End what the last run left behind: there are never two of them."""
-    answer = await room.keeper.request(
-        "stop", id=process.id, by="", reason="restart", signal=int(signal.SIGTERM), grace=room.settings.grace
+    answer = await context.keeper.request(
+        "stop", id=process.id, by="", reason="restart", signal=int(signal.SIGTERM), grace=context.settings.grace
     )
     if answer["survivors"]:
         raise _will_not_die(process.id, answer["survivors"])
 
 
-async def _failed(room: Room, process: Process) -> None:
+async def _failed(context: DaemonContext, process: Process) -> None:
     assert isinstance(process.state, Waiting)
     now = time.time()
     verdict = restarts.after_failed_launch(process.meta, process.streak, now)
     state = advance(process.state, LaunchFailed(now))
     process = replace(process, state=state, streak=verdict.streak, gave_up=verdict.gave_up)
     if verdict.due is None:
-        await room.supervisor.end(process)
+        await context.supervisor.end(process)
     else:
-        room.supervisor.wait_for_restart(replace(process, state=advance(state, RestartPlanned(verdict.due))))
+        context.supervisor.wait_for_restart(replace(process, state=advance(state, RestartPlanned(verdict.due))))
 
 
-def _known(room: Room, process_id: ProcessId) -> Process:
-    process = room.registry.get(process_id)
+def _known(context: DaemonContext, process_id: ProcessId) -> Process:
+    process = context.registry.get(process_id)
     if process is None:
         raise NotFound(f"{process_id} was forgotten meanwhile")
     return process

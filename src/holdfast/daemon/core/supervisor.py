@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from holdfast.daemon.core import reports
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
@@ -44,7 +44,7 @@ class Supervisor:
         self,
         registry: Registry,
         store: Store,
-        chores: Chores,
+        background: BackgroundTasks,
         last_used: Callable[[ProcessId], Track | None] = lambda _: None,
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
@@ -54,7 +54,7 @@ class Supervisor:
         """
         self._registry = registry
         self._store = store
-        self._chores = chores
+        self._background = background
         self._last_used = last_used
         self._claimed = claimed
         self._begins = begins
@@ -75,7 +75,7 @@ class Supervisor:
         """Take in what the keeper tells. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
-                self._chores.start(self.take(fact["report"]), fact["fact"])
+                self._background.start(self.take(fact["report"]), fact["fact"])
             case "disk_full":
                 self._trouble(fact["id"], "disk_full")
             case "disk_free":

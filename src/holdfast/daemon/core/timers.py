@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.daemon.core import log, restarting
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end, forget
 from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
@@ -23,13 +23,13 @@ _LONGEST_SLEEP = 30.0
 _RETENTION_PAUSE = 60.0
 
 
-async def watch_deadlines(room: Room) -> None:
+async def watch_deadlines(context: DaemonContext) -> None:
     """Act on every deadline when it passes, for ever."""
     while True:
-        room.deadlines_changed.clear()
-        for process in process_rules.deadlines_due(room.registry.living.values(), time.time()):
-            _act(room, process)
-        await _until(process_rules.next_deadline(room.registry.living.values()), room.deadlines_changed)
+        context.deadlines_changed.clear()
+        for process in process_rules.deadlines_due(context.registry.living.values(), time.time()):
+            _act(context, process)
+        await _until(process_rules.next_deadline(context.registry.living.values()), context.deadlines_changed)
 
 
 async def _until(due: float | None, changed: asyncio.Event) -> None:
@@ -39,52 +39,52 @@ async def _until(due: float | None, changed: asyncio.Event) -> None:
             await changed.wait()
 
 
-async def watch_restarts(room: Room) -> None:
+async def watch_restarts(context: DaemonContext) -> None:
     """Run again what is to be run again, when it is due, for ever."""
     under_way: set[ProcessId] = set()
     while True:
-        room.supervisor.restarts_changed.clear()
+        context.supervisor.restarts_changed.clear()
         now = time.time()
-        for process in restarts.due(room.registry.living.values(), now):
+        for process in restarts.due(context.registry.living.values(), now):
             if process.id not in under_way:
                 under_way.add(process.id)
-                task = room.chores.start(restarting.when_due(room, process.id), "restart")
-                task.add_done_callback(partial(_restarted, room, under_way, process.id))
-        later = [process for process in room.registry.living.values() if process.id not in under_way]
-        await _until(restarts.next_due(later), room.supervisor.restarts_changed)
+                task = context.background.start(restarting.when_due(context, process.id), "restart")
+                task.add_done_callback(partial(_restarted, context, under_way, process.id))
+        later = [process for process in context.registry.living.values() if process.id not in under_way]
+        await _until(restarts.next_due(later), context.supervisor.restarts_changed)
 
 
-def _restarted(room: Room, under_way: set[ProcessId], process_id: ProcessId, _: object) -> None:
+def _restarted(context: DaemonContext, under_way: set[ProcessId], process_id: ProcessId, _: object) -> None:
     under_way.discard(process_id)
-    room.supervisor.restarts_changed.set()
+    context.supervisor.restarts_changed.set()
 
 
-def _act(room: Room, process: Process) -> None:
+def _act(context: DaemonContext, process: Process) -> None:
     """Once for each: after this it is stopping, or its deadline counts as told."""
     note("deadline", process=process.id, action=process.meta.deadline_action)
     if process.meta.deadline_action == "notify":
-        room.supervisor.show(replace(process, deadline_notified=True))
+        context.supervisor.show(replace(process, deadline_notified=True))
         return
-    room.supervisor.stop_asked(process.id, None, "deadline")
-    room.chores.start(end(room, process, None, "deadline", room.settings.grace), "deadline")
+    context.supervisor.stop_asked(process.id, None, "deadline")
+    context.background.start(end(context, process, None, "deadline", context.settings.grace), "deadline")
 
 
-async def forget_old(room: Room) -> None:
+async def forget_old(context: DaemonContext) -> None:
     """Forget ended processes that nobody needs to be reminded of, for ever."""
-    keep = max(room.settings.keep_ended, KEEP_ENDED_FLOOR)
+    keep = max(context.settings.keep_ended, KEEP_ENDED_FLOOR)
     while True:
-        log.bound(room.paths.log)
-        ended = [process for process in room.registry.all.values() if process.has_ended]
+        log.bound(context.paths.log)
+        ended = [process for process in context.registry.all.values() if process.has_ended]
         for process_id in process_rules.may_be_forgotten(
-            ended, time.time(), keep, room.settings.max_ended, KEEP_ENDED_FLOOR
+            ended, time.time(), keep, context.settings.max_ended, KEEP_ENDED_FLOOR
         ):
             try:
-                await forget(room, process_id)
+                await forget(context, process_id)
             except HoldfastError as failed:
                 note("not-forgotten", process=process_id, why=failed.message)
-        room.sessions.reset_idle(time.time())
-        room.inbox.forget(time.time() - room.settings.keep_events, time.time() - room.settings.keep_notices)
-        room.store.forget_outgoing(time.time() - room.settings.keep_notices)
-        room.approvals.forget(time.time() - room.settings.keep_events)
-        room.store.forget_events(time.time() - room.settings.keep_events, room.settings.max_events)
+        context.sessions.reset_idle(time.time())
+        context.inbox.forget(time.time() - context.settings.keep_events, time.time() - context.settings.keep_notices)
+        context.store.forget_outgoing(time.time() - context.settings.keep_notices)
+        context.approvals.forget(time.time() - context.settings.keep_events)
+        context.store.forget_events(time.time() - context.settings.keep_events, context.settings.max_events)
         await asyncio.sleep(_RETENTION_PAUSE)

@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import Approval, identify
 from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Deny
@@ -15,59 +15,59 @@ from holdfast.wire import light_json
 _LONGEST_PASSWORD = 4096
 
 
-async def handle(room: Room, call: Call, ask: Approvals) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Approvals) -> Message:
     """The pending ones and those that stand; with `all`, those that are over, too.
 
     With `follow`, each of the pending ones and then each that changes, as lines of JSON: for as long as this lasts,
     whoever asks is a surface, which says `approval_shown` of what it shows to a person.
     """
-    sees = _sees(room, call, ask.session)
+    sees = _sees(context, call, ask.session)
     if ask.follow:
         _check_is_person(call)
-        await _follow(room, call, sees)
-    shown = [one for one in room.approvals.all() if sees(one.session) and (ask.all or _is_open(one))]
+        await _follow(context, call, sees)
+    shown = [one for one in context.approvals.all() if sees(one.session) and (ask.all or _is_open(one))]
     return {"approvals": [one.to_json() for one in shown]}
 
 
-async def approve(room: Room, call: Call, ask: Approve) -> Message:
+async def approve(context: DaemonContext, call: Call, ask: Approve) -> Message:
     """On disk when it is answered. The same answer again is no error."""
     _check_is_person(call)
-    approval = _named(room, call, ask.id)
+    approval = _named(context, call, ask.id)
     if call.is_strict and not approval.asker:
         raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
     if approval.action == "sudo":
         raise BadValue(f"{approval.id} asks for a password", next="holdfast approvals --follow, in a terminal")
-    return {"approval": (await room.approvals.decide(approval, "approved", ask.scope, _by(call, ask.by))).to_json()}
+    return {"approval": (await context.approvals.decide(approval, "approved", ask.scope, _by(call, ask.by))).to_json()}
 
 
-async def deny(room: Room, call: Call, ask: Deny) -> Message:
+async def deny(context: DaemonContext, call: Call, ask: Deny) -> Message:
     """Also of one that was approved before: that is taken back, for what comes."""
-    approval = _named(room, call, ask.id)
-    return {"approval": (await room.approvals.decide(approval, "denied", None, _by(call, ask.by))).to_json()}
+    approval = _named(context, call, ask.id)
+    return {"approval": (await context.approvals.decide(approval, "denied", None, _by(call, ask.by))).to_json()}
 
 
-async def shown(room: Room, call: Call, ask: ApprovalShown) -> Message:
+async def shown(context: DaemonContext, call: Call, ask: ApprovalShown) -> Message:
     """A person can see it now."""
-    await room.approvals.shown(_named(room, call, ask.id))
+    await context.approvals.shown(_named(context, call, ask.id))
     return {}
 
 
-async def password(room: Room, call: Call, ask: ApprovalPassword) -> Message:
+async def password(context: DaemonContext, call: Call, ask: ApprovalPassword) -> Message:
     """What a person types for sudo. It is in memory alone, and for a short while."""
     if call.is_strict:
         raise Denied("a password is typed by a person", next="holdfast approvals --follow, in a terminal of theirs")
-    approval = _named(room, call, ask.id)
+    approval = _named(context, call, ask.id)
     if approval.action != "sudo":
         raise BadValue(f"{approval.id} asks for no password", next=f"holdfast approve {approval.id}")
     if not approval.is_pending:
         raise NotNow(f"{approval.id} is {approval.state}", next="holdfast approvals --all")
-    if approval.id not in room.approvals.awaited:  # it was a daemon before this one that was asked
+    if approval.id not in context.approvals.awaited:  # it was a daemon before this one that was asked
         raise NotNow(f"nobody waits for {approval.id} any more", next="call sudo again")
-    room.passwords.type(approval.fingerprint, _password(ask.data))
+    context.passwords.type(approval.fingerprint, _password(ask.data))
     try:
-        decided = await room.approvals.decide(approval, "approved", "once", _by(call, ask.by))
+        decided = await context.approvals.decide(approval, "approved", "once", _by(call, ask.by))
     except BaseException:
-        room.passwords.drop(approval.fingerprint)
+        context.passwords.drop(approval.fingerprint)
         raise
     return {"approval": decided.to_json()}
 
@@ -87,23 +87,23 @@ def _check_is_person(call: Call) -> None:
         raise Denied("a command that was judged cannot approve anything", next="a person does, in a terminal of theirs")
 
 
-async def _follow(room: Room, call: Call, sees: Callable[[str], bool]) -> None:
-    with room.approvals.surface(sees) as surface:
+async def _follow(context: DaemonContext, call: Call, sees: Callable[[str], bool]) -> None:
+    with context.approvals.surface(sees) as surface:
         await call.send("approvals", 0, b"")
         while True:
             approval = await surface.news.get()
             await call.send("approvals", 0, f"{light_json.dumps(approval.to_json())}\n".encode())
 
 
-def _sees(room: Room, call: Call, named: str | None) -> Callable[[str], bool]:
+def _sees(context: DaemonContext, call: Call, named: str | None) -> Callable[[str], bool]:
     """Which sessions' requests are meant; by the names that they have then."""
     if named is None:
         return call.sees
-    return lambda session: call.sees(session) and session == room.sessions.resolve(named)
+    return lambda session: call.sees(session) and session == context.sessions.resolve(named)
 
 
-def _named(room: Room, call: Call, named: str) -> Approval:
-    return identify(named, (one for one in room.approvals.all() if call.sees(one.session)))
+def _named(context: DaemonContext, call: Call, named: str) -> Approval:
+    return identify(named, (one for one in context.approvals.all() if call.sees(one.session)))
 
 
 def _by(call: Call, by: str | None) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.judge import Judged
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
 from holdfast.model.process import Process
 from holdfast.model.vault import blank
@@ -21,66 +21,66 @@ _TYPING_LIMIT = 45.0
 _NEEDS = Judged("ask", "sudo", "sudo asks for a password")
 
 
-async def handle(room: Room, call: Call, ask: Askpass) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Askpass) -> Message:
     """For a helper that sudo itself started, in a process that was started with `sudo`. Raises Denied, NoPassword."""
-    sudo = await room.place.sudo_above(call.pid) if call.pid is not None else None
-    process = _process(room, sudo)
+    sudo = await context.place.sudo_above(call.pid) if call.pid is not None else None
+    process = _process(context, sudo)
     if sudo is None or process is None:
         raise Denied("only a sudo in a process of holdfast may ask for a password", next="call sudo")
     try:
-        password, how = await _password(room, call, process, sudo)
+        password, how = await _password(context, call, process, sudo)
     except NoPassword as refused:
-        await _note(room, process, "sudo.refused", reason=(refused.data or {}).get("reason"))
+        await _note(context, process, "sudo.refused", reason=(refused.data or {}).get("reason"))
         raise
     try:
-        await _note(room, process, "sudo.answered", how=how)
-        room.passwords.answered((sudo.pid, sudo.start))
+        await _note(context, process, "sudo.answered", how=how)
+        context.passwords.answered((sudo.pid, sudo.start))
         return {"password": b64encode(password).decode()}
     finally:
         blank(password)
 
 
-async def _password(room: Room, call: Call, process: Process, sudo: Sudo) -> tuple[bytearray, str]:
-    passwords, session = room.passwords, process.meta.session
+async def _password(context: DaemonContext, call: Call, process: Process, sudo: Sudo) -> tuple[bytearray, str]:
+    passwords, session = context.passwords, process.meta.session
     was_wrong = passwords.was_wrong((sudo.pid, sudo.start), session)
     if passwords.command:
         if was_wrong:
             what = "sudo does not take the password of sudo_password_command"
             raise NoPassword(what, next="mend it in config.toml", data={"reason": "wrong_password"})
-        return await passwords.configured(await room.place.login.get()), "configured"
+        return await passwords.configured(await context.place.login.get()), "configured"
     if (remembered := passwords.remembered(session)) is not None:
         return remembered, "remembered"
-    return await _asked(room, call, process, sudo), "person"
+    return await _asked(context, call, process, sudo), "person"
 
 
-async def _asked(room: Room, call: Call, process: Process, sudo: Sudo) -> bytearray:
+async def _asked(context: DaemonContext, call: Call, process: Process, sudo: Sudo) -> bytearray:
     """What the user types. Each time is a request of its own: no answer counts for another."""
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
     how = ApprovalOptions(approval_wait=_TYPING_LIMIT)
-    want = gate.asked(room, how, "sudo", process.meta.session, what, once, process.meta.backend)
+    want = gate.asked(context, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
-        approval = await gate.pass_gate(room, call, want, _NEEDS)
+        approval = await gate.pass_gate(context, call, want, _NEEDS)
         assert approval is not None
-        room.approvals.spend(approval)
-        password = room.passwords.take(want.fingerprint)
+        context.approvals.spend(approval)
+        password = context.passwords.take(want.fingerprint)
     except NotApproved as refused:
-        raise await _refused(room, refused) from None
+        raise await _refused(context, refused) from None
     finally:
-        room.passwords.drop(want.fingerprint)
+        context.passwords.drop(want.fingerprint)
     if password is None:
         raise NoPassword("what was typed is not there any more", data={"reason": "denied"})
-    room.passwords.remember(process.meta.session, password)
+    context.passwords.remember(process.meta.session, password)
     return password
 
 
-async def _refused(room: Room, refused: NotApproved) -> NoPassword:
+async def _refused(context: DaemonContext, refused: NotApproved) -> NoPassword:
     data = refused.data or {}
     reason = str(data.get("reason"))
     request = data.get("approval")
     if isinstance(request, dict):
         with suppress(KeyError):
-            await room.approvals.withdraw(request["id"])  # nothing waits for it any more
+            await context.approvals.withdraw(request["id"])  # nothing waits for it any more
     if isinstance(refused, NoApprover):
         what = "nobody is there who could type the password"
         next = "holdfast approvals --follow, in a terminal; or set sudo_password_command in config.toml"
@@ -91,13 +91,13 @@ async def _refused(room: Room, refused: NotApproved) -> NoPassword:
     return NoPassword(what, next=next_step, data={"reason": reason})
 
 
-def _process(room: Room, sudo: Sudo | None) -> Process | None:
+def _process(context: DaemonContext, sudo: Sudo | None) -> Process | None:
     """The process that it runs in, if that was started with `sudo`."""
     if sudo is None:
         return None
-    running = {process.pid: process for process in room.registry.running() if process.meta.sudo}
+    running = {process.pid: process for process in context.registry.running() if process.meta.sudo}
     return next((running[pid] for pid in sudo.ancestors if pid in running), None)
 
 
-async def _note(room: Room, process: Process, what: str, **more: object) -> None:
-    await room.audit.note(what, process=process.id, session=process.meta.session, **more)
+async def _note(context: DaemonContext, process: Process, what: str, **more: object) -> None:
+    await context.audit.note(what, process=process.id, session=process.meta.session, **more)

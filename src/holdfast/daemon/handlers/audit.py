@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.ops.approvals import Audit
 from holdfast.store import audit
 from holdfast.wire import light_json
 
 
-async def handle(room: Room, call: Call, ask: Audit) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Audit) -> Message:
     """The newest entries, or those behind `after`, oldest first. With `verify`, all of them are gone through."""
     after, limit = ask.after, ask.limit
     if after is None:
-        entries = await room.store.read(lambda db: audit.last(db, limit))
+        entries = await context.store.read(lambda db: audit.last(db, limit))
     else:
-        entries = await room.store.read(lambda db: audit.read(db, after, limit))
+        entries = await context.store.read(lambda db: audit.read(db, after, limit))
     answer: Message = {"entries": [_shown(entry) for entry in entries]}
     if ask.verify:
-        answer["verified"] = (await room.store.read(audit.verify))._asdict()
+        answer["verified"] = (await context.store.read(audit.verify))._asdict()
     return answer
 
 

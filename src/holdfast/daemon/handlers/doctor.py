@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Doctor
@@ -28,9 +28,9 @@ class _Finding(NamedTuple):
     degrades: str = ""
 
 
-async def handle(room: Room, call: Call, ask: Doctor) -> Message:
-    findings = {"keeper": await _keeper(room), **await _limits(room)}
-    findings |= await asyncio.to_thread(lambda: {name: check(room) for name, check in CHECKS.items()})
+async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
+    findings = {"keeper": await _keeper(context), **await _limits(context)}
+    findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
     return {
         "checks": [
             {"name": name, "ok": found.ok, "detail": found.detail, "degrades": None if found.ok else found.degrades}
@@ -39,22 +39,22 @@ async def handle(room: Room, call: Call, ask: Doctor) -> Message:
     }
 
 
-async def _keeper(room: Room) -> _Finding:
-    about = room.keeper.about
+async def _keeper(context: DaemonContext) -> _Finding:
+    about = context.keeper.about
     detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
     try:
         async with asyncio.timeout(_KEEPER_BUDGET):
-            await room.keeper.request("usage")
+            await context.keeper.request("usage")
     except (Refused, Unreachable, TimeoutError):
         return _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")
     return _Finding(True, detail)
 
 
-async def _limits(room: Room) -> dict[str, _Finding]:
+async def _limits(context: DaemonContext) -> dict[str, _Finding]:
     """What can be limited, and by which means."""
     try:
         async with asyncio.timeout(_KEEPER_BUDGET):
-            seats = await room.keeper.request("limits")
+            seats = await context.keeper.request("limits")
     except (Refused, Unreachable, TimeoutError):
         seats = {}
     return {f"limit of {name}": _limit(name, seats.get(name)) for name in ("memory", "cpus", "pids")}
@@ -66,25 +66,25 @@ def _limit(name: str, seat: Message | None) -> _Finding:
     return _Finding(True, f"cgroup v{seat['version']} in {seat['directory']}")
 
 
-def _cgroup(room: Room) -> _Finding:
-    group = room.keeper.about.get("cgroup")
+def _cgroup(context: DaemonContext) -> _Finding:
+    group = context.keeper.about.get("cgroup")
     degrades = "trees are pieced together from /proc; a descendant that hides its origin may survive a kill"
     return _Finding(group is not None, group or "no cgroup can be made here", degrades)
 
 
-def _exit_witness(room: Room) -> _Finding:
+def _exit_witness(context: DaemonContext) -> _Finding:
     release = os.uname().release
     known = tuple(int(part) for part in release.split("-")[0].split(".")[:2]) >= _PIDFD_INFO
     degrades = "an exit code is unknown when keeper and anchor are killed at once and the command ends meanwhile"
     return _Finding(known, f"Linux {release}", degrades)
 
 
-def _files(room: Room) -> _Finding:
+def _files(context: DaemonContext) -> _Finding:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return _Finding(limit >= _ENOUGH_FILES, f"{limit} open files", "fewer processes can be held at once")
 
 
-def _terminals(room: Room) -> _Finding:
+def _terminals(context: DaemonContext) -> _Finding:
     try:
         with open("/proc/sys/kernel/pty/max") as file:
             most = int(file.read())
@@ -94,30 +94,32 @@ def _terminals(room: Room) -> _Finding:
     return _Finding(True, f"{most} terminals")
 
 
-def _screens(room: Room) -> _Finding:
+def _screens(context: DaemonContext) -> _Finding:
     found = find_library()
     detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
     degrades = "there are no screens, and what programs ask their terminal goes unanswered: pip install pyghostty"
     return _Finding(found is not None, detail, degrades)
 
 
-def _disk(room: Room) -> _Finding:
-    free = shutil.disk_usage(room.paths.home).free
-    return _Finding(free >= _ENOUGH_DISK, f"{free >> 20} MiB free in {room.paths.home}", "output waits when it is full")
+def _disk(context: DaemonContext) -> _Finding:
+    free = shutil.disk_usage(context.paths.home).free
+    return _Finding(
+        free >= _ENOUGH_DISK, f"{free >> 20} MiB free in {context.paths.home}", "output waits when it is full"
+    )
 
 
-def _login(room: Room) -> _Finding:
-    is_fresh = room.place.login.is_fresh
+def _login(context: DaemonContext) -> _Finding:
+    is_fresh = context.place.login.is_fresh
     detail = "told by the login shell" if is_fresh else "not told by the login shell since the daemon started"
     return _Finding(is_fresh, detail, "PATH and other variables of the profile may be missing or old")
 
 
-def _event_loop(room: Room) -> _Finding:
+def _event_loop(context: DaemonContext) -> _Finding:
     fast = "uvloop" in sys.modules
     return _Finding(fast, "uvloop" if fast else "asyncio", "answers take some microseconds longer: pip install uvloop")
 
 
-CHECKS: dict[str, Callable[[Room], _Finding]] = {
+CHECKS: dict[str, Callable[[DaemonContext], _Finding]] = {
     "cgroup": _cgroup,
     "exit witness": _exit_witness,
     "open files": _files,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
 from holdfast.errors import BadValue
 from holdfast.model.events import Event, Receipt
@@ -16,23 +16,23 @@ _TOPIC = TextKind({"longest": LONGEST_TOPIC, "required_text": True})
 _TIME = SecondsKind({})
 
 
-async def handle(room: Room, call: Call, ask: Events) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
     """Streams events as lines of JSON; the offset of a piece is the number from which to go on behind it.
 
     The first piece is empty and tells where it begins. It ends by itself only without `follow`.
     """
-    pattern, since = asked_for(room, ask)
-    newest = room.stream.newest
+    pattern, since = asked_for(context, ask)
+    newest = context.stream.newest
     after = since if since is not None else (newest if ask.follow else 0)
-    stream = room.stream.follow(after, pattern) if ask.follow else room.stream.read(after, pattern)
+    stream = context.stream.follow(after, pattern) if ask.follow else context.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
-        shown = scope.seen(room, call, batch)
+        shown = scope.seen(context, call, batch)
         await call.send("events", shown.cursor, "".join(f"{text}\n" for text in shown.texts).encode())
-    return {"newest": newest, "oldest": await room.store.oldest_event()}
+    return {"newest": newest, "oldest": await context.store.oldest_event()}
 
 
-async def publish(room: Room, call: Call, ask: Publish) -> Message:
+async def publish(context: DaemonContext, call: Call, ask: Publish) -> Message:
     """Put an event on the bus. It is kept when this returns."""
     if not is_topic(ask.topic):
         raise BadValue("topic must be words joined by dots")
@@ -42,16 +42,16 @@ async def publish(room: Room, call: Call, ask: Publish) -> Message:
     if (fault := payload_fault(fields)) is not None:
         raise BadValue(fault)
     receipt = Receipt()
-    await room.store.record([Event(ask.topic, time.time(), fields, receipt=receipt)])
+    await context.store.record([Event(ask.topic, time.time(), fields, receipt=receipt)])
     return {"seq": receipt.seq}
 
 
-def asked_for(room: Room, ask: Events) -> tuple[str, int | None]:
+def asked_for(context: DaemonContext, ask: Events) -> tuple[str, int | None]:
     """The patterns, joined by spaces, and the number after which to begin; None where none was given."""
     chosen = " ".join(ask.pattern.split())
     if not all(map(is_topic, chosen.split())) or not chosen:
         raise BadValue("pattern must be words joined by dots, or several such, with spaces in between")
-    newest, since = room.stream.newest, ask.since
+    newest, since = context.stream.newest, ask.since
     if since is not None and since > newest:
         raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
     return chosen, since

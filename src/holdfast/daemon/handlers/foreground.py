@@ -7,7 +7,7 @@ import codecs
 import time
 from typing import NamedTuple
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start, wait
 from holdfast.daemon.listener.calls import asker
 from holdfast.daemon.notices import objects
@@ -33,7 +33,7 @@ class _Piece(NamedTuple):
     end: int
 
 
-async def handle(room: Room, call: Call, ask: Foreground) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message:
     """As `start`, then `wait`. Repeated with the same id, it waits for the process that the first request started.
 
     A completion that is in the answer counts as delivered when the client has acknowledged the answer, as in `wait`.
@@ -41,16 +41,16 @@ async def handle(room: Room, call: Call, ask: Foreground) -> Message:
     asked_at = time.time()
     budget = shortening.CharacterBudget(ask.characters, ask.tokens)
     process_id = ProcessId(ask.id)
-    called = {"tool": "terminal", "session": room.current_name(ask.session) or asker(call), "id": process_id}
-    is_new = room.registry.get(process_id) is None
+    called = {"tool": "terminal", "session": context.current_name(ask.session) or asker(call), "id": process_id}
+    is_new = context.registry.get(process_id) is None
     if is_new:
-        _record(room, "tool.start", called)
-    with room.inbox.awaiting([process_id], asker(call), True):
+        _record(context, "tool.start", called)
+    with context.inbox.awaiting([process_id], asker(call), True):
         try:
-            started = await _started(room, call, ask)
+            started = await _started(context, call, ask)
         except HoldfastError as error:
             status = {"status": "error", "reason": error.code, "duration": time.time() - asked_at}
-            _record(room, "tool.complete", {**called, **status})
+            _record(context, "tool.complete", {**called, **status})
             raise
         found: Message = started["process"]
         begun = found["started_at"] if found["id"] == process_id and not is_new else None
@@ -58,26 +58,26 @@ async def handle(room: Room, call: Call, ask: Foreground) -> Message:
         if ask.within is not None:
             left = min(left, ask.within - (time.time() - asked_at))
         until_end = Wait(processes=[found["id"]], timeout=max(left, _SHORTEST_WAIT), or_input=0.0)
-        waited = await wait.handle(room, call, until_end)
+        waited = await wait.handle(context, call, until_end)
     process: Message = waited["processes"][0]
-    known = room.registry.get(ProcessId(process["id"]))
+    known = context.registry.get(ProcessId(process["id"]))
     is_complete = known is None or known.output_closed
-    log = room.place.log(ProcessId(process["id"]), "out")
-    shown = await room.read(_shown, log, process["id"], budget, is_complete)
-    shown["text"] = await room.secrecy.mask(shown["text"])
-    _record_end(room, {**called, "id": process["id"]}, process, asked_at)
+    log = context.place.log(ProcessId(process["id"]), "out")
+    shown = await context.read(_shown, log, process["id"], budget, is_complete)
+    shown["text"] = await context.secrets.mask(shown["text"])
+    _record_end(context, {**called, "id": process["id"]}, process, asked_at)
     return {
         "process": process,
         "notes": started["notes"],
         "shown": shown,
-        "notifications": await _notices(room, call, called["session"], ask.notices),
+        "notifications": await _notices(context, call, called["session"], ask.notices),
         **({"consumes": call.consumed} if call.consumed else {}),
     }
 
 
-async def _started(room: Room, call: Call, ask: Foreground) -> Message:
+async def _started(context: DaemonContext, call: Call, ask: Foreground) -> Message:
     """A start goes on when the client gives up, as a `start` does: half done would be worse than done."""
-    task = room.chores.start(start.handle(room, call, ask), "request")
+    task = context.background.start(start.handle(context, call, ask), "request")
     try:
         started: Message = await asyncio.shield(task)
         return started
@@ -86,24 +86,24 @@ async def _started(room: Room, call: Call, ask: Foreground) -> Message:
         raise
 
 
-async def _notices(room: Room, call: Call, session: str, most: int) -> list[Message]:
+async def _notices(context: DaemonContext, call: Call, session: str, most: int) -> list[Message]:
     """What else is pending for the session, taken for this client, which acknowledges it."""
-    found = room.inbox.of_session(session, call.taker)[:most]
-    room.inbox.take(found, call.taker)
-    return await objects.handed_out(room, found, session, call.taker, "inbox")
+    found = context.inbox.of_session(session, call.taker)[:most]
+    context.inbox.take(found, call.taker)
+    return await objects.handed_out(context, found, session, call.taker, "inbox")
 
 
-def _record(room: Room, topic: str, fields: Message) -> None:
-    room.store.record_soon([Event(topic, time.time(), fields)])
+def _record(context: DaemonContext, topic: str, fields: Message) -> None:
+    context.store.record_soon([Event(topic, time.time(), fields)])
 
 
-def _record_end(room: Room, called: Message, process: Message, asked_at: float) -> None:
+def _record_end(context: DaemonContext, called: Message, process: Message, asked_at: float) -> None:
     reason = process["reason"]
     if process["status"] != "ended":
         reason = "moved_to_background" if process["needs_input"] is None else "needs_input"
-        _record(room, "tool.progress", {**called, "reason": reason})
+        _record(context, "tool.progress", {**called, "reason": reason})
     status = {"status": process["status"], "reason": reason, "exit_code": process["exit_code"]}
-    _record(room, "tool.complete", {**called, **status, "duration": time.time() - asked_at})
+    _record(context, "tool.complete", {**called, **status, "duration": time.time() - asked_at})
 
 
 def _shown(log: Log, process_id: str, size: shortening.CharacterBudget, is_complete: bool) -> Message:

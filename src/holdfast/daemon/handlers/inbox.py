@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import aclosing
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices import objects, push
 from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
@@ -15,47 +15,47 @@ from holdfast.wire import light_json
 from holdfast_keeper import points
 
 
-async def handle(room: Room, call: Call, ask: Inbox) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     """What is pending, after waiting for something where that is wanted. Looking acknowledges nothing."""
-    session = room.current_name(ask.session) or call.owner
+    session = context.current_name(ask.session) or call.owner
     taker, wait = call.taker if ask.take else None, ask.wait
-    most = room.settings.wait_limit
+    most = context.settings.wait_limit
     granted = min(wait, most) if most > 0 else wait
     began = time.monotonic()
-    found = (await _pending(room, session, taker, granted))[: ask.limit]
+    found = (await _pending(context, session, taker, granted))[: ask.limit]
     if taker is not None:
-        room.inbox.take(found, taker)
-    shown = await objects.handed_out(room, found, session, taker, "inbox", ask.raw)
+        context.inbox.take(found, taker)
+    shown = await objects.handed_out(context, found, session, taker, "inbox", ask.raw)
     if shown:
         points.reach("notice-shown")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 
 
-async def _pending(room: Room, session: str, taker: object | None, wait: float) -> list[Notice]:
-    found = room.inbox.of_session(session, taker)
+async def _pending(context: DaemonContext, session: str, taker: object | None, wait: float) -> list[Notice]:
+    found = context.inbox.of_session(session, taker)
     if found or not wait:
         return found
     try:
         async with asyncio.timeout(wait):
-            return await room.inbox.until_any(session, taker)
+            return await context.inbox.until_any(session, taker)
     except TimeoutError:
         return []
 
 
-async def follow(room: Room, call: Call, ask: Notices) -> Message:
+async def follow(context: DaemonContext, call: Call, ask: Notices) -> Message:
     """Stream what is pending, and what comes, until the client has enough. An empty piece: nothing is left now."""
-    session = room.current_name(ask.session) or call.owner
+    session = context.current_name(ask.session) or call.owner
     count = 0
-    async with aclosing(push.pushed(room, session, "notices", ask.take, ask.window)) as batches:
+    async with aclosing(push.pushed(context, session, "notices", ask.take, ask.window)) as batches:
         async for batch in batches:
             count += len(batch)
             await call.send("notices", count, "".join(f"{light_json.dumps(one)}\n" for one in batch).encode())
     return {}
 
 
-async def ack(room: Room, call: Call, ask: Ack) -> Message:
+async def ack(context: DaemonContext, call: Call, ask: Ack) -> Message:
     """On disk when it is answered. Acknowledging again is no error."""
     if not ask.ids:
         raise BadValue("acknowledge what?", next="holdfast inbox")
-    return (await room.inbox.ack(ask.ids, "ack", room.current_name(ask.session)))._asdict()
+    return (await context.inbox.ack(ask.ids, "ack", context.current_name(ask.session)))._asdict()

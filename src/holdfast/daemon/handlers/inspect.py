@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon.core import process_object
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.model.process import Process
 from holdfast.ops.processes import Inspect
@@ -16,23 +16,23 @@ _BUDGET = 1.0
 _USED = 0.1
 
 
-async def handle(room: Room, call: Call, ask: Inspect) -> Message:
-    process = room.registry.identify(ask.process)
-    (shown,) = await room.show_fresh([process], used=_USED)
+async def handle(context: DaemonContext, call: Call, ask: Inspect) -> Message:
+    process = context.registry.identify(ask.process)
+    (shown,) = await context.show_fresh([process], used=_USED)
     token = process_object.state_token(shown)
     if ask.seen == token:
         return {"unchanged": True}
-    tree = await _tree(room, process) if ask.tree else None
+    tree = await _tree(context, process) if ask.tree else None
     return {"process": shown, "seen": token, "tree": tree}
 
 
-async def _tree(room: Room, process: Process) -> list[Message] | None:
+async def _tree(context: DaemonContext, process: Process) -> list[Message] | None:
     """Everyone who belongs to it; None when the keeper does not answer at once."""
     if not process.is_running:
         return []
     try:
         async with asyncio.timeout(_BUDGET):
-            seen = await room.place.members(process.id)
+            seen = await context.place.members(process.id)
     except (Refused, Unreachable, TimeoutError):
         return None
     shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")

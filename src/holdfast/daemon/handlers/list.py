@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_id
 from holdfast.model.process import Process
@@ -15,9 +15,9 @@ from holdfast.ops.processes import List
 _USED = 1.0
 
 
-async def handle(room: Room, call: Call, ask: List) -> Message:
-    session, task = room.current_name(ask.session), ask.task
-    processes = room.registry.shown() if ask.all else room.registry.running()
+async def handle(context: DaemonContext, call: Call, ask: List) -> Message:
+    session, task = context.current_name(ask.session), ask.task
+    processes = context.registry.shown() if ask.all else context.registry.running()
     chosen = [
         process
         for process in processes
@@ -26,7 +26,7 @@ async def handle(room: Room, call: Call, ask: List) -> Message:
     chosen.sort(key=_place)
     page, cursor = _page(chosen, ask.limit, ask.after)
     used = _USED if ask.used else None
-    return {"processes": await room.show_fresh(page, used=used), "next": cursor}
+    return {"processes": await context.show_fresh(page, used=used), "next": cursor}
 
 
 def _place(process: Process) -> tuple[float, str]:

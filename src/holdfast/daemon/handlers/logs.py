@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener.calls import consume
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
@@ -15,19 +15,19 @@ from holdfast.ops.output import Logs
 from holdfast.places.base import Extent, Log
 
 
-async def handle(room: Room, call: Call, ask: Logs) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
     """Streams the output, then tells where it began and ended, how much there is, and what was dropped.
 
     With `consume`, an owner who is shown the end of a process that has ended need not be told of it again.
     """
-    process = room.registry.identify(ask.process)
+    process = context.registry.identify(ask.process)
     _check(ask, process)
-    log = await room.read(room.place.log, process.id, ask.stream)
+    log = await context.read(context.place.log, process.id, ask.stream)
     try:
-        clamped = None if ask.wait is None else await _news(room, log, process, ask, ask.wait)
-        answer = await _stream(room, call, log, process, ask)
+        clamped = None if ask.wait is None else await _news(context, log, process, ask, ask.wait)
+        answer = await _stream(context, call, log, process, ask)
         if ask.consume and _is_the_end(answer):
-            await consume(room, call, [process.id])
+            await consume(context, call, [process.id])
         if call.consumed:
             answer["consumes"] = call.consumed
         elif ask.wait is not None and answer["end"] == answer["start"]:
@@ -39,30 +39,30 @@ async def handle(room: Room, call: Call, ask: Logs) -> Message:
         log.close()
 
 
-async def _stream(room: Room, call: Call, log: Log, process: Process, ask: Logs) -> Message:
-    start, upto = await room.read(_range, log, ask)
+async def _stream(context: DaemonContext, call: Call, log: Log, process: Process, ask: Logs) -> Message:
+    start, upto = await context.read(_range, log, ask)
     if ask.bytes is not None:
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
     at = start
     skipped = max(0, start - ask.from_) if ask.from_ is not None else 0
-    async for chunk in output.pieces(room, log, process.id, ask.stream, start, upto, ask.follow):
+    async for chunk in output.pieces(context, log, process.id, ask.stream, start, upto, ask.follow):
         skipped += chunk.offset - at
         at = chunk.end
         await call.send(ask.stream, chunk.offset, chunk.data)
         await asyncio.sleep(0)  # a fast reader of a long log must not keep the others waiting
-    extent = await room.read(log.extent)
-    return _answer(room, process, ask.stream, start, at, skipped, extent)
+    extent = await context.read(log.extent)
+    return _answer(context, process, ask.stream, start, at, skipped, extent)
 
 
-async def _news(room: Room, log: Log, process: Process, ask: Logs, wait: float) -> float | None:
+async def _news(context: DaemonContext, log: Log, process: Process, ask: Logs, wait: float) -> float | None:
     """Until there is something beyond the cursor, or none can come, or the time is over; the limit if it was less."""
     at = max(ask.from_ or 0, ask.beyond or 0)
-    limit = room.settings.wait_limit
+    limit = context.settings.wait_limit
     granted = min(wait, limit) if limit > 0 else wait
-    if granted > 0 and (await room.read(log.extent)).end <= at:
+    if granted > 0 and (await context.read(log.extent)).end <= at:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(granted):
-                await output.news(room, process.id, ask.stream, at)
+                await output.news(context, process.id, ask.stream, at)
     return granted if granted < wait else None
 
 
@@ -77,8 +77,10 @@ def _unchanged(answer: Message) -> Message:
     return {"unchanged": True, **told, "id": process["id"], "status": process["status"]}
 
 
-def _answer(room: Room, process: Process, stream: str, start: int, end: int, skipped: int, extent: Extent) -> Message:
-    now = room.registry.get(process.id) or process
+def _answer(
+    context: DaemonContext, process: Process, stream: str, start: int, end: int, skipped: int, extent: Extent
+) -> Message:
+    now = context.registry.get(process.id) or process
     return {
         "start": start,
         "end": end,
@@ -86,7 +88,7 @@ def _answer(room: Room, process: Process, stream: str, start: int, end: int, ski
         "total": max(extent.end, end),
         "skipped": skipped,
         "closed": not now.is_waiting and (stream not in now.streams or now.streams[stream].closed),
-        "process": room.show(now),
+        "process": context.show(now),
     }
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import NoTerminal
 from holdfast.ops.processes import Screen
 
 
-async def handle(room: Room, call: Call, ask: Screen) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Screen) -> Message:
     """The picture, how far the output was looked at for it, and whether some of it was left out."""
-    process = room.registry.identify(ask.process)
+    process = context.registry.identify(ask.process)
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal", next=f"holdfast logs {process.id}")
-    shown = await room.screens.show(process, ask.ansi)
-    now = room.registry.get(process.id) or process
+    shown = await context.screens.show(process, ask.ansi)
+    now = context.registry.get(process.id) or process
     return {
         "screen": {"id": process.id, **shown["picture"], "at": shown["at"], "gap": shown["gap"]},
-        "process": room.show(now),
+        "process": context.show(now),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import logs
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
@@ -24,52 +24,52 @@ _PATIENCE = 1.0
 _FOLLOW = 30.0
 
 
-async def handle(room: Room, call: Call, ask: Search) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
     """A page of matches, and where the next one begins. It ends early rather than keep matches back."""
-    process = room.registry.identify(ask.process)
+    process = context.registry.identify(ask.process)
     logs.check_stream(ask.stream, process)
-    pattern = await _pattern(room, ask)
-    log = await room.read(room.place.log, process.id, ask.stream)
+    pattern = await _pattern(context, ask)
+    log = await context.read(context.place.log, process.id, ask.stream)
     try:
-        start, line, extent = await room.read(sweep.place, log, ask.from_, ask.line, not ask.count)
+        start, line, extent = await context.read(sweep.place, log, ask.from_, ask.line, not ask.count)
         end = None if ask.follow else min(extent.end, extent.end if ask.upto is None else ask.upto)
         limit = ask.limit or MOST_MATCHES
         query = SearchQuery(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
         work = Sweep(log, pattern, query)
-        is_over = await (_follow(room, ask, process.id, work) if ask.follow else _sweep(room, work))
-        return _answer(work, is_over, await room.read(log.extent), end)
+        is_over = await (_follow(context, ask, process.id, work) if ask.follow else _sweep(context, work))
+        return _answer(work, is_over, await context.read(log.extent), end)
     finally:
         log.close()
 
 
-async def _sweep(room: Room, work: Sweep) -> bool:
+async def _sweep(context: DaemonContext, work: Sweep) -> bool:
     """Whether the end was reached. A page that takes long ends when a line is complete."""
     until = time.monotonic() + _PATIENCE
-    while await room.read(work.step):
+    while await context.read(work.step):
         found = work.matches or work.query.counts
         if found and time.monotonic() > until and work.next_offset > work.query.start:
             return False
-    await room.read(work.finish)
+    await context.read(work.finish)
     return not work.is_full
 
 
-async def _follow(room: Room, ask: Search, process_id: ProcessId, work: Sweep) -> bool:
+async def _follow(context: DaemonContext, ask: Search, process_id: ProcessId, work: Sweep) -> bool:
     """Until there is a match in whole lines, or nothing more can come; at most so many seconds."""
-    process = room.registry.get(process_id)
+    process = context.registry.get(process_id)
     is_over = process is None or process.has_ended
     try:
         async with asyncio.timeout(_FOLLOW if ask.wait is None else ask.wait):
             while True:
-                while await room.read(work.step):
+                while await context.read(work.step):
                     pass
                 if work.matches:
                     return False
                 if is_over:
                     break
-                is_over = await output.news(room, process_id, ask.stream, work.at)
+                is_over = await output.news(context, process_id, ask.stream, work.at)
     except TimeoutError:
         return False
-    await room.read(work.finish)
+    await context.read(work.finish)
     return not work.is_full
 
 
@@ -91,10 +91,10 @@ def _answer(work: Sweep, is_over: bool, extent: Extent, end: int | None) -> Mess
     }
 
 
-async def _pattern(room: Room, ask: Search) -> Pattern:
+async def _pattern(context: DaemonContext, ask: Search) -> Pattern:
     text = ask.pattern
     if text is None:
         raise BadValue("search for which pattern?")
     if ask.follow and ask.count:
         raise BadValue("matches that are still to come cannot be counted", next="search without follow")
-    return await room.read(lambda: compile_pattern(text, ignore_case=ask.ignore_case, fixed=ask.fixed))
+    return await context.read(lambda: compile_pattern(text, ignore_case=ask.ignore_case, fixed=ask.fixed))

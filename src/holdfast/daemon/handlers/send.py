@@ -7,7 +7,7 @@ from base64 import b64decode
 from dataclasses import replace
 
 from holdfast.daemon.approvals import typed_input, typed_secrets
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import BadValue, StdinFull
 from holdfast.model.process import Process
@@ -15,38 +15,38 @@ from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
 
 
-async def handle(room: Room, call: Call, ask: Send) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
     """To a process that has ended nothing is written, and that is no error."""
-    process = room.registry.identify(ask.process)
+    process = context.registry.identify(ask.process)
     data = _data(ask, process)
     if process.has_ended:
-        return _answer(room, process, 0, None, "already_exited")
+        return _answer(context, process, 0, None, "already_exited")
     if process.is_waiting:
         raise _between_runs(process)
-    is_secret = await typed_secrets.check(room, call, ask, process)
+    is_secret = await typed_secrets.check(context, call, ask, process)
     try:
-        async with typed_input.typing(room, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
-            accepted = await room.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
+        async with typed_input.typing(context, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
+            accepted = await context.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
             if ask.eof:
-                await _close(room, process)
-        _answered(room, process, data)
+                await _close(context, process)
+        _answered(context, process, data)
         if is_secret:
-            await typed_secrets.note(room, call, process)
+            await typed_secrets.note(context, call, process)
     except Refused as refused:
         if refused.code != "ended":
             raise to_error(refused) from refused
-        now = await room.registry.wait_run_over(process.id, process.run) or process
+        now = await context.registry.wait_run_over(process.id, process.run) or process
         if not now.has_ended:
             raise _between_runs(now) from refused
-        return _answer(room, now, 0, None, "already_exited")
-    return _answer(room, room.registry.get(process.id) or process, len(data), accepted, "sent")
+        return _answer(context, now, 0, None, "already_exited")
+    return _answer(context, context.registry.get(process.id) or process, len(data), accepted, "sent")
 
 
-def _answered(room: Room, process: Process, data: bytes) -> None:
+def _answered(context: DaemonContext, process: Process, data: bytes) -> None:
     """What it asked counts as answered with the end of a line; should it go on asking, that is seen again."""
-    now = room.registry.get(process.id)
+    now = context.registry.get(process.id)
     if now is not None and now.need is not None and (b"\r" in data or b"\n" in data):
-        room.supervisor.show(replace(now, need=None))
+        context.supervisor.show(replace(now, need=None))
 
 
 def _between_runs(process: Process) -> StdinFull:
@@ -54,11 +54,11 @@ def _between_runs(process: Process) -> StdinFull:
     return StdinFull(f"{process.id} is between two runs and reads nothing", next="try again when it runs")
 
 
-async def _close(room: Room, process: Process) -> None:
-    await room.keeper.request("close_stdin", id=process.id)
-    now = room.registry.get(process.id)
+async def _close(context: DaemonContext, process: Process) -> None:
+    await context.keeper.request("close_stdin", id=process.id)
+    now = context.registry.get(process.id)
     if now is not None and now.stdin_open:
-        room.registry.put(replace(now, stdin_open=False))
+        context.registry.put(replace(now, stdin_open=False))
 
 
 def _data(ask: Send, process: Process) -> bytes:
@@ -71,5 +71,5 @@ def _data(ask: Send, process: Process) -> bytes:
     return data
 
 
-def _answer(room: Room, process: Process, written: int, accepted: int | None, status: str) -> Message:
-    return {"written": written, "accepted": accepted, "status": status, "process": room.show(process)}
+def _answer(context: DaemonContext, process: Process, written: int, accepted: int | None, status: str) -> Message:
+    return {"written": written, "accepted": accepted, "status": status, "process": context.show(process)}

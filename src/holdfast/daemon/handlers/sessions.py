@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.ops.sessions import Sessions
 
 
-async def handle(room: Room, call: Call, ask: Sessions) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Sessions) -> Message:
     """The one that started something last comes last."""
-    pending = room.inbox.counts()
+    pending = context.inbox.counts()
     found: dict[str, Message] = {session: _unknown(session) for session in pending if call.sees(session)}
-    seen = [process for process in room.registry.shown() if call.sees(process.meta.session)]
+    seen = [process for process in context.registry.shown() if call.sees(process.meta.session)]
     for process in sorted(seen, key=lambda process: process.meta.requested_at):
         told = found.pop(process.meta.session, None) or _unknown(process.meta.session)
         told["ended" if process.has_ended else "running"] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinks
@@ -15,48 +15,48 @@ from holdfast.store import outbox
 from holdfast.store.outbox import Tally
 
 
-async def handle(room: Room, call: Call, ask: Sinks) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Sinks) -> Message:
     """Every sink with what it did; also those that are gone from the configuration while something waits for them."""
-    await room.sinks.refresh()
-    tallies = await room.store.read(outbox.tallies)
+    await context.sinks.refresh()
+    tallies = await context.store.read(outbox.tallies)
     now = time.time()
-    shown = [_sink(sink, tallies.pop(sink.name, Tally()), now) for sink in room.sinks.all.values()]
+    shown = [_sink(sink, tallies.pop(sink.name, Tally()), now) for sink in context.sinks.all.values()]
     gone = [_gone(name, tally) for name, tally in sorted(tallies.items()) if tally.pending or tally.dead]
-    return {"sinks": shown + gone, "config": room.paths.config, "trouble": room.sinks.trouble}
+    return {"sinks": shown + gone, "config": context.paths.config, "trouble": context.sinks.trouble}
 
 
-async def test(room: Room, call: Call, ask: SinkTest) -> Message:
+async def test(context: DaemonContext, call: Call, ask: SinkTest) -> Message:
     """Send a test to one sink, or to all of them; answered when it is known what came of it."""
-    await room.sinks.refresh()
+    await context.sinks.refresh()
     name = ask.name
-    chosen = [sink for sink in room.sinks.all.values() if name is None or sink.name == name]
+    chosen = [sink for sink in context.sinks.all.values() if name is None or sink.name == name]
     if not chosen:
-        known = ", ".join(room.sinks.all)
+        known = ", ".join(context.sinks.all)
         what = "no sink is configured" if name is None or not known else f"no sink is called {name[:80]!r}"
-        raise NotFound(what, next=f"known: {known}" if known else f"add [[sinks]] to {room.paths.config}")
-    return {"results": await asyncio.gather(*(_tested(room, sink) for sink in chosen))}
+        raise NotFound(what, next=f"known: {known}" if known else f"add [[sinks]] to {context.paths.config}")
+    return {"results": await asyncio.gather(*(_tested(context, sink) for sink in chosen))}
 
 
-async def dead(room: Room, call: Call, ask: SinkDead) -> Message:
+async def dead(context: DaemonContext, call: Call, ask: SinkDead) -> Message:
     """What was given up, newest first."""
-    return {"dead": [_row(row) for row in await room.store.read(lambda db: outbox.dead(db, ask.limit))]}
+    return {"dead": [_row(row) for row in await context.store.read(lambda db: outbox.dead(db, ask.limit))]}
 
 
-async def retry(room: Room, call: Call, ask: SinkRetry) -> Message:
+async def retry(context: DaemonContext, call: Call, ask: SinkRetry) -> Message:
     """Try these again now, or everything that was given up."""
     if ask.all == (ask.ids is not None):
         raise BadValue("name what to try again, or all", next="holdfast notify dead")
     seqs = None if ask.all else ask.ids
     retried: list[int] = []
-    await room.store.change(lambda db: retried.extend(outbox.retry(db, seqs, time.time())))
-    room.sinks.wake()
+    await context.store.change(lambda db: retried.extend(outbox.retry(db, seqs, time.time())))
+    context.sinks.wake()
     unknown = [seq for seq in seqs or () if seq not in set(retried)]
     return {"retried": retried, "unknown": unknown}
 
 
-async def _tested(room: Room, sink: Sink) -> Message:
+async def _tested(context: DaemonContext, sink: Sink) -> Message:
     began = time.monotonic()
-    answer = await sink_messages.test(room, sink)
+    answer = await sink_messages.test(context, sink)
     took = time.monotonic() - began
     return {"sink": sink.name, "sent": answer.sent, "error": answer.error or None, "took": took}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Status
 from holdfast.places.keeper_link import Refused
@@ -14,34 +14,34 @@ from holdfast.version import VERSION
 _KEEPER_BUDGET = 1.0
 
 
-async def handle(room: Room, call: Call, ask: Status) -> Message:
-    ids = {process.id for process in room.registry.running()}
+async def handle(context: DaemonContext, call: Call, ask: Status) -> Message:
+    ids = {process.id for process in context.registry.running()}
     running = len(ids)
-    usage = await _usage(room)
+    usage = await _usage(context)
     return {
         "pid": os.getpid(),
-        "keeper_pid": room.keeper.about.get("pid"),
-        "anchor_pid": room.keeper.about.get("anchor_pid"),
+        "keeper_pid": context.keeper.about.get("pid"),
+        "anchor_pid": context.keeper.about.get("anchor_pid"),
         "version": VERSION,
-        "home": room.paths.home,
-        "socket": room.paths.socket,
-        "started_at": room.started_at,
+        "home": context.paths.home,
+        "socket": context.paths.socket,
+        "started_at": context.started_at,
         "processes": running,
-        "held": len(ids & set(room.place.fd_store.held)),
-        "ended": len(room.registry.shown()) - running,
+        "held": len(ids & set(context.place.fd_store.held)),
+        "ended": len(context.registry.shown()) - running,
         "log_bytes": usage.get("log_bytes"),
         "log_total": usage.get("log_total"),
-        "events": room.stream.newest,
-        "bridges": room.relays.connected,
-        "ignored_frames": room.relays.ignored,
-        "cgroup": room.keeper.about.get("cgroup"),
+        "events": context.stream.newest,
+        "bridges": context.bridges.connected,
+        "ignored_frames": context.bridges.ignored,
+        "cgroup": context.keeper.about.get("cgroup"),
     }
 
 
-async def _usage(room: Room) -> Message:
+async def _usage(context: DaemonContext) -> Message:
     """What the keeper says; nothing when it does not answer at once."""
     try:
         async with asyncio.timeout(_KEEPER_BUDGET):
-            return await room.keeper.request("usage")
+            return await context.keeper.request("usage")
     except (Refused, Unreachable, TimeoutError):
         return {}

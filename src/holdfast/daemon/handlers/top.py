@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.model.process import Process
 from holdfast.model.usage import Track
 from holdfast.ops.processes import Top
@@ -19,19 +19,19 @@ _KEYS: dict[str, Callable[[Process, Track], float]] = {
 }
 
 
-async def handle(room: Room, call: Call, ask: Top) -> Message:
-    session, task = room.current_name(ask.session), ask.task
+async def handle(context: DaemonContext, call: Call, ask: Top) -> Message:
+    session, task = context.current_name(ask.session), ask.task
     key = _KEYS[ask.sort]
     chosen = [
         process
-        for process in room.registry.running()
+        for process in context.registry.running()
         if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
     ]
-    await room.place.usage.rate(chosen)
-    rows = [(process, room.place.usage.known(process.id) or Track()) for process in chosen]
+    await context.place.usage.rate(chosen)
+    rows = [(process, context.place.usage.known(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (key(*row), row[0].meta.requested_at))
     now = time.monotonic()
-    status = "running" if room.keeper.is_reachable else "unreachable"
+    status = "running" if context.keeper.is_reachable else "unreachable"
     return {
         "processes": [_row(*row, status, now, ask.history) for row in islice(rows, ask.limit or None)],
         "total": len(rows),

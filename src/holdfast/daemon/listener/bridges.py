@@ -11,7 +11,7 @@ from holdfast.store.store import Store
 from holdfast.wire.relay import RelayMessage, read_message
 
 
-class Relays:
+class Bridges:
     """Persists the events of bridges, and counts them."""
 
     def __init__(self, store: Store) -> None:

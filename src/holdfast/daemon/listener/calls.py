@@ -6,7 +6,7 @@ import asyncio
 import traceback
 from collections.abc import Callable, Iterable
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.dispatch import answer
 from holdfast.errors import HoldfastError
@@ -26,7 +26,7 @@ class PendingCall:
     back; without a reply they go back to the inbox.
     """
 
-    def __init__(self, context: Room, call: Call, op: str) -> None:
+    def __init__(self, context: DaemonContext, call: Call, op: str) -> None:
         self._context = context
         self._op = op
         self._task: asyncio.Task[Outcome] | None = None
@@ -37,7 +37,7 @@ class PendingCall:
         """Start the handler. `send` is called in the same task as soon as there is an outcome."""
         work = self._run(ask, send or _is_reply)
         if self.completes:
-            self._task = self._context.chores.start(work, "request")
+            self._task = self._context.background.start(work, "request")
         else:
             self._task = asyncio.get_running_loop().create_task(work)
         return self._task
@@ -67,7 +67,7 @@ class PendingCall:
 
     def delivered(self) -> None:
         """The client has the reply: the notifications in it are not delivered again."""
-        self._context.chores.start(self._settle(), "consumed")
+        self._context.background.start(self._settle(), "consumed")
 
     def not_delivered(self) -> None:
         """The client does not get the reply: the notifications in it go back to the inbox."""
@@ -116,10 +116,10 @@ def asker(call: Call) -> str:
     return call.session or "default"
 
 
-async def consume(room: Room, call: Call, ids: Iterable[ProcessId]) -> None:
+async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
     """Of the caller's processes that have ended, the notification of the end is delivered with the reply."""
-    processes = [process for process_id in ids if (process := room.registry.get(process_id)) is not None]
+    processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
     ended = [(process.id, process.run) for process in processes if process.has_ended]
     # Noted before they are held: whatever happens then, they are released again.
-    call.consumed += room.inbox.completion_ids(ended, asker(call))
-    await room.inbox.hold(call.consumed, call)
+    call.consumed += context.inbox.completion_ids(ended, asker(call))
+    await context.inbox.hold(call.consumed, call)

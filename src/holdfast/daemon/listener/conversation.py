@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.approvals import requests
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.calls import Outcome, PendingCall
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
@@ -39,7 +39,7 @@ class Hello(Operation):
 class SocketConnection(asyncio.Protocol):
     """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
 
-    def __init__(self, context: Room, on_end: Callable[[SocketConnection], None]) -> None:
+    def __init__(self, context: DaemonContext, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
         self._decoder = frames.Decoder()
@@ -194,7 +194,7 @@ class SocketConnection(asyncio.Protocol):
         self._is_greeted = True
         if hello.had:
             owner = self._owner() or "default"
-            self._context.chores.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
+            self._context.background.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
         is_bound = self._is_strict or self._is_gated
         greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from holdfast.daemon.approvals import operator_audit
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.listener import scope
 from holdfast.errors import Unsupported
 from holdfast.ops.catalog import OPERATIONS
 
 
-async def answer(room: Room, call: Call, op: str, ask: Message) -> Message:
+async def answer(context: DaemonContext, call: Call, op: str, ask: Message) -> Message:
     """Check the request, restrict it to what the caller may see, and call the handler.
 
     Raises Unsupported for an unknown operation, BadValue, Denied, and what the handler raises.
@@ -22,12 +22,12 @@ async def answer(room: Room, call: Call, op: str, ask: Message) -> Message:
     if call.is_strict:
         scope.check_allowed(operation)
         request = operation.read(ask)
-        scope.narrow(room, call, request)
-        return await handler(room, call, request)
+        scope.narrow(context, call, request)
+        return await handler(context, call, request)
     request = operation.read(ask)
-    noted = operator_audit.note(room, call, request) if operation.traits.audited else None
+    noted = operator_audit.note(context, call, request) if operation.traits.audited else None
     try:
-        return await handler(room, call, request)
+        return await handler(context, call, request)
     finally:
         if noted is not None:
             await noted

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.daemon.core.context import Call, Message, Room
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.event_stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
 from holdfast.model.lifecycle import Requested
@@ -25,81 +25,85 @@ def check_allowed(operation: type[Operation]) -> None:
         raise Denied(what, next="ask the person at the machine")
 
 
-def narrow(room: Room, call: Call, ask: Any) -> None:
+def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
     match ask.traits.scope:
         case Scope.PROCESS:
-            ask.process = find(room, call, ask.process).id
+            ask.process = find(context, call, ask.process).id
         case Scope.PROCESSES if ask.processes is not None:
-            ask.processes = [find(room, call, name).id for name in ask.processes]
+            ask.processes = [find(context, call, name).id for name in ask.processes]
         case Scope.PROCESSES if ask.session is not None:
-            ask.session = session_for(room, call, room.sessions.resolve(ask.session))
+            ask.session = session_for(context, call, context.sessions.resolve(ask.session))
         case Scope.SESSION:
-            ask.session = session_for(room, call, room.sessions.resolve(ask.session or call.owner))
+            ask.session = session_for(context, call, context.sessions.resolve(ask.session or call.owner))
         case Scope.SPECIAL:
-            _SPECIAL[type(ask)](room, call, ask)
+            _SPECIAL[type(ask)](context, call, ask)
 
 
-def find(room: Room, call: Call, text: str) -> Process:
+def find(context: DaemonContext, call: Call, text: str) -> Process:
     """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
     if not call.is_strict:
-        return room.registry.identify(text)
+        return context.registry.identify(text)
     seen = {
         process.id: process
-        for process in room.registry.all.values()
+        for process in context.registry.all.values()
         if call.sees(process.meta.session) and not isinstance(process.state, Requested)
     }
     return identify(text, seen)
 
 
-def session_for(room: Room, call: Call, named: str) -> str:
+def session_for(context: DaemonContext, call: Call, named: str) -> str:
     """The session that is meant; one that nobody has where the caller does not see it."""
-    return named if call.sees(room.sessions.resolve(named)) else f"nobody-{os.urandom(8).hex()}"
+    return named if call.sees(context.sessions.resolve(named)) else f"nobody-{os.urandom(8).hex()}"
 
 
-def seen(room: Room, call: Call, batch: Batch) -> Batch:
+def seen(context: DaemonContext, call: Call, batch: Batch) -> Batch:
     """Of these events, those that the caller may hear of: what names another session is left out."""
     if not call.is_strict:
         return batch
-    return Batch(batch.cursor, [event for event in batch.events if _is_seen(room, call, event)])
+    return Batch(batch.cursor, [event for event in batch.events if _is_seen(context, call, event)])
 
 
-def _is_seen(room: Room, call: Call, event: Message) -> bool:
-    named = [room.sessions.resolve(name) for key in ("session", "was") if isinstance(name := event.get(key), str)]
+def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
+    named = [context.sessions.resolve(name) for key in ("session", "was") if isinstance(name := event.get(key), str)]
     return not named or any(map(call.sees, named))
 
 
-def _start(room: Room, call: Call, ask: Start) -> None:
-    if ask.session is not None and not call.sees(room.sessions.resolve(ask.session)):
+def _start(context: DaemonContext, call: Call, ask: Start) -> None:
+    if ask.session is not None and not call.sees(context.sessions.resolve(ask.session)):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
     ask.session = call.owner
     ask.gate = ask.gate or call.is_gated
 
 
-def _rename(room: Room, call: Call, ask: RenameSession) -> None:
+def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
     """Its own, and to a name that nobody has: it must not become another."""
-    if ask.from_ is not None and not call.sees(room.sessions.resolve(ask.from_)):
+    if ask.from_ is not None and not call.sees(context.sessions.resolve(ask.from_)):
         raise NotFound(f"no session {ask.from_}", next="holdfast sessions")
-    if ask.to is not None and _is_anothers(room, call, ask.to):
+    if ask.to is not None and _is_anothers(context, call, ask.to):
         raise BadValue("a session cannot be given the name of another", next="choose another name")
 
 
-def _is_anothers(room: Room, call: Call, name: str) -> bool:
+def _is_anothers(context: DaemonContext, call: Call, name: str) -> bool:
     """Whether anything belongs to that name, or it stands for a session that is not the caller's."""
-    now = room.sessions.resolve(name)
+    now = context.sessions.resolve(name)
     if now != name and not call.sees(now):
         return True
-    owners = [process.meta.session for process in room.registry.all.values()]
-    return name in owners or bool(room.inbox.all_of(name)) or any(one.session == name for one in room.approvals.all())
+    owners = [process.meta.session for process in context.registry.all.values()]
+    return (
+        name in owners
+        or bool(context.inbox.all_of(name))
+        or any(one.session == name for one in context.approvals.all())
+    )
 
 
-def _publish(room: Room, call: Call, ask: Publish) -> None:
+def _publish(context: DaemonContext, call: Call, ask: Publish) -> None:
     named = ask.payload.get("session") if ask.payload is not None else None
-    if isinstance(named, str) and not call.sees(room.sessions.resolve(named)):
+    if isinstance(named, str) and not call.sees(context.sessions.resolve(named)):
         raise BadValue("this connection publishes for its own session alone", next="leave session out")
 
 
-_SPECIAL: dict[type[Operation], Callable[[Room, Call, Any], None]] = {
+_SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {
     Start: _start,
     Foreground: _start,
     RenameSession: _rename,

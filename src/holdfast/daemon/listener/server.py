@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.conversation import SocketConnection
 from holdfast.paths import Paths, make_directories
@@ -30,7 +30,7 @@ _MISSING = (
 class Server:
     """Accepts clients until it is closed."""
 
-    def __init__(self, context: Room) -> None:
+    def __init__(self, context: DaemonContext) -> None:
         self._context = context
         self._connections: set[SocketConnection] = set()
         self._all_closed = asyncio.Event()
@@ -41,7 +41,7 @@ class Server:
 
     async def open(self) -> None:
         await self._listen()
-        self._context.chores.start(self._context.tcp.serve(self._accept_on_tcp), "http")
+        self._context.background.start(self._context.tcp.serve(self._accept_on_tcp), "http")
 
     async def _listen(self) -> None:
         sock = _listen(self._context.paths)
@@ -102,7 +102,7 @@ class Server:
             _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
         else:
             transport.pause_reading()
-            self._context.chores.start(self._load_http(transport, first, tcp), "http")
+            self._context.background.start(self._load_http(transport, first, tcp), "http")
 
     async def _load_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         """In a thread: the import takes a while."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
@@ -18,48 +18,48 @@ _AT_ONCE = 50
 
 
 async def handed_out(
-    room: Room, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
+    context: DaemonContext, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
 ) -> list[Message]:
     """Their objects, without those that are no longer for this session when all output was read."""
-    shown = await notification_objects(room, notices, is_raw)
-    left = room.inbox.still(notices, room.sessions.resolve(session))
+    shown = await notification_objects(context, notices, is_raw)
+    left = context.inbox.still(notices, context.sessions.resolve(session))
     ids = {notice.id for notice in left}
-    room.inbox.give_back(taker, [notice.id for notice in notices if notice.id not in ids])
-    room.inbox.mark_delivered(left, how)
+    context.inbox.give_back(taker, [notice.id for notice in notices if notice.id not in ids])
+    context.inbox.mark_delivered(left, how)
     return [one for one in shown if one["id"] in ids]
 
 
-async def notification_objects(room: Room, notices: list[Notice], is_raw: bool = False) -> list[Message]:
+async def notification_objects(context: DaemonContext, notices: list[Notice], is_raw: bool = False) -> list[Message]:
     """Their objects. Secrets are masked in all that they quote; with `is_raw`, only in output that was kept."""
     completed: list[Notice] = []
     for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
-        completed += await asyncio.gather(*(complete(room, notice, is_raw) for notice in some))
+        completed += await asyncio.gather(*(complete(context, notice, is_raw) for notice in some))
     if not is_raw:
-        masked = await room.secrecy.mask([notice.data for notice in completed])
+        masked = await context.secrets.mask([notice.data for notice in completed])
         completed = [replace(notice, data=data) for notice, data in zip(completed, masked, strict=True)]
     return [_object(notice) for notice in completed]
 
 
-async def complete(room: Room, notice: Notice, is_raw: bool = False) -> Notice:
+async def complete(context: DaemonContext, notice: Notice, is_raw: bool = False) -> Notice:
     """A completion with the end of its output, which is read when it is needed: the exit did not wait for it."""
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
-    process = room.registry.get(notice.process)
+    process = context.registry.get(notice.process)
     if process is None or not notice.data["output_bytes"]:
         return replace(notice, data={**notice.data, "output": "", "output_cut": process is None})
     upto = {"out": process.exit_offset} if process.exit_offset is not None and process.run == notice.data["run"] else {}
-    tail = await tail_of(room, process, upto, is_raw=is_raw)
+    tail = await tail_of(context, process, upto, is_raw=is_raw)
     return replace(notice, data={**notice.data, "output": tail.text, "output_cut": tail.is_cut})
 
 
-async def keep_output(room: Room, process_id: ProcessId) -> None:
+async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
     """Before the log is removed: pending completions keep the end of its output."""
-    before = room.inbox.pending_of(process_id)
-    after = [await complete(room, notice) for notice in before]
+    before = context.inbox.pending_of(process_id)
+    after = [await complete(context, notice) for notice in before]
     changed = [notice for notice in after if notice not in before]
     if changed:
-        await room.store.change(lambda connection: rows.reword(connection, changed))
-        room.inbox.reworded(changed)
+        await context.store.change(lambda connection: rows.reword(connection, changed))
+        context.inbox.reworded(changed)
 
 
 def _object(notice: Notice) -> Message:

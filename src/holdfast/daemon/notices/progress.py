@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.streams import output
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError
@@ -26,17 +26,17 @@ OUTPUT = "process.output"
 _SAMPLE_INTERVAL = 1.0
 
 
-async def watch_progress(room: Room) -> None:
+async def watch_progress(context: DaemonContext) -> None:
     """Look at each process that has a `check_interval` when it is due, for ever."""
     changed = asyncio.Event()
-    room.registry.listen(lambda process: changed.set() if _has_interval(process) else None)
+    context.registry.listen(lambda process: changed.set() if _has_interval(process) else None)
     while True:
         changed.clear()
-        dues = {process.id: _due(process) for process in room.registry.running() if _has_interval(process)}
+        dues = {process.id: _due(process) for process in context.registry.running() if _has_interval(process)}
         now = time.time()
         for process_id, due in dues.items():
             if due <= now:
-                await _look(room, process_id)
+                await _look(context, process_id)
         later = [due for due in dues.values() if due > now]
         pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in later)])
         with contextlib.suppress(TimeoutError):
@@ -44,17 +44,17 @@ async def watch_progress(room: Room) -> None:
                 await changed.wait()
 
 
-async def publish_output(room: Room) -> None:
+async def publish_output(context: DaemonContext) -> None:
     """While anyone follows it, publish once a second which processes wrote something, for ever. Else it costs nothing.
 
     The samples are transient: not kept, and without a number.
     """
     while True:
-        await room.stream.until_followed(OUTPUT)
-        known = await _ends(room)
-        while room.stream.is_followed(OUTPUT):
+        await context.stream.until_followed(OUTPUT)
+        known = await _ends(context)
+        while context.stream.is_followed(OUTPUT):
             await asyncio.sleep(_SAMPLE_INTERVAL)
-            now = await _ends(room)
+            now = await _ends(context)
             for process_id, ends in now.items():
                 before = known.get(process_id, {})
                 grown = {
@@ -62,14 +62,14 @@ async def publish_output(room: Room) -> None:
                     for name, end in ends.items()
                     if end > before.get(name, 0)
                 }
-                process = room.registry.get(process_id)
+                process = context.registry.get(process_id)
                 if grown and process is not None and process.is_up:
-                    room.stream.publish_transient(OUTPUT, output_sample(process, grown))
+                    context.stream.publish_transient(OUTPUT, output_sample(process, grown))
             known = now or known  # nothing where it could not be measured in time
 
 
-async def _ends(room: Room) -> dict[ProcessId, dict[str, int]]:
-    measured = await room.place.sizes([process for process in room.registry.running() if process.is_up])
+async def _ends(context: DaemonContext) -> dict[ProcessId, dict[str, int]]:
+    measured = await context.place.sizes([process for process in context.registry.running() if process.is_up])
     return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
 
 
@@ -84,13 +84,13 @@ def _due(process: Process) -> float:
     return (process.started_at or 0.0) + (process.meta.check_interval or 0.0)
 
 
-async def _look(room: Room, process_id: ProcessId) -> None:
-    async with room.supervisor.turn(process_id):
-        process = room.registry.get(process_id)
+async def _look(context: DaemonContext, process_id: ProcessId) -> None:
+    async with context.supervisor.turn(process_id):
+        process = context.registry.get(process_id)
         if process is None or not _has_interval(process):
             return
         try:
-            ends = await output.ends(room, process)
+            ends = await output.ends(context, process)
         except (HoldfastError, Refused):
             ends = {}
         interval, now = process.meta.check_interval or 0.0, time.time()
@@ -99,14 +99,14 @@ async def _look(room: Room, process_id: ProcessId) -> None:
         process = replace(process, progress=after)
         notice = None
         if new is not None:
-            data = await _data(room, process, new, now)
+            data = await _data(context, process, new, now)
             notice = notices.of_process(process, "progress", f"progress:{data['end']}", now, data)
-        await room.supervisor.commit(process, queued(notice))
+        await context.supervisor.commit(process, queued(notice))
 
 
-async def _data(room: Room, process: Process, new: NewOutput, now: float) -> dict[str, Any]:
+async def _data(context: DaemonContext, process: Process, new: NewOutput, now: float) -> dict[str, Any]:
     spans = new.spans
-    tail = await tail_of(room, process, {name: span.end for name, span in spans.items()}, _starts(process, new))
+    tail = await tail_of(context, process, {name: span.end for name, span in spans.items()}, _starts(process, new))
     return {
         "output": tail.text,
         "output_cut": tail.is_cut,

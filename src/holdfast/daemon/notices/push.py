@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from holdfast.daemon.core import cursors
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices import objects
 
 _AT_ONCE = 100
 
 
 async def pushed(
-    room: Room, session: str, how: str, take: bool = False, window: int | None = None
+    context: DaemonContext, session: str, how: str, take: bool = False, window: int | None = None
 ) -> AsyncGenerator[list[Message], None]:
     """Notifications, each once, oldest first, for ever; an empty list whenever all are acknowledged.
 
@@ -27,23 +27,23 @@ async def pushed(
     async def read(_: None) -> tuple[None, list[Message]] | None:
         nonlocal given, is_idle
         while True:
-            given = {id_ for id_ in given if room.inbox.is_pending(id_)}
+            given = {id_ for id_ in given if context.inbox.is_pending(id_)}
             most = _AT_ONCE if window is None else min(_AT_ONCE, window - len(given))
-            found = room.inbox.next_of(room.sessions.resolve(session), taker, given, most)
+            found = context.inbox.next_of(context.sessions.resolve(session), taker, given, most)
             if not found:
                 was_idle, is_idle = is_idle, not given
                 return (None, []) if is_idle and not was_idle else None
             given.update(notice.id for notice in found)
             if taker is not None:
-                room.inbox.take(found, taker)
-            shown = await objects.handed_out(room, found, session, taker, how)
+                context.inbox.take(found, taker)
+            shown = await objects.handed_out(context, found, session, taker, how)
             given -= {notice.id for notice in found} - {one["id"] for one in shown}
             is_idle = False
             if shown:
                 return None, shown
 
     async def wait(_: None) -> bool:
-        await room.inbox.until_changed(session)
+        await context.inbox.until_changed(session)
         return True
 
     try:
@@ -52,4 +52,4 @@ async def pushed(
                 yield batch
     finally:
         if taker is not None:
-            room.inbox.give_back(taker)
+            context.inbox.give_back(taker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.prompt import may_ask, watch_prompts
 from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
@@ -12,21 +12,21 @@ from holdfast.model import readiness
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import Process
 
-_Watch = Callable[[Room, Process], Awaitable[None]]
+_Watch = Callable[[DaemonContext, Process], Awaitable[None]]
 _Run = tuple[str, ProcessId, float | None]
 
 
-def begin(room: Room) -> None:
+def begin(context: DaemonContext) -> None:
     """Probe all that run now, as after a crash of the daemon, and every run that begins later."""
-    probes = _Probes(room)
-    for process in room.registry.running():
+    probes = _Probes(context)
+    for process in context.registry.running():
         probes.look(process)
-    room.registry.listen(probes.look)
+    context.registry.listen(probes.look)
 
 
 class _Probes:
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
         self._under_way: set[_Run] = set()
 
     def look(self, process: Process) -> None:
@@ -41,10 +41,10 @@ class _Probes:
         run = (name, process.id, process.started_at)
         if run not in self._under_way:
             self._under_way.add(run)
-            self._room.chores.start(self._follow(run, watch, process), name)
+            self._context.background.start(self._follow(run, watch, process), name)
 
     async def _follow(self, run: _Run, watch: _Watch, process: Process) -> None:
         try:
-            await watch(self._room, process)
+            await watch(self._context, process)
         finally:
             self._under_way.discard(run)

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.port import PortProbe, Say
 from holdfast.errors import BadValue
 from holdfast.model import readiness
@@ -54,9 +54,9 @@ def _request(host: str, path: str) -> bytes:
     return "\r\n".join((f"GET {path} HTTP/1.1", *fields, "", "")).encode()
 
 
-async def until_answered(room: Room, process: Process, url: str, say: Say) -> None:
+async def until_answered(context: DaemonContext, process: Process, url: str, say: Say) -> None:
     target = parse_url(url, "ready_http")
-    here = _Here(target, PortProbe(room, process, target.port))
+    here = _Here(target, PortProbe(context, process, target.port))
     attempt = 0
     while True:
         slow = asyncio.get_running_loop().call_later(_SAY_AFTER, say, f"no answer yet from port {target.port}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes import marks
 from holdfast.daemon.streams import output
 from holdfast.logs.matcher import OnePattern, StreamMatcher
@@ -18,12 +18,12 @@ _SMALL = 8 << 10
 _STRIDE = 8 << 20
 
 
-async def until_matched(room: Room, process: Process, pattern: str) -> None:
+async def until_matched(context: DaemonContext, process: Process, pattern: str) -> None:
     """Until one of its streams matches. Output from before this call counts, as far as it is still there."""
     compiled = compile_pattern(pattern, key="ready_log")
-    begins = await _begins(room, process)
+    begins = await _begins(context, process)
     searches = {
-        asyncio.ensure_future(_search(room, process, stream, begins.get(stream, 0), compiled))
+        asyncio.ensure_future(_search(context, process, stream, begins.get(stream, 0), compiled))
         for stream in process.meta.streams
     }
     try:
@@ -38,10 +38,10 @@ async def until_matched(room: Room, process: Process, pattern: str) -> None:
             search.cancel()
 
 
-async def _begins(room: Room, process: Process) -> dict[str, int]:
+async def _begins(context: DaemonContext, process: Process) -> dict[str, int]:
     """Where to begin: behind the output of earlier runs, and behind what an earlier daemon searched."""
     try:
-        born = (await room.keeper.request("report", id=process.id))["born"]
+        born = (await context.keeper.request("report", id=process.id))["born"]
     except Refused:  # no such bundle: there is no output
         return {}
     begins = {**dict.fromkeys(process.meta.streams, 0), **(born.get("begins") or {})}
@@ -50,24 +50,24 @@ async def _begins(room: Room, process: Process) -> dict[str, int]:
     return {stream: max(at, searched.get(stream, 0)) for stream, at in begins.items()}
 
 
-async def _search(room: Room, process: Process, stream: str, at: int, compiled: Pattern) -> bool:
+async def _search(context: DaemonContext, process: Process, stream: str, at: int, compiled: Pattern) -> bool:
     # As if a newline came before: a run begins with a line of its own.
     matcher = StreamMatcher(OnePattern(compiled), b"\n", at - 1)
-    log = await room.read(room.place.log, process.id, stream)
+    log = await context.read(context.place.log, process.id, stream)
     try:
         recorded = at
-        async for piece in output.pieces(room, log, process.id, stream, at, None, follow=True):
-            if await _matches(room, matcher, piece):
+        async for piece in output.pieces(context, log, process.id, stream, at, None, follow=True):
+            if await _matches(context, matcher, piece):
                 return True
             if piece.end - recorded > _STRIDE and (line := piece.data.rfind(b"\n") + 1):
                 recorded = piece.offset + line
-                marks.show_searched(room, process, stream, recorded)
+                marks.show_searched(context, process, stream, recorded)
         return False
     finally:
         log.close()
 
 
-async def _matches(room: Room, matcher: StreamMatcher, piece: Chunk) -> bool:
+async def _matches(context: DaemonContext, matcher: StreamMatcher, piece: Chunk) -> bool:
     def match() -> bool:
         return any(matcher.feed(piece.offset, piece.data)) or any(matcher.peek())
 
@@ -75,4 +75,4 @@ async def _matches(room: Room, matcher: StreamMatcher, piece: Chunk) -> bool:
         found = match()
         await asyncio.sleep(0)  # a process that writes without end must not block the others
         return found
-    return await room.read(match)
+    return await context.read(match)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.model import readiness
 from holdfast.model.process import Process
 from holdfast.model.readiness import Readiness
@@ -13,9 +13,9 @@ from holdfast.model.readiness import Readiness
 Change = Callable[[Process], Process]
 
 
-async def settle(room: Room, process: Process, change: Change) -> Process | None:
+async def settle(context: DaemonContext, process: Process, change: Change) -> Process | None:
     """The process after the change, on disk and shown; None when this run of it is over and nothing was changed."""
-    return await room.supervisor.change(process.id, lambda now: change(now) if is_same_run(now, process) else None)
+    return await context.supervisor.change(process.id, lambda now: change(now) if is_same_run(now, process) else None)
 
 
 def is_same_run(now: Process, process: Process) -> bool:
@@ -23,21 +23,21 @@ def is_same_run(now: Process, process: Process) -> bool:
     return now.is_up and now.started_at == process.started_at
 
 
-def show_trouble(room: Room, process: Process, trouble: str) -> None:
+def show_trouble(context: DaemonContext, process: Process, trouble: str) -> None:
     """Show what keeps a run from being ready."""
-    _update(room, process, lambda mark: replace(mark, trouble=trouble))
+    _update(context, process, lambda mark: replace(mark, trouble=trouble))
 
 
-def show_searched(room: Room, process: Process, stream: str, upto: int) -> None:
+def show_searched(context: DaemonContext, process: Process, stream: str, upto: int) -> None:
     """Remember how far a stream was searched in vain."""
-    _update(room, process, lambda mark: replace(mark, searched={**mark.searched, stream: upto}))
+    _update(context, process, lambda mark: replace(mark, searched={**mark.searched, stream: upto}))
 
 
-def _update(room: Room, process: Process, change: Callable[[Readiness], Readiness]) -> None:
+def _update(context: DaemonContext, process: Process, change: Callable[[Readiness], Readiness]) -> None:
     """For what is written to the row later: nothing waits for it."""
-    now = room.registry.get(process.id)
+    now = context.registry.get(process.id)
     if now is None or not is_same_run(now, process):
         return
     mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
     if (changed := change(mark)) != mark:
-        room.supervisor.show(replace(now, readiness=changed))
+        context.supervisor.show(replace(now, readiness=changed))

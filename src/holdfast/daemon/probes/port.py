@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.model import readiness
 from holdfast.model.process import Process
@@ -14,8 +14,8 @@ from holdfast.model.process import Process
 Say = Callable[[str], None]
 
 
-async def until_listening(room: Room, process: Process, port: int, say: Say) -> None:
-    probe = PortProbe(room, process, port)
+async def until_listening(context: DaemonContext, process: Process, port: int, say: Say) -> None:
+    probe = PortProbe(context, process, port)
     attempt = 0
     while (trouble := await probe.trouble()) is not None:
         say(trouble)
@@ -26,8 +26,8 @@ async def until_listening(room: Room, process: Process, port: int, say: Say) -> 
 class PortProbe:
     """Whether a process listens on its port. Cheap as long as nothing has changed since the last call."""
 
-    def __init__(self, room: Room, process: Process, port: int) -> None:
-        self._watch = room.place.port_watch(process, port)
+    def __init__(self, context: DaemonContext, process: Process, port: int) -> None:
+        self._watch = context.place.port_watch(process, port)
         self._process = process
         self._port = port
         self._logged: str | None = None

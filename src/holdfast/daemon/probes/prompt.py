@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
 from holdfast.errors import HoldfastError
@@ -33,10 +33,10 @@ def may_ask(process: Process) -> bool:
     return process.is_up and (process.meta.pty or process.stdin_open)
 
 
-async def watch_prompts(room: Room, process: Process) -> None:
+async def watch_prompts(context: DaemonContext, process: Process) -> None:
     """Returns when the run is over, or takes no more input."""
-    with room.inputs.listening(process.id) as typed, room.registry.watching([process.id]) as changed:
-        await _Watch(room, process, typed, changed).run()
+    with context.inputs.listening(process.id) as typed, context.registry.watching([process.id]) as changed:
+        await _Watch(context, process, typed, changed).run()
 
 
 class _Look(NamedTuple):
@@ -46,8 +46,8 @@ class _Look(NamedTuple):
 
 
 class _Watch:
-    def __init__(self, room: Room, process: Process, typed: asyncio.Event, changed: asyncio.Event) -> None:
-        self._room = room
+    def __init__(self, context: DaemonContext, process: Process, typed: asyncio.Event, changed: asyncio.Event) -> None:
+        self._context = context
         self._process = process
         self._typed = typed
         self._changed = changed
@@ -66,13 +66,13 @@ class _Watch:
         await self._judge(None)  # where its input was closed
 
     def _goes_on(self) -> bool:
-        now = self._room.registry.get(self._process.id)
+        now = self._context.registry.get(self._process.id)
         return now is not None and is_same_run(now, self._process) and may_ask(now)
 
     async def _quiet(self) -> int:
         """How far the output reaches once it has stopped growing."""
         end = -1
-        while self._goes_on() and (now := await self._room.read(self._end)) != end:
+        while self._goes_on() and (now := await self._context.read(self._end)) != end:
             end = now
             await asyncio.sleep(_QUIET)
             if self._mark() is not None:
@@ -80,30 +80,30 @@ class _Watch:
         return max(end, 0)
 
     def _mark(self) -> InputNeed | None:
-        now = self._room.registry.get(self._process.id)
+        now = self._context.registry.get(self._process.id)
         return prompts.mark_of(now) if now is not None else None
 
     def _end(self) -> int:
-        with self._room.place.log(self._process.id, "out") as log:
+        with self._context.place.log(self._process.id, "out") as log:
             return log.extent().end
 
     async def _look(self, end: int) -> _Look:
         self._typed.clear()
-        found = await self._room.place.input_state(self._process)
+        found = await self._context.place.input_state(self._process)
         if found is None:
             return _Look(None, rests=False)
-        text, begin = await self._room.read(self._tail, end)
+        text, begin = await self._context.read(self._tail, end)
         is_secret = found.terminal is not None and not found.terminal.echo
         if not prompts.asks(found.terminal, found.reader, text.rpartition("\n")[2]):
             return _Look(None, prompts.rests(*found))
-        shown = await asyncio.to_thread(prompts.prompt_of, text, self._room.secrecy.masked_text)
+        shown = await asyncio.to_thread(prompts.prompt_of, text, self._context.secrets.masked_text)
         # Where typing is echoed, the line of the prompt grows: the prompt is identified by where that line begins.
         need = InputNeed(self._process.started_at or 0.0, time.time(), end if is_secret else begin, shown, is_secret)
         return _Look(need, rests=True)
 
     def _tail(self, end: int) -> tuple[str, int]:
         """The last lines as text, and where the last of them begins."""
-        with self._room.place.log(self._process.id, "out") as log:
+        with self._context.place.log(self._process.id, "out") as log:
             start = max(log.extent().first, end - _TAIL)
             data = log.read(start, end - start).data if end > start else b""
         view = TextView()
@@ -111,15 +111,15 @@ class _Watch:
 
     async def _judge(self, need: InputNeed | None) -> None:
         """One mark for each prompt, removed when it is answered."""
-        now, mark = self._room.registry.get(self._process.id), self._mark()
+        now, mark = self._context.registry.get(self._process.id), self._mark()
         if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():
             return
-        if await settle(self._room, now, lambda process: replace(process, need=need)) and need is not None:
+        if await settle(self._context, now, lambda process: replace(process, need=need)) and need is not None:
             publish("input_needed", now, secret=need.secret)
 
     async def _change(self, end: int, pause: float | None) -> bool:
         """Until there is output or input, or the run is over; False when nothing happened in time."""
-        output = asyncio.ensure_future(self._room.outputs.beyond(self._process.id, "out", end))
+        output = asyncio.ensure_future(self._context.outputs.beyond(self._process.id, "out", end))
         typed = asyncio.ensure_future(self._typed.wait())
         over = asyncio.ensure_future(self._over())
         waits: set[asyncio.Future[object]] = {output, typed, over}  # type: ignore[arg-type]

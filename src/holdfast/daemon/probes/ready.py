@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.probes.http import until_answered
 from holdfast.daemon.probes.log import until_matched
@@ -26,10 +26,10 @@ _PAUSE_AFTER_FAILURE = 0.5
 _LONGEST_SLEEP = 30.0
 
 
-async def watch_readiness(room: Room, process: Process) -> None:
+async def watch_readiness(context: DaemonContext, process: Process) -> None:
     """Returns when it is ready, has ended, or is too late to become ready."""
-    probe = asyncio.ensure_future(_until_ready(room, process))
-    over = asyncio.ensure_future(_until_over(room, process))
+    probe = asyncio.ensure_future(_until_ready(context, process))
+    over = asyncio.ensure_future(_until_over(context, process))
     late = asyncio.ensure_future(_until_late(process))
     works: set[asyncio.Future[Any]] = {probe, over, late}
     try:
@@ -38,23 +38,23 @@ async def watch_readiness(room: Room, process: Process) -> None:
             publish("not_ready", process, why="it ended first")
         elif probe.done():
             probe.result()
-            await _ready(room, process)
+            await _ready(context, process)
         else:
-            await _too_late(room, process)
+            await _too_late(context, process)
     finally:
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
 
 
-async def _ready(room: Room, process: Process) -> None:
+async def _ready(context: DaemonContext, process: Process) -> None:
     at = time.time()
     mark = Readiness(process.started_at or 0.0, True, at)
-    if await settle(room, process, lambda now: replace(now, readiness=mark)):
+    if await settle(context, process, lambda now: replace(now, readiness=mark)):
         publish("ready", process, after=round(at - mark.run, 3))
 
 
-async def _too_late(room: Room, process: Process) -> None:
+async def _too_late(context: DaemonContext, process: Process) -> None:
     """It goes on running, and is marked as not ready."""
 
     def give_up(now: Process) -> Process:
@@ -62,35 +62,35 @@ async def _too_late(room: Room, process: Process) -> None:
         trouble = readiness.too_late(process.meta.ready_timeout or 0.0, mark.trouble)
         return replace(now, readiness=replace(mark, ready=False, trouble=trouble))
 
-    if (now := await settle(room, process, give_up)) and now.readiness:
+    if (now := await settle(context, process, give_up)) and now.readiness:
         publish("not_ready", process, why=now.readiness.trouble)
 
 
-async def _until_ready(room: Room, process: Process) -> None:
+async def _until_ready(context: DaemonContext, process: Process) -> None:
     while True:
         try:
-            return await _probe(room, process)
+            return await _probe(context, process)
         except (HoldfastError, OSError) as failed:
             note("probe-failed", process=process.id, why=str(failed))
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
 
-async def _probe(room: Room, process: Process) -> None:
+async def _probe(context: DaemonContext, process: Process) -> None:
     meta = process.meta
-    say = partial(show_trouble, room, process)
+    say = partial(show_trouble, context, process)
     if meta.ready_log is not None:
-        await until_matched(room, process, meta.ready_log)
+        await until_matched(context, process, meta.ready_log)
     elif meta.ready_port is not None:
-        await until_listening(room, process, meta.ready_port, say)
+        await until_listening(context, process, meta.ready_port, say)
     elif meta.ready_http is not None:
-        await until_answered(room, process, meta.ready_http, say)
+        await until_answered(context, process, meta.ready_http, say)
     else:
         await _until_time(readiness.grown_at(process) or 0.0)
 
 
-async def _until_over(room: Room, process: Process) -> None:
-    with room.registry.watching([process.id]) as changed:
-        while (now := room.registry.get(process.id)) is not None and is_same_run(now, process):
+async def _until_over(context: DaemonContext, process: Process) -> None:
+    with context.registry.watching([process.id]) as changed:
+        while (now := context.registry.get(process.id)) is not None and is_same_run(now, process):
             await changed.wait()
             changed.clear()
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
 from holdfast.errors import Unreachable
@@ -16,47 +16,47 @@ from holdfast.model.stalls import ActivitySample, Stall, StallWatch
 from holdfast.places.base import Refused
 
 
-async def watch_stalls(room: Room, process: Process) -> None:
+async def watch_stalls(context: DaemonContext, process: Process) -> None:
     """Returns when the run is over."""
     limit = process.meta.stall or 0.0
     mark = stalls.mark_of(process)
     watch = stalls.resumed(mark, limit, time.monotonic()) if mark is not None else None
-    while (now := room.registry.get(process.id)) is not None and is_same_run(now, process):
-        sample = await _sample(room, now)
+    while (now := context.registry.get(process.id)) is not None and is_same_run(now, process):
+        sample = await _sample(context, now)
         if sample is not None:
             watch = StallWatch.begin(sample) if watch is None else stalls.observe(watch, sample)
-            await _judge(room, now, watch, limit)
+            await _judge(context, now, watch, limit)
         await asyncio.sleep(stalls.pause(limit))
 
 
-async def _judge(room: Room, process: Process, watch: StallWatch, limit: float) -> None:
+async def _judge(context: DaemonContext, process: Process, watch: StallWatch, limit: float) -> None:
     """One mark for each episode, removed when the episode is over."""
     is_stalled, was_stalled = stalls.is_stalled(watch, limit), stalls.mark_of(process) is not None
     if is_stalled and not was_stalled:
-        stall = await _describe(room, process, watch)
-        if await settle(room, process, lambda now: replace(now, stall=stall)):
+        stall = await _describe(context, process, watch)
+        if await settle(context, process, lambda now: replace(now, stall=stall)):
             publish(
                 "stalled", process, since=round(stall.since, 3), last_output_at=stall.last_output_at, wait=stall.wait
             )
-    elif was_stalled and not is_stalled and await settle(room, process, lambda now: replace(now, stall=None)):
+    elif was_stalled and not is_stalled and await settle(context, process, lambda now: replace(now, stall=None)):
         publish("stall_over", process)
 
 
-async def _describe(room: Room, process: Process, watch: StallWatch) -> Stall:
+async def _describe(context: DaemonContext, process: Process, watch: StallWatch) -> Stall:
     return Stall(
         run=process.started_at or 0.0,
         since=time.time() - (time.monotonic() - watch.active.at),
         output_bytes=watch.last.output_bytes,
         cpu_seconds=watch.last.cpu_seconds,
-        last_output_at=await room.read(room.place.last_output_at, process),
-        wait=await room.place.wait_state(process.pid or 0),
+        last_output_at=await context.read(context.place.last_output_at, process),
+        wait=await context.place.wait_state(process.pid or 0),
     )
 
 
-async def _sample(room: Room, process: Process) -> ActivitySample | None:
+async def _sample(context: DaemonContext, process: Process) -> ActivitySample | None:
     """How much the run wrote and worked up to now; None when that is unknown."""
     try:
-        done = await room.place.activity(process)
+        done = await context.place.activity(process)
     except (Refused, Unreachable):
         return None
     return ActivitySample(time.monotonic(), *done)

@@ -31,7 +31,7 @@ _MOST_NAMED = 20
 Environment = Mapping[str, str]
 
 
-class Secrecy:
+class KnownSecrets:
     """`configured` tells the secrets in holdfast's own configuration, as they are now."""
 
     def __init__(self, settings: Settings, configured: Callable[[], Iterable[str]]) -> None:

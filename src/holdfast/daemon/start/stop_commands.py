@@ -7,7 +7,7 @@ import os
 import signal
 from contextlib import suppress
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.errors import HoldfastError
@@ -25,10 +25,12 @@ _DRAIN_BUDGET = 0.2
 
 
 class StopCommands:
-    def __init__(self, place: ExecutionPlace, settings: Settings, chores: Chores, ancestry: CallerAncestry) -> None:
+    def __init__(
+        self, place: ExecutionPlace, settings: Settings, background: BackgroundTasks, ancestry: CallerAncestry
+    ) -> None:
         self._place = place
         self._ancestry = ancestry
-        self._chores = chores
+        self._background = background
         self._settings = settings
         self._under_way: dict[ProcessId, asyncio.Task[None]] = {}
         #: The last run that it was run for.
@@ -45,7 +47,7 @@ class StopCommands:
         task = self._under_way.get(process.id)
         if task is None:
             self._done_for[process.id] = process.run
-            task = self._under_way[process.id] = self._chores.start(self._run(process, limit), "stop_cmd")
+            task = self._under_way[process.id] = self._background.start(self._run(process, limit), "stop_cmd")
             task.add_done_callback(lambda _: self._under_way.pop(process.id, None))
         return task
 

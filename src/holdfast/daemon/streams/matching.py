@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import sweep
@@ -29,23 +29,23 @@ class MatchQuery(NamedTuple):
     after: dict[ProcessId, dict[str, int]]
 
 
-async def read(room: Room, ask: Wait, ids: list[ProcessId]) -> MatchQuery:
+async def read(context: DaemonContext, ask: Wait, ids: list[ProcessId]) -> MatchQuery:
     """The query. A process without a given byte is searched from now on."""
     text, ignore_case = ask.match, ask.ignore_case
     if not text:
         raise BadValue("wait for what to match?", next="holdfast wait ID --until match --match RE")
-    pattern = await room.read(lambda: compile_pattern(text, ignore_case=ignore_case))
+    pattern = await context.read(lambda: compile_pattern(text, ignore_case=ignore_case))
     given = ask.after if isinstance(ask.after, dict) else dict.fromkeys(ids, ask.after)
-    found = {process_id: _after(room, process_id, given.get(process_id)) for process_id in ids}
+    found = {process_id: _after(context, process_id, given.get(process_id)) for process_id in ids}
     for process_id in ids:
-        process = room.registry.get(process_id)
+        process = context.registry.get(process_id)
         if process is not None and not found[process_id]:
-            found[process_id] = await output.ends(room, process)
+            found[process_id] = await output.ends(context, process)
     return MatchQuery(pattern, found)
 
 
-def _after(room: Room, process_id: ProcessId, value: object) -> dict[str, int]:
-    process = room.registry.get(process_id)
+def _after(context: DaemonContext, process_id: ProcessId, value: object) -> dict[str, int]:
+    process = context.registry.get(process_id)
     if process is None or value is None:
         return {}
     given = value if isinstance(value, dict) else dict.fromkeys(process.meta.streams, value)
@@ -54,10 +54,10 @@ def _after(room: Room, process_id: ProcessId, value: object) -> dict[str, int]:
 
 
 async def until_matched(
-    room: Room, ids: list[ProcessId], any_of_them: bool, query: MatchQuery, searched: Searched
+    context: DaemonContext, ids: list[ProcessId], any_of_them: bool, query: MatchQuery, searched: Searched
 ) -> None:
     """Until each has matched or ended; with `any_of_them`, until one matched or all ended. Fills `searched`."""
-    works = {asyncio.ensure_future(_first(room, process_id, query)): process_id for process_id in ids}
+    works = {asyncio.ensure_future(_first(context, process_id, query)): process_id for process_id in ids}
     try:
         while works and not (any_of_them and matches(searched)):
             finished, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
@@ -82,13 +82,13 @@ def done(ids: list[ProcessId], searched: Searched, any_of_them: bool) -> list[Pr
     return matched + [process_id for process_id, match in searched.items() if match is None]
 
 
-async def _first(room: Room, process_id: ProcessId, query: MatchQuery) -> Message | None:
+async def _first(context: DaemonContext, process_id: ProcessId, query: MatchQuery) -> Message | None:
     """The first match in any stream of a process."""
-    process = room.registry.get(process_id)
+    process = context.registry.get(process_id)
     if process is None:
         return None
     works = [
-        asyncio.ensure_future(_in_stream(room, process, stream, query.pattern, after))
+        asyncio.ensure_future(_in_stream(context, process, stream, query.pattern, after))
         for stream, after in query.after[process_id].items()
     ]
     try:
@@ -97,25 +97,27 @@ async def _first(room: Room, process_id: ProcessId, query: MatchQuery) -> Messag
                 return match
     finally:
         await _cancel(works)
-    await room.registry.wait_ended(process_id)  # which may follow the end of its output
+    await context.registry.wait_ended(process_id)  # which may follow the end of its output
     return None
 
 
-async def _in_stream(room: Room, process: Process, stream: str, pattern: Pattern, after: int) -> Message | None:
-    log = await room.read(room.place.log, process.id, stream)
+async def _in_stream(
+    context: DaemonContext, process: Process, stream: str, pattern: Pattern, after: int
+) -> Message | None:
+    log = await context.read(context.place.log, process.id, stream)
     try:
-        matcher = await room.read(lambda: StreamMatcher.resume(OnePattern(pattern), log, after, repeats=True))
+        matcher = await context.read(lambda: StreamMatcher.resume(OnePattern(pattern), log, after, repeats=True))
         is_over = process.has_ended
         while True:
-            match, is_end = await room.read(sweep.next_match, log, matcher)
+            match, is_end = await context.read(sweep.next_match, log, matcher)
             if match is None and is_end and is_over:
-                last = await room.read(lambda: next(matcher.finish(), None))
+                last = await context.read(lambda: next(matcher.finish(), None))
                 match = None if last is None else matcher.shown(last)
                 return None if match is None else _message(match, stream)
             if match is not None:
                 return _message(match, stream)
             if is_end:
-                is_over = await output.news(room, process.id, stream, matcher.at)
+                is_over = await output.news(context, process.id, stream, matcher.at)
     finally:
         log.close()
 

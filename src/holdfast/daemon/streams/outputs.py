@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
@@ -24,9 +24,9 @@ class _Waiter(NamedTuple):
 
 
 class Outputs:
-    def __init__(self, keeper: KeeperLink, chores: Chores) -> None:
+    def __init__(self, keeper: KeeperLink, background: BackgroundTasks) -> None:
         self._keeper = keeper
-        self._chores = chores
+        self._background = background
         self._flows: dict[tuple[ProcessId, str], _Flow] = {}
 
     async def beyond(self, process_id: ProcessId, stream: str, after: int) -> Reach:
@@ -34,7 +34,7 @@ class Outputs:
         flow = self._flows.get((process_id, stream))
         if flow is None:
             flow = self._flows[process_id, stream] = _Flow()
-            self._chores.start(self._follow(process_id, stream, flow), "output")
+            self._background.start(self._follow(process_id, stream, flow), "output")
         elif after < flow.asked_after:
             return await self._ask(process_id, stream, after)
         return await flow.wait(after)

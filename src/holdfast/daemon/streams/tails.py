@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.model.process import Process
 from holdfast.model.text import TextView
 from holdfast.places.base import ExecutionPlace
@@ -25,7 +25,7 @@ class Tail(NamedTuple):
 
 
 async def tail_of(
-    room: Room,
+    context: DaemonContext,
     process: Process,
     upto: dict[str, int] | None = None,
     since: dict[str, int] | None = None,
@@ -35,8 +35,8 @@ async def tail_of(
 
     Secrets are masked, unless it is to be raw.
     """
-    mask = _as_it_is if is_raw else room.secrecy.masked_text
-    return await room.read(_tail, room.place, process, since or {}, upto or {}, mask)
+    mask = _as_it_is if is_raw else context.secrets.masked_text
+    return await context.read(_tail, context.place, process, since or {}, upto or {}, mask)
 
 
 def _as_it_is(text: str) -> str:
@@ -51,9 +51,9 @@ def _tail(place: ExecutionPlace, process: Process, since: dict[str, int], upto: 
     written = [(stream, tail) for stream, tail in tails if tail.text]
     if len(written) < 2:
         return written[0][1] if written else Tail("", any(tail.is_cut for _, tail in tails))
-    room = SHOWN // 2 - 20
-    parts = [f"[{'stderr' if stream == 'err' else 'stdout'}]\n{tail.text[-room:]}" for stream, tail in written]
-    return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > room for _, tail in written))
+    budget = SHOWN // 2 - 20
+    parts = [f"[{'stderr' if stream == 'err' else 'stdout'}]\n{tail.text[-budget:]}" for stream, tail in written]
+    return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > budget for _, tail in written))
 
 
 def _tail_of_stream(

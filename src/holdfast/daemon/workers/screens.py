@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
@@ -59,7 +59,7 @@ class ProcessScreens:
         keeper: KeeperLink,
         outputs: Outputs,
         inputs: Inputs,
-        chores: Chores,
+        background: BackgroundTasks,
         threads: ThreadPoolExecutor,
     ) -> None:
         self._directory = directory
@@ -67,7 +67,7 @@ class ProcessScreens:
         self._keeper = keeper
         self._outputs = outputs
         self._inputs = inputs
-        self._chores = chores
+        self._background = background
         self._threads = threads
         self._terminals: dict[ProcessId, _Terminal] = {}
 
@@ -86,7 +86,7 @@ class ProcessScreens:
     def watch(self, process: Process) -> None:
         """Follow the output of a PTY process for as long as there may be any."""
         if process.meta.pty and self._worker.is_possible and not process.output_closed:
-            self._chores.start(self._follow(process), "screen")
+            self._background.start(self._follow(process), "screen")
 
     async def take_over(self, processes: list[Process]) -> None:
         """After a start of the daemon: load the marks of an earlier one, and remove files of unknown processes."""
@@ -132,7 +132,7 @@ class ProcessScreens:
         try:
             yield
         finally:
-            self._chores.start(self._leave(process.id, terminal), "detach")
+            self._background.start(self._leave(process.id, terminal), "detach")
 
     async def forget(self, process_id: ProcessId) -> None:
         self._terminals.pop(process_id, None)
@@ -150,7 +150,7 @@ class ProcessScreens:
         terminal = await self._terminal(process)
         if terminal.marks.attached is not None and not terminal.attached:
             terminal.attached += 1
-            self._chores.start(self._await_reattach(process_id, terminal), "reattach")
+            self._background.start(self._await_reattach(process_id, terminal), "reattach")
         at = 0
         while self._terminals.get(process_id) is terminal:
             try:

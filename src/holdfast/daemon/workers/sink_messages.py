@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.daemon.core.context import Message, Room
+from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices import objects
 from holdfast.daemon.workers.sink_lane import MakeMessage
 from holdfast.model.ids import ProcessId
@@ -20,40 +20,42 @@ from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
 
 
-def message_maker(room: Room) -> MakeMessage:
+def message_maker(context: DaemonContext) -> MakeMessage:
     async def make(sink: Sink, row: Outgoing) -> SinkMessage | SendResult:
-        (notification,) = await objects.notification_objects(room, [_notice(row.body)])
-        return await _message(room, sink, notification, summary_of(notification))
+        (notification,) = await objects.notification_objects(context, [_notice(row.body)])
+        return await _message(context, sink, notification, summary_of(notification))
 
     return make
 
 
-async def test(room: Room, sink: Sink) -> SendResult:
+async def test(context: DaemonContext, sink: Sink) -> SendResult:
     """Send a test message, also in quiet hours and to a disabled sink. What came of it."""
     line = f"this is a test of the sink {sink.name}"
     notification = {"id": f"test_{secrets.token_hex(6)}", "kind": "test", "at": time.time(), "text": line, "data": {}}
-    message = await _message(room, sink, notification, Summary(line, "", "info"))
-    return message if isinstance(message, SendResult) else await room.sinks.worker_of(sink).send(message)
+    message = await _message(context, sink, notification, Summary(line, "", "info"))
+    return message if isinstance(message, SendResult) else await context.sinks.worker_of(sink).send(message)
 
 
-async def keep_output(room: Room, process_id: ProcessId) -> None:
+async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
     """Before a log is deleted: put what unsent messages quote of it into the messages."""
-    if not room.sinks.all:
+    if not context.sinks.all:
         return
-    rows = await room.store.read(lambda db: outbox.completions_of(db, process_id))
-    bodies = [(row.seq, body_of(await objects.complete(room, _notice(row.body)))) for row in rows]
+    rows = await context.store.read(lambda db: outbox.completions_of(db, process_id))
+    bodies = [(row.seq, body_of(await objects.complete(context, _notice(row.body)))) for row in rows]
     if bodies:
-        await room.store.change(lambda db: outbox.rewrite(db, bodies))
+        await context.store.change(lambda db: outbox.rewrite(db, bodies))
 
 
-async def _message(room: Room, sink: Sink, notification: Message, words: Summary) -> SinkMessage | SendResult:
+async def _message(
+    context: DaemonContext, sink: Sink, notification: Message, words: Summary
+) -> SinkMessage | SendResult:
     payload = json.dumps({**notification, "summary": words.text}, ensure_ascii=False)
     message = SinkMessage(sink.way, notification["id"], payload, words.line, words.tail, words.level)
-    variables = {**await room.place.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
+    variables = {**await context.place.login.get(), **os.environ} if sink.address.env or sink.secret.env else {}
     for name, secret in (("address", sink.address), ("secret", sink.secret)):
         if secret.env is not None and not variables.get(secret.env):
             return SendResult(False, f"the variable {secret.env} is not set where the daemon was started, nor at login")
-        message = message._replace(**_secret_field(name, secret, variables, room.paths.home))
+        message = message._replace(**_secret_field(name, secret, variables, context.paths.home))
     return message
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.daemon.core.background import Chores
+from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.workers.sink_lane import MakeMessage, SinkLane, SinkWorker
 from holdfast.errors import BadValue
@@ -26,11 +26,11 @@ _Stamp = tuple[int, int, int] | None
 
 class Sinks:
     def __init__(
-        self, sinks: Sequence[Sink], config: str, store: Store, chores: Chores, environ: Mapping[str, str]
+        self, sinks: Sequence[Sink], config: str, store: Store, background: BackgroundTasks, environ: Mapping[str, str]
     ) -> None:
         self._config = config
         self._store = store
-        self._chores = chores
+        self._background = background
         self._environ = environ
         self._stamp = _stamp(config)
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -47,7 +47,7 @@ class Sinks:
         """Start sending, beginning with messages from before the start."""
         self._make_message = make_message
         self._configure(list(self.all.values()))
-        self._chores.start(self._refresh_often(), "sinks")
+        self._background.start(self._refresh_often(), "sinks")
 
     def wake(self) -> None:
         for lane in self._lanes.values():
@@ -100,7 +100,7 @@ class Sinks:
     def _start_lane(self, sink: Sink, make_message: MakeMessage) -> None:
         lane = SinkLane(sink, self._store, SinkWorker(self._environ), self._slots, make_message)
         self._lanes[sink.name] = lane
-        self._tasks[sink.name] = self._chores.start(lane.run(), f"sink {sink.name}")
+        self._tasks[sink.name] = self._background.start(lane.run(), f"sink {sink.name}")
 
     def _wake_for(self, numbered: list[StoredEvent]) -> None:
         if self._lanes and any(event.notice is not None or _is_approval(event) for event in numbered):

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
@@ -39,11 +39,11 @@ _RETRY_PAUSE = 1.0
 
 
 class OutputWatches:
-    def __init__(self, room: Room, worker: WatchWorker, events: MatchEvents) -> None:
-        self._room = room
+    def __init__(self, context: DaemonContext, worker: WatchWorker, events: MatchEvents) -> None:
+        self._context = context
         self._worker = worker
         self._events = events
-        settings = room.settings
+        settings = context.settings
         self._rules = WatchRules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
         self._followed: set[ProcessId] = set()
         #: Up to where each stream was scanned. The cursor on disk may lie before it.
@@ -51,16 +51,16 @@ class OutputWatches:
         self._due: dict[ProcessId, float] = {}
         self._due_changed = asyncio.Event()
         # Set at once: also processes that ended while there was no daemon are scanned to the end.
-        room.supervisor.last_words = self.before_end
-        room.sessions.on_rename.append(events.renamed)
-        room.sessions.on_transfer.append(events.transferred)
+        context.supervisor.last_words = self.before_end
+        context.sessions.on_rename.append(events.renamed)
+        context.sessions.on_transfer.append(events.transferred)
 
     def begin(self) -> None:
         """Watch all processes that run now, as after a crash of the daemon, and every run that begins later."""
-        for process in self._room.registry.running():
+        for process in self._context.registry.running():
             self._start(process)
-        self._room.registry.listen(self._start)
-        self._room.chores.start(self._watch_clock(), "watch windows")
+        self._context.registry.listen(self._start)
+        self._context.background.start(self._watch_clock(), "watch windows")
 
     def close(self) -> None:
         self._worker.close()
@@ -69,7 +69,7 @@ class OutputWatches:
         if _is_watched(process) and process.is_up and process.id not in self._followed:
             self._followed.add(process.id)
             self._note_due(process.id, _state(process))
-            self._room.chores.start(self._follow(process), "watch")
+            self._context.background.start(self._follow(process), "watch")
 
     async def _follow(self, process: Process) -> None:
         """Follow all streams until there can be no more output in any run."""
@@ -79,23 +79,23 @@ class OutputWatches:
             self._followed.discard(process.id)
 
     async def _follow_stream(self, process: Process, stream: str) -> None:
-        room, process_id = self._room, process.id
-        while _is_watched(room.registry.get(process_id)):
+        context, process_id = self._context, process.id
+        while _is_watched(context.registry.get(process_id)):
             at = self._cursor(process_id, stream)
-            run = output.run_of(room, process_id)
+            run = output.run_of(context, process_id)
             try:
-                reach = await room.outputs.beyond(process_id, stream, at)
+                reach = await context.outputs.beyond(process_id, stream, at)
                 if reach.end > at:
                     await self._scan_new(process_id, stream, at, reach.end)
                     await asyncio.sleep(_SCAN_PAUSE)
-                elif reach.closed and not await output.opens_again(room, process_id, run):
+                elif reach.closed and not await output.opens_again(context, process_id, run):
                     return
             except HoldfastError as failed:  # the keeper or the watch worker is away
                 note("watch-delayed", process=process_id, why=failed.message)
                 await asyncio.sleep(_RETRY_PAUSE)
 
     async def _scan_new(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
-        process = self._room.registry.get(process_id)
+        process = self._context.registry.get(process_id)
         if process is None or process.has_ended:
             return
         try:
@@ -103,15 +103,15 @@ class OutputWatches:
         except WatchBroken as broken:
             await self._break(process_id, broken)
             return
-        async with self._room.supervisor.turn(process_id):
-            now = self._room.registry.get(process_id)
+        async with self._context.supervisor.turn(process_id):
+            now = self._context.registry.get(process_id)
             if now is not None and not now.has_ended and self._cursor(process_id, stream) == at:
                 await self._apply(now, stream, scan)
 
     async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> WatchScan:
         meta = process.meta
         scan = await self._worker.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
-        return scan._replace(matches=await self._room.secrecy.mask_matches(scan.matches))
+        return scan._replace(matches=await self._context.secrets.mask_matches(scan.matches))
 
     async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> WatchScan:
         """A scan of new output. A line that matches before it is complete gets a moment to become complete."""
@@ -119,7 +119,7 @@ class OutputWatches:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINE_TIMEOUT):
                 while scan.matches and scan.matches[-1].end >= scan.upto:
-                    reach = await self._room.outputs.beyond(process.id, stream, scan.upto)
+                    reach = await self._context.outputs.beyond(process.id, stream, scan.upto)
                     if reach.end <= scan.upto:
                         break
                     scan = await self._scan(process, stream, at, reach.end, is_final=False)
@@ -139,12 +139,12 @@ class OutputWatches:
     async def _save(self, process: Process, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
         events = self._events.of_outcomes(process, outcomes, now)
-        await self._room.supervisor.commit(process, events, self._remember())
+        await self._context.supervisor.commit(process, events, self._remember())
         self._note_due(process.id, state)
 
     async def _write(self, events: list[Event]) -> None:
         try:
-            await self._room.store.change(self._remember(), events)
+            await self._context.store.change(self._remember(), events)
         except HoldfastError as failed:  # the store tries again until there is space
             note("notice-late", why=failed.message)
 
@@ -154,8 +154,8 @@ class OutputWatches:
 
     async def _break(self, process_id: ProcessId, why: WatchBroken) -> None:
         note("watch-broken", process=process_id, why=why.message)
-        async with self._room.supervisor.turn(process_id):
-            process = self._room.registry.get(process_id)
+        async with self._context.supervisor.turn(process_id):
+            process = self._context.registry.get(process_id)
             if process is not None and not process.has_ended:
                 state, outcomes = watching.broken(_state(process))
                 await self._save(process, state, outcomes, time.time())
@@ -221,8 +221,8 @@ class OutputWatches:
 
     async def _elapse(self, process_id: ProcessId) -> None:
         self._due.pop(process_id, None)
-        async with self._room.supervisor.turn(process_id):
-            process = self._room.registry.get(process_id)
+        async with self._context.supervisor.turn(process_id):
+            process = self._context.registry.get(process_id)
             if process is None or process.has_ended:
                 return
             now = time.time()
@@ -246,7 +246,7 @@ class OutputWatches:
         known = self._cursors.get((process_id, stream))
         if known is not None:
             return known
-        process = self._room.registry.get(process_id)
+        process = self._context.registry.get(process_id)
         return _state(process).cursors.get(stream, 0) if process is not None else 0
 
     def _with_cursors(self, process_id: ProcessId, state: WatchState) -> WatchState:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from holdfast.daemon.core.context import Room
+from holdfast.daemon.core.context import DaemonContext
 from holdfast.errors import Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response
@@ -45,7 +45,7 @@ async def metrics(request: HttpRequest) -> Response:
     return Response(200, "".join(await _lines(request.context, lag)).encode(), METRICS)
 
 
-async def _lines(context: Room, lag: float) -> list[str]:
+async def _lines(context: DaemonContext, lag: float) -> list[str]:
     processes = context.registry.shown()
     measured = await context.place.sizes([process for process in processes if not process.output_closed])
     output = 0
@@ -63,10 +63,10 @@ async def _lines(context: Room, lag: float) -> list[str]:
         *_metric("ends_total", "counter", "Ends seen since the daemon began, by reason.", _by("reason", ends)),
         *_metric("output_bytes", "gauge", "Bytes written by the processes that are known.", [("", output)]),
         *_metric("events_total", "counter", "Events that were ever kept.", [("", context.stream.newest)]),
-        *_metric("bridges", "gauge", "Bridges that are connected.", [("", context.relays.connected)]),
-        *_metric("bridge_events_total", "counter", "Events that came over bridges.", [("", context.relays.taken)]),
+        *_metric("bridges", "gauge", "Bridges that are connected.", [("", context.bridges.connected)]),
+        *_metric("bridge_events_total", "counter", "Events that came over bridges.", [("", context.bridges.taken)]),
         *_metric(
-            "bridge_ignored_total", "counter", "Frames of bridges that were no events.", [("", context.relays.ignored)]
+            "bridge_ignored_total", "counter", "Frames of bridges that were no events.", [("", context.bridges.ignored)]
         ),
         *_metric("keeper_reachable", "gauge", "Whether the keeper answers.", [("", int(context.keeper.is_reachable))]),
         *_metric("loop_lag_seconds", "gauge", "How late the daemon's loop was just now.", [("", lag)]),

@@ -23,19 +23,19 @@ async def pub(request: HttpRequest, socket: WebSocket) -> None:
         raise Denied("a bridge is not bound to a session", next="leave Holdfast-Strict out")
     await socket.accept(text=True)
     unwritten: asyncio.Queue[Written] = asyncio.Queue(_MOST_UNWRITTEN)
-    with request.context.relays.connection():
+    with request.context.bridges.connection():
         await socket.run(request, _take(request, socket, unwritten), _acknowledge(socket, unwritten))
 
 
 async def _take(request: HttpRequest, socket: WebSocket, unwritten: asyncio.Queue[Written]) -> None:
-    relays = request.context.relays
+    bridges = request.context.bridges
     is_first = True
     while True:
         message = await socket.receive_text()
         if message is None:
-            relays.ignore()
+            bridges.ignore()
             continue
-        taken, written = relays.take(message)
+        taken, written = bridges.take(message)
         if taken.events or taken.marks:
             await unwritten.put((taken.marks, written))
             if is_first:  # a full disk is noticed before more is held in memory
