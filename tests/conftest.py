@@ -70,7 +70,8 @@ _rerun: dict[str, None] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if str(report.outcome) == "rerun":
+    outcome: str = report.outcome  # the plugin that runs tests again adds one
+    if outcome == "rerun":
         _rerun[report.nodeid] = None
     if report.skipped and not hasattr(report, "wasxfail"):
         _skipped.append(report.nodeid)

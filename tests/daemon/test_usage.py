@@ -87,7 +87,8 @@ def test_the_tree_with_its_parents(hf: Client) -> None:
     process = hf.run("sleep 600 & sleep 601; :")
 
     def tree() -> list[dict[str, object]] | None:
-        tree = hf.inspect(process.id, tree=True).tree or []
+        # By name: pids start again at the lowest, so a child's may be smaller than its parent's.
+        tree = sorted(hf.inspect(process.id, tree=True).tree or [], key=lambda member: str(member["name"]))
         return tree if [member["name"] for member in tree] == ["bash", "sleep", "sleep"] else None
 
     shell, *sleeps = eventually(tree)
