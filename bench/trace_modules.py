@@ -1,9 +1,9 @@
 """Which modules of holdfast run before a request leaves the client: `python -m bench.trace_modules`.
 
-Traced are an MCP `process` poll, as the first call of a server and on an open connection, and `holdfast run -d` on
-the command line. A module counts where one of its functions is called; importing it
-does not. Tracing begins where the MCP SDK hands over the tools/call (or with the command line's main function) and ends
-when the frame of the operation is written to the socket.
+Traced are an MCP `process` poll, as the first call of a server and on a connection that is open, and `holdfast run -d`
+on the command line. A module counts where one of its functions is called; importing it does not. Tracing begins where
+the MCP SDK hands over the tools/call (or with the command line's main function) and ends when the frame of the
+operation is written to the socket. Other tasks that run meanwhile, such as the reader of stdin, are counted, too.
 """
 
 from __future__ import annotations

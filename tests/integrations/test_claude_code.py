@@ -37,7 +37,7 @@ def test_a_conversation_is_told_of_what_it_left_in_the_background(home: Path, tm
         model.script(_START, _after_the_end(host, _ELSEWHERE), _START, Say("later"))
         conversation = str(host.claude(version, "begin")["session_id"])
         first, second, third, fourth = map(seen, model.asked)
-        assert "proc_" not in first and "You are told when it ends" in second and TOLD not in second
+        assert "proc_" not in first and "You are notified when it ends" in second and TOLD not in second
         assert third.count(TOLD) == 1 and "finished well" in third and "elsewhere" in third
         assert fourth.count(TOLD) == 1
 

@@ -30,7 +30,7 @@ def test_a_job_in_the_background_is_told_with_a_later_answer(home: Path, tmp_pat
         model.script(_START, _OTHER, other_work_after_the_end, Say("I was told"))
         assert "I was told" in host.codex(version, "begin")
         first, second, third, last = map(seen, model.asked)
-        assert "proc_" not in first and "You are told when it ends" in second
+        assert "proc_" not in first and "You are notified when it ends" in second
         assert "other work" in third and TOLD not in third
         assert last.count(TOLD) == 1 and "finished well" in last
         (session,) = sessions().values()

@@ -54,7 +54,7 @@ class Edit:
         self.holders = holders
 
 
-class Change:
+class FileChange:
     """A file as it is, and as it is to be; None is no file. `note` is kept from then on, None removes it."""
 
     __slots__ = ("path", "before", "after", "is_shared", "note")
@@ -77,12 +77,12 @@ class Change:
         return "\n".join(lines)
 
 
-def planned(edits: Sequence[Edit], is_removal: bool) -> list[Change]:
+def planned(edits: Sequence[Edit], is_removal: bool) -> list[FileChange]:
     """The changes that are needed. Raises HoldfastError, before anything is written."""
     return [change for edit in edits if (change := (_taken_out if is_removal else _put_in)(edit)) is not None]
 
 
-def _put_in(edit: Edit) -> Change | None:
+def _put_in(edit: Edit) -> FileChange | None:
     before = read(edit.path)
     text = before or ""
     after = _made(edit, edit.add, text)
@@ -90,15 +90,15 @@ def _put_in(edit: Edit) -> Change | None:
         return None
     is_new = _made(edit, edit.remove, text) == text
     note = noted(before, edit.holders) if is_new else recall(edit.path)
-    return Change(edit.path, before, after, edit.is_shared, note)
+    return FileChange(edit.path, before, after, edit.is_shared, note)
 
 
-def _taken_out(edit: Edit) -> Change | None:
+def _taken_out(edit: Edit) -> FileChange | None:
     before = read(edit.path)
     after = _made(edit, edit.remove, before or "")
     if before is None or after == before:
         return None
-    return Change(edit.path, before, restored(after, edit.holders, recall(edit.path)), edit.is_shared, None)
+    return FileChange(edit.path, before, restored(after, edit.holders, recall(edit.path)), edit.is_shared, None)
 
 
 def stands(edits: Sequence[Edit]) -> str:
@@ -110,7 +110,7 @@ def stands(edits: Sequence[Edit]) -> str:
     return "off" if not removable else "outdated" if addable else "on"
 
 
-def write(changes: Sequence[Change]) -> None:
+def write(changes: Sequence[FileChange]) -> None:
     """Each file is replaced in one step, by one of the same mode and owner. Raises HoldfastError.
 
     The note is written before the file, and removed after it.

@@ -1,6 +1,6 @@
-"""Which session a host program has open: its hooks know, and our server, which the same program started, asks here.
+"""Which session a host program has open: its hooks note it, for our server, which the same program started.
 
-A binding is a small file in the instance's home, named by the pid and the start time of the host. It says the session.
+A binding is a small file in the instance's home, named by the pid and the start time of the host. It has the session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 #: A server may be started through a wrapper or two.
-_FARTHEST = 4
+_MOST_ANCESTORS = 4
 
 
 def session_name(client: str, conversation: object) -> str | None:
@@ -41,16 +41,16 @@ def host_of_hook(client: str) -> Host | None:
 
 
 def bind(home: str, host: Host, session: str, becomes: str | None = None) -> None:
-    """From now on the host has that session open, which is about to be renamed to what it `becomes`."""
+    """Note that the host has that session open, which is about to be renamed to `becomes`."""
     path = _path(home, host)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     files.replace(path, light_json.dumps({"session": session, "becomes": becomes}).encode())
 
 
 def bound(home: str) -> str | None:
-    """The session that the program which started this one has open, as far as it told."""
+    """The open session of the program that started this one, where its hooks have noted it."""
     for number, pid in enumerate(_ancestors(os.getppid())):
-        host = _host(pid) if number < _FARTHEST else None
+        host = _host(pid) if number < _MOST_ANCESTORS else None
         if host is None:
             return None
         session = session_of(home, host)
@@ -64,17 +64,17 @@ def session_of(home: str, host: Host) -> str | None:
 
 
 def becoming(home: str, host: Host) -> str | None:
-    """What its session was to be renamed to, which nobody saw done."""
+    """The new name of its session, where renaming was begun and may not be done."""
     return _said(home, host, "becomes")
 
 
 def lock_path(home: str, host: Host) -> str:
-    """Locked by the one who waits for the host's news."""
+    """Locked by the process that waits for notices of the host."""
     return f"{_path(home, host)}.lock"
 
 
 def sweep(home: str) -> None:
-    """Forget hosts that are gone."""
+    """Remove the files of hosts that have ended."""
     directory = f"{home}/hosts"
     try:
         names = os.listdir(directory)

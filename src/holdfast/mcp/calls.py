@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 from mcp import types
 
 from holdfast.mcp import elicitation, progress, push
-from holdfast.mcp.elicitation import Question, Questions
-from holdfast.mcp.peers import Context, FindPeer, Peer, can_ask, client_name, is_modern
+from holdfast.mcp.elicitation import McpQuestion, Questions
+from holdfast.mcp.peers import Context, FindPeer, McpPeer, can_ask, client_name, is_modern
 from holdfast.mcp.push import Push
 from holdfast.tools.aio import AsyncTools
 from holdfast.tools.answers import Answer, Limits, of_error, with_note
@@ -73,7 +73,7 @@ class _Call(NamedTuple):
     """A call that was understood."""
 
     ctx: Context
-    peer: Peer
+    peer: McpPeer
     key: ToolKey
     name: str
     given: dict[str, object]
@@ -127,7 +127,7 @@ class Calls:
             await asyncio.wait(self._ending, timeout=seconds)
 
     def _read(self, ctx: Context, name: str, arguments: object) -> _Call:
-        """Raises Refusal."""
+        """Raises ToolRefusal."""
         if isinstance(arguments, dict) and NOT_AN_OBJECT in arguments:
             arguments = arguments[NOT_AN_OBJECT]
         given = dict(parse(arguments))
@@ -136,7 +136,7 @@ class Calls:
         key = ToolKey(session, self.limit(ctx), can_ask(ctx, peer), self._pushes)
         return _Call(ctx, peer, key, name, given, time.monotonic())
 
-    async def _made(self, call: _Call, answered: Question | None, said: Any) -> Answer | types.InputRequiredResult:
+    async def _made(self, call: _Call, answered: McpQuestion | None, said: Any) -> Answer | types.InputRequiredResult:
         async with self._accompanied(call):
             if answered is not None:
                 said = (said or {}).get(elicitation.KEY)
@@ -157,7 +157,7 @@ class Calls:
         session = call.key.session
         async with elicitation.denied_if_cancelled(call.ctx, session, approval):
             if is_modern(call.ctx):
-                self._questions.put(Question(approval, session, call.what, time.monotonic()))
+                self._questions.put(McpQuestion(approval, session, call.what, time.monotonic()))
                 return await elicitation.question_result(session, approval)
             said = await elicitation.elicit(call.ctx, session, approval, call.key.limit * _ASK_SHARE)
         denied = await elicitation.decide(call.ctx, session, approval, said)

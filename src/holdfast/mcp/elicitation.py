@@ -48,7 +48,7 @@ class CouldNotAsk(NamedTuple):
     why: str
 
 
-class Question(NamedTuple):
+class McpQuestion(NamedTuple):
     """One request for approval. `call` is what it was asked for: an answer with another call does not count."""
 
     approval: str
@@ -61,14 +61,14 @@ class Questions:
     """Open questions of the newest protocol, by the state that comes back with the answer."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Question] = {}
+        self._open: dict[str, McpQuestion] = {}
 
-    def put(self, question: Question) -> None:
+    def put(self, question: McpQuestion) -> None:
         self._open[question.approval] = question
         while len(self._open) > _MOST_QUESTIONS:
             del self._open[next(iter(self._open))]
 
-    def take(self, state: str, call: object) -> Question | None:
+    def take(self, state: str, call: object) -> McpQuestion | None:
         """The question that this call answers; None where it answers none of ours."""
         found = self._open.get(state)
         if found is None or found.call != call or time.monotonic() - found.at > _KEPT:

@@ -14,7 +14,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from holdfast.integrations import hosts
 from holdfast.paths import find_paths
-from holdfast.tools.answers import Refusal
+from holdfast.tools.answers import ToolRefusal
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
@@ -36,7 +36,7 @@ def is_handle(text: str) -> bool:
     return len(text) <= _LONGEST_HANDLE and _HANDLE.fullmatch(text) is not None
 
 
-class Peer:
+class McpPeer:
     """One conversation. `session` is its own; with a handle it goes on with another.
 
     `is_gated`: it comes from within a command that was judged, and cannot approve anything. `is_brief`: the server
@@ -50,12 +50,12 @@ class Peer:
         self._known: set[str] = set()
 
     def chosen(self, handle: object) -> str:
-        """The session that a call is for. Raises Refusal for anything but a handle."""
+        """The session that a call is for. Raises ToolRefusal for anything but a handle."""
         if handle is None or handle == "" or handle == self.session:
             return self.session
         if isinstance(handle, str) and is_handle(handle.strip()):
             return handle.strip()
-        raise Refusal("unknown_session", "no such session", "leave `session` out", status="not_found")
+        raise ToolRefusal("unknown_session", "no such session", "leave `session` out", status="not_found")
 
     def is_first_answer(self, session: str) -> bool:
         """Whether the conversation has not been given the name of that session yet. Asked once, it has."""
@@ -65,7 +65,7 @@ class Peer:
 
 
 #: Finds the peer of a request.
-FindPeer: TypeAlias = Callable[[Context], Peer]
+FindPeer: TypeAlias = Callable[[Context], McpPeer]
 
 
 def client_name(ctx: Context) -> str | None:
@@ -78,7 +78,7 @@ def is_modern(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def can_ask(ctx: Context, peer: Peer) -> bool:
+def can_ask(ctx: Context, peer: McpPeer) -> bool:
     """Whether the client shows forms to the user, and may approve."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities is not None else None
@@ -94,14 +94,14 @@ def stdio_peers(client: str | None, session: str | None) -> FindPeer:
     that of the host's hooks, where that is known.
     """
     home = find_paths().home
-    own = Peer(session)
+    own = McpPeer(session)
     peers = {own.session: own}
 
-    def find(ctx: Context) -> Peer:
+    def find(ctx: Context) -> McpPeer:
         if client is None or session is not None:
             return own
         found = hosts.bound(home) or _conversation(client, ctx)
-        return peers.setdefault(found, Peer(found)) if found else own
+        return peers.setdefault(found, McpPeer(found)) if found else own
 
     return find
 
@@ -119,9 +119,9 @@ class HttpPeers:
     """
 
     def __init__(self) -> None:
-        self._peers: dict[str, Peer] = {}
+        self._peers: dict[str, McpPeer] = {}
 
-    def __call__(self, ctx: Context) -> Peer:
+    def __call__(self, ctx: Context) -> McpPeer:
         headers = ctx.request.headers if ctx.request is not None else {}
         named = headers.get("holdfast-session")
         if named is not None:
@@ -130,12 +130,12 @@ class HttpPeers:
         is_gated = headers.get("holdfast-gated") == "true"
         protocol = headers.get("mcp-session-id")
         if protocol is None:
-            peer = Peer(named, is_gated=is_gated, is_brief=named is None)
-            peer.is_first_answer(peer.session)  # the host knows the name that it gave; a brief one is told otherwise
+            peer = McpPeer(named, is_gated=is_gated, is_brief=named is None)
+            peer.is_first_answer(peer.session)  # the host knows the name that it gave; a brief one gets it otherwise
             return peer
         key = f"{protocol} {is_gated} {named or ''}"
         known = self._peers.pop(key, None)
-        found = self._peers[key] = known or Peer(named, is_gated=is_gated)
+        found = self._peers[key] = known or McpPeer(named, is_gated=is_gated)
         while len(self._peers) > _MOST_HTTP_PEERS:
             del self._peers[next(iter(self._peers))]
         return found

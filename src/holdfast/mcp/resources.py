@@ -10,10 +10,10 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.mcp.peers import Peer
+from holdfast.mcp.peers import McpPeer
 from holdfast.tools import output
 from holdfast.tools.aio import find as find_process
-from holdfast.tools.answers import Limits, Refusal, brief_command, was_background
+from holdfast.tools.answers import Limits, ToolRefusal, brief_command, was_background
 
 if TYPE_CHECKING:
     from holdfast.client.process import Process
@@ -98,20 +98,20 @@ def _resource(process: Process, command: str, view: str) -> types.Resource:
     )
 
 
-async def find(peer: Peer, uri: str) -> tuple[str, str, ResourceName]:
+async def find(peer: McpPeer, uri: str) -> tuple[str, str, ResourceName]:
     """The session and the process of a URI. Raises MCPError where the peer has none such."""
     name = parse(uri)
     try:
         session = peer.chosen(name.session)
         async with AsyncClient(session, strict=True) as client:
             return session, (await find_process(client, name.process)).id, name
-    except (Refusal, NotFound):
+    except (ToolRefusal, NotFound):
         raise _not_found(uri) from None
     except HoldfastError as error:
         raise _failed(error) from None
 
 
-async def read(peer: Peer, uri: str) -> str:
+async def read(peer: McpPeer, uri: str) -> str:
     """The text of a resource. Raises MCPError."""
     session, process, name = await find(peer, uri)
     try:

@@ -15,11 +15,11 @@ from holdfast.client.aio import AsyncClient
 from holdfast.client.notification import Notification
 from holdfast.client.process import Process
 from holdfast.errors import BadValue, HoldfastError, NotFound
-from holdfast.tools.answers import Answer, Limits, Refusal, brief_command, of_error, to_text
+from holdfast.tools.answers import Answer, Limits, ToolRefusal, brief_command, of_error, to_text
 from holdfast.tools.arguments import named, parse, plain, read_process, read_terminal, shown
 from holdfast.tools.interrupts import Interrupts
 from holdfast.tools.process_tool import process as do_process
-from holdfast.tools.seen import Seen
+from holdfast.tools.seen import SeenOutput
 from holdfast.tools.terminal_tool import TAKEN
 from holdfast.tools.terminal_tool import terminal as do_terminal
 from holdfast.tools.workdir import WorkingDirectory
@@ -49,8 +49,8 @@ class ToolSession:
         self._publishing: set[asyncio.Task[None]] = set()
 
     @cached_property
-    def seen(self) -> Seen:
-        return Seen()
+    def seen(self) -> SeenOutput:
+        return SeenOutput()
 
     @cached_property
     def interrupts(self) -> Interrupts:
@@ -83,7 +83,7 @@ class ToolSession:
         outcome: list[Answer] = [{"status": "interrupted", "reason": "cancelled"}]
         try:
             yield outcome
-        except (Refusal, HoldfastError) as error:
+        except (ToolRefusal, HoldfastError) as error:
             outcome[0] = of_error(error)
             raise
         finally:
@@ -231,7 +231,7 @@ class AsyncTools:
     async def _answer(self, name: object, arguments: object) -> Answer:
         given = parse(arguments)
         if not isinstance(name, str):
-            raise Refusal("unknown_tool", "the name of the tool is missing", _TOOLS)
+            raise ToolRefusal("unknown_tool", "the name of the tool is missing", _TOOLS)
         if name == "terminal":
             terminal_call = read_terminal(given)
             tools = self._open()
@@ -245,7 +245,7 @@ class AsyncTools:
             if self._push and process_call.action == "inbox":
                 made["notices"] = await tools.pending()
         else:
-            raise Refusal("unknown_tool", f"no tool {shown(name)}", _TOOLS)
+            raise ToolRefusal("unknown_tool", f"no tool {shown(name)}", _TOOLS)
         taken = made.pop(TAKEN, None)
         if taken is None:  # else the daemon has masked the answer
             made = await tools.masked(made)
@@ -256,7 +256,7 @@ class AsyncTools:
         """The outcome. An error is one, too, so that notices can come with it."""
         try:
             return await work
-        except (Refusal, HoldfastError) as error:
+        except (ToolRefusal, HoldfastError) as error:
             return of_error(error)
 
     def _open(self) -> ToolSession:

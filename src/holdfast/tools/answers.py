@@ -71,7 +71,7 @@ class Limits(NamedTuple):
     """Processes in one list."""
 
 
-class Refusal(Exception):
+class ToolRefusal(Exception):
     """A call that cannot be done as it was asked. Becomes an answer."""
 
     def __init__(self, reason: str, message: str, next: str, status: str = "error") -> None:
@@ -90,7 +90,7 @@ def answer(status: str, reason: str, next: str = GO_ON, **more: object) -> Answe
 
 def of_error(error: Exception) -> Answer:
     """The answer for a refused call, an error of holdfast, or a fault of the tools themselves."""
-    if isinstance(error, Refusal):
+    if isinstance(error, ToolRefusal):
         return answer(error.status, error.reason, error.next, message=error.message)
     if not isinstance(error, HoldfastError):
         message = f"the tool failed: {type(error).__name__}"

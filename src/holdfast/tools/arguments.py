@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.tools.answers import Refusal
+from holdfast.tools.answers import ToolRefusal
 
 _YES = frozenset({"true", "yes", "1", "on"})
 _NO = frozenset({"false", "no", "0", "off", "", "null", "none"})
@@ -57,7 +57,7 @@ class ProcessCall(NamedTuple):
 
 
 def parse(arguments: object) -> Mapping[str, object]:
-    """The arguments of a call, which may come as JSON text. Raises Refusal."""
+    """The arguments of a call, which may come as JSON text. Raises ToolRefusal."""
     arguments = plain(arguments)
     if isinstance(arguments, (str, bytes, bytearray)):
         try:
@@ -86,10 +86,10 @@ def named(tool: str, values: Sequence[object], arguments: Mapping[str, object]) 
 
 
 def read_terminal(given: Mapping[str, object]) -> TerminalCall:
-    """Raises Refusal."""
+    """Raises ToolRefusal."""
     command = text(given, "command", LONGEST_COMMAND)
     if command is None or not command.strip():
-        raise Refusal("bad_arguments", "the command is missing", "give a shell command as `command`")
+        raise ToolRefusal("bad_arguments", "the command is missing", "give a shell command as `command`")
     return TerminalCall(
         command,
         background=flag(given, "background"),
@@ -104,14 +104,16 @@ def read_terminal(given: Mapping[str, object]) -> TerminalCall:
 
 
 def read_process(given: Mapping[str, object]) -> ProcessCall:
-    """Raises Refusal."""
+    """Raises ToolRefusal."""
     action = (text(given, "action", 40) or "").strip().lower()
     if action not in ACTIONS:
         what = f"no action {shown(action)}" if action else "the action is missing"
-        raise Refusal("bad_arguments", what, f"one of: {', '.join(ACTIONS)}")
+        raise ToolRefusal("bad_arguments", what, f"one of: {', '.join(ACTIONS)}")
     ids = _ids(given.get("session_id"))
     if not ids and action not in _WITHOUT_PROCESS:
-        raise Refusal("bad_arguments", f"{action} needs a session_id", "process(action='list') shows your processes")
+        raise ToolRefusal(
+            "bad_arguments", f"{action} needs a session_id", "process(action='list') shows your processes"
+        )
     return ProcessCall(
         action,
         ids,
@@ -240,5 +242,5 @@ def _is_small(value: int | float) -> bool:
     return not isinstance(value, int) or value.bit_length() <= 1000
 
 
-def _bad(name: str, what: str, next: str | None = None) -> Refusal:
-    return Refusal("bad_arguments", f"{name} {what}", next or f"call again with another {name}")
+def _bad(name: str, what: str, next: str | None = None) -> ToolRefusal:
+    return ToolRefusal("bad_arguments", f"{name} {what}", next or f"call again with another {name}")

@@ -17,7 +17,7 @@ from holdfast.tools import output
 from holdfast.tools.answers import (
     GO_ON,
     Answer,
-    Refusal,
+    ToolRefusal,
     about,
     answer,
     asking,
@@ -51,7 +51,7 @@ _MATCH = "match:"
 
 
 async def process(tools: ToolSession, call: ProcessCall) -> Answer:
-    """Raises HoldfastError, Refusal."""
+    """Raises HoldfastError, ToolRefusal."""
     return with_note(await _ACTIONS[call.action](tools, call), *call.notes)
 
 
@@ -227,7 +227,7 @@ def _until(data: str | None) -> dict[str, Any]:
     if words in ("", "exit", "output", "ready"):
         return {"until": words or "exit"}
     what = f"cannot wait for {words[:40]!r}"
-    raise Refusal("bad_arguments", what, "data is output, ready or match:REGEX; or leave it out")
+    raise ToolRefusal("bad_arguments", what, "data is output, ready or match:REGEX; or leave it out")
 
 
 async def _waited(tools: ToolSession, waited: Waited, timeout: float, until: str) -> Answer:
@@ -289,7 +289,7 @@ async def _kill(tools: ToolSession, call: ProcessCall) -> Answer:
     """SIGTERM first, SIGKILL after a while; with `KILL` as data, SIGKILL at once."""
     wanted = (call.data or "").strip()
     if wanted and signal_number(wanted) != SIGKILL:
-        raise Refusal("bad_arguments", "kill takes no signal but KILL", "use action='signal' to send one signal")
+        raise ToolRefusal("bad_arguments", "kill takes no signal but KILL", "use action='signal' to send one signal")
     found = await tools.find(call.ids[0])
     if found.status == "ended":
         return await _already_exited(tools, found)
@@ -338,14 +338,14 @@ async def _write(tools: ToolSession, call: ProcessCall) -> Answer:
     return about(now, next, reason="stdin_closed" if is_close else "written", bytes_written=value.get("written"))
 
 
-def _stdin_closed(process: Process) -> Refusal:
+def _stdin_closed(process: Process) -> ToolRefusal:
     labels = process.labels or {}
     if CALL in labels and WINDOW in labels:
         what = f"{process.id} was started in the foreground, without stdin"
-        return Refusal("stdin_closed", what, "start it again with background=true (or pty=true) to write to it")
+        return ToolRefusal("stdin_closed", what, "start it again with background=true (or pty=true) to write to it")
     what = f"the stdin of {process.id} was closed before (action='close', or it was started without one)"
     next = "nothing more can be written to it: wait for its end, or restart it, which opens stdin again"
-    return Refusal("stdin_closed", what, next)
+    return ToolRefusal("stdin_closed", what, next)
 
 
 async def _resize(tools: ToolSession, call: ProcessCall) -> Answer:
@@ -376,15 +376,15 @@ async def _transfer(tools: ToolSession, call: ProcessCall) -> Answer:
 
 
 def _data(call: ProcessCall, what: str) -> str:
-    """Raises Refusal where there is none."""
+    """Raises ToolRefusal where there is none."""
     data = call.data or ""
     if not (data if call.action in ("write", "search") else data.strip()):
         raise _missing(call, what)
     return data
 
 
-def _missing(call: ProcessCall, what: str) -> Refusal:
-    return Refusal("bad_arguments", f"{call.action} needs data: {what}", f"call again with data: {what}")
+def _missing(call: ProcessCall, what: str) -> ToolRefusal:
+    return ToolRefusal("bad_arguments", f"{call.action} needs data: {what}", f"call again with data: {what}")
 
 
 _ACTIONS: dict[str, Callable[[ToolSession, ProcessCall], Awaitable[Answer]]] = {

@@ -25,7 +25,7 @@ class _SeenProcess:
         self.asked_at = 0.0
 
 
-class Seen:
+class SeenOutput:
     def __init__(self) -> None:
         self._processes: dict[str, _SeenProcess] = {}
         self._notes: set[str] = set()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 from holdfast.client import caller
 from holdfast.paths import find_paths
 from holdfast.tools.aio import AsyncTools
-from holdfast.tools.answers import Answer, Limits, Refusal, of_error, to_text
+from holdfast.tools.answers import Answer, Limits, ToolRefusal, of_error, to_text
 from holdfast.tools.arguments import named, text
 from holdfast.tools.pool import ToolPool
 
@@ -210,7 +210,7 @@ async def _call(name: str, values: Sequence[object], arguments: Mapping[str, obj
     given = named(name, values, arguments)
     try:
         session = text(given, "session", 1024)
-    except Refusal as refusal:
+    except ToolRefusal as refusal:
         return to_text(of_error(refusal))
     given.pop("session", None)
     async with _pool.using(_key(session or None)) as tools:

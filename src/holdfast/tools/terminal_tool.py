@@ -30,7 +30,7 @@ _AFTER_INTERRUPT = "see what the user wants now"
 
 
 async def terminal(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
-    """`notices` are taken along at most. Raises HoldfastError, Refusal."""
+    """`notices` are taken along at most. Raises HoldfastError, ToolRefusal."""
     if call.background:
         with tools.reported("terminal") as outcome:
             outcome[0] = await _background(tools, call)

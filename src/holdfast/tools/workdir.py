@@ -13,7 +13,7 @@ import time
 from importlib import resources
 
 from holdfast import files
-from holdfast.tools.answers import Refusal
+from holdfast.tools.answers import ToolRefusal
 
 #: Files of commands whose end was not seen are removed after this time.
 _STALE_TRAIL = 2 * 86400.0
@@ -35,14 +35,14 @@ class WorkingDirectory:
         self._is_made = False
 
     def enter(self, workdir: str | None) -> tuple[str, str | None]:
-        """Where a command runs, and a note where the directory has changed. Raises Refusal if `workdir` is missing."""
+        """Where a command runs, and a note if the directory has changed. Raises ToolRefusal if there is no `workdir`."""
         directory, notice = self._now()
         if workdir is None:
             return directory, notice
         wanted = os.path.normpath(os.path.join(directory, os.path.expanduser(workdir)))
         if not os.path.isdir(wanted):
             what = f"no directory {wanted[:300]}" if not os.path.exists(wanted) else f"{wanted[:300]} is no directory"
-            raise Refusal("no_such_directory", what, f"the nearest that exists is {_nearest(wanted)}")
+            raise ToolRefusal("no_such_directory", what, f"the nearest that exists is {_nearest(wanted)}")
         return wanted, None
 
     def _now(self) -> tuple[str, str | None]:

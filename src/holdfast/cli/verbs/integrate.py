@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.cli.options import Given
-    from holdfast.integrations.edits import Change
+    from holdfast.integrations.edits import FileChange
 
 VERB = Verb(
     "integrate",
@@ -105,7 +105,7 @@ def _expect_sdk() -> None:
         raise HoldfastError("the MCP SDK is not installed", next=f"{install_hint('mcp')}, then try again")
 
 
-def _show(module: Any, changes: list[Change], given: Given) -> None:
+def _show(module: Any, changes: list[FileChange], given: Given) -> None:
     for change in changes:
         console.out(console.visible_lines(change.diff) if given.dry_run else change.path)
     if not changes:
