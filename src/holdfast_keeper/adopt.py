@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast_keeper import bundle
-from holdfast_keeper.depot import Descriptors, Store
+from holdfast_keeper.depot import Descriptors, DescriptorStore
 from holdfast_keeper.hold import Hold, reopen
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OFFER_TIME = 3.0
 
 
-def adopt_everything(keeper: Keeper, inherited: Store) -> None:
+def adopt_everything(keeper: Keeper, inherited: DescriptorStore) -> None:
     """Hold every command that a predecessor held. Nothing is started again."""
     for process_id in os.listdir(f"{keeper.place.directory}/{bundle.LIVE}"):
         fds, pid = inherited.held.pop(process_id, {}), inherited.pid_of.get(process_id)
@@ -53,7 +53,7 @@ def take_back(keeper: Keeper, process_id: str, offered: Descriptors, pid: int | 
         keeper.quota.retire(pump.log)
     for fd in hold.fds.values():
         keeper.loop.unwatch(fd)
-    state = bundle.State(hold.born, hold.stop, hold.exit, None)
+    state = bundle.BundleState(hold.born, hold.stop, hold.exit, None)
     keeper.deposit(process_id, missing, hold.born["pid"])
     whole = Hold(process_id, hold.directory, state, {**hold.fds, **missing}, keeper.quota)
     keeper.tell({"fact": "adopted", "id": process_id, "report": whole.report()})

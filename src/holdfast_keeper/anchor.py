@@ -31,7 +31,7 @@ def live(place: Place) -> None:
     controllers.leave_held()
     kernel.become_subreaper()
     _ignore_signals()
-    store = depot.Store()
+    store = depot.DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -71,7 +71,7 @@ def _clear_groups(place: Place) -> None:
 class _Watch:
     """The anchor's work while one keeper lives."""
 
-    def __init__(self, place: Place, store: depot.Store, keeper: int, line: socket.socket) -> None:
+    def __init__(self, place: Place, store: depot.DescriptorStore, keeper: int, line: socket.socket) -> None:
         self._place = place
         self._store = store
         self._keeper = keeper

@@ -39,7 +39,7 @@ BORN, STOP, EXIT, WITNESS = range(4)
 Slot = dict[str, Any]
 
 
-class State(NamedTuple):
+class BundleState(NamedTuple):
     """The four slots of a state file; None where nothing is known yet."""
 
     born: Slot | None
@@ -106,7 +106,7 @@ def decode_slot(raw: bytes) -> Slot | None:
     return value if isinstance(value, dict) else None
 
 
-def read_state(directory: str) -> State | None:
+def read_state(directory: str) -> BundleState | None:
     """The state of a bundle, or None when its command was never let go."""
     try:
         fd = os.open(f"{directory}/{STATE}", os.O_RDONLY | os.O_CLOEXEC)
@@ -116,7 +116,7 @@ def read_state(directory: str) -> State | None:
         raw = os.read(fd, STATE_SIZE)
     finally:
         os.close(fd)
-    return State(*(decode_slot(raw[at : at + SLOT_SIZE]) for at in range(0, STATE_SIZE, SLOT_SIZE)))
+    return BundleState(*(decode_slot(raw[at : at + SLOT_SIZE]) for at in range(0, STATE_SIZE, SLOT_SIZE)))
 
 
 def write_slot(directory: str, slot: int, value: Slot) -> None:

@@ -46,7 +46,7 @@ def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
     return data, list(fds)
 
 
-class Store:
+class DescriptorStore:
     """The descriptors that are held on behalf of others, by process."""
 
     def __init__(self) -> None:

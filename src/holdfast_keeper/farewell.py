@@ -17,13 +17,13 @@ _MOST_LEFTOVERS = 24
 _SPARE_BYTES = 24 << 20
 
 
-class Status(NamedTuple):
+class ExitStatus(NamedTuple):
     value: int
     """As wait(2) encodes it."""
     witness: str
 
 
-def learn(hold: Hold) -> Status | None:
+def learn(hold: Hold) -> ExitStatus | None:
     """The exit status of a command that has ended, as long as anybody knows it yet. Does not reap it."""
     pidfd = hold.fds.get("pidfd")
     if pidfd is not None:
@@ -32,11 +32,11 @@ def learn(hold: Hold) -> Status | None:
             return seen
     state = bundle.read_state(hold.directory)
     if state is not None and state.witness is not None:
-        return Status(int(state.witness["status"]), "anchor")
+        return ExitStatus(int(state.witness["status"]), "anchor")
     return None
 
 
-def say(hold: Hold, status: Status | None) -> None:
+def say(hold: Hold, status: ExitStatus | None) -> None:
     """Drain, then record the exit. Afterwards it may be told to others, and the zombie may go."""
     ends = {name: pump.drain() for name, pump in hold.pumps.items()}
     members = [member for member in hold.tree.members() if member != hold.tree.leader]
@@ -65,7 +65,7 @@ def reap(hold: Hold) -> None:
             os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
-def _exit_slot(status: Status | None, ends: dict[str, int], leftovers: list[list[int]]) -> Slot:
+def _exit_slot(status: ExitStatus | None, ends: dict[str, int], leftovers: list[list[int]]) -> Slot:
     code = signal = None
     if status is not None:
         if os.WIFSIGNALED(status.value):
@@ -84,7 +84,7 @@ def _exit_slot(status: Status | None, ends: dict[str, int], leftovers: list[list
     }
 
 
-def _as_parent(pidfd: int) -> Status | None:
+def _as_parent(pidfd: int) -> ExitStatus | None:
     # WNOWAIT: it stays a zombie, and others can still learn its status, until the record is written.
     try:
         seen = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -93,17 +93,17 @@ def _as_parent(pidfd: int) -> Status | None:
     if seen is None:
         return None
     if seen.si_code == os.CLD_EXITED:
-        return Status(seen.si_status << 8, "parent")
-    return Status(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
+        return ExitStatus(seen.si_status << 8, "parent")
+    return ExitStatus(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
 
 
-def _as_zombie(hold: Hold) -> Status | None:
+def _as_zombie(hold: Hold) -> ExitStatus | None:
     found = kernel.stat(hold.born["pid"])
     if found is None or found.start != hold.born["start"] or not found.is_dead or not kernel.is_ours(found.pid):
         return None
-    return Status(found.exit_status, "proc")
+    return ExitStatus(found.exit_status, "proc")
 
 
-def _as_reaped(pidfd: int) -> Status | None:
+def _as_reaped(pidfd: int) -> ExitStatus | None:
     value = kernel.reaped_status(pidfd)
-    return None if value is None else Status(value, "pidfd")
+    return None if value is None else ExitStatus(value, "pidfd")

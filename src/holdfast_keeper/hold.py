@@ -12,7 +12,7 @@ from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
 from holdfast_keeper.pump import LostPump, PipePump, Pump, TerminalPump
 from holdfast_keeper.quota import Quota
 from holdfast_keeper.segments import Segments
-from holdfast_keeper.tree import Member, Tree
+from holdfast_keeper.tree import Tree, TreeMember
 
 
 class Hold:
@@ -22,7 +22,7 @@ class Hold:
         self,
         process_id: str,
         directory: str,
-        state: bundle.State,
+        state: bundle.BundleState,
         fds: Descriptors,
         quota: Quota,
         is_new: bool = False,
@@ -155,7 +155,7 @@ def groups_of(born: Slot) -> set[str]:
 
 
 def tree_of(process_id: str, born: Slot) -> Tree:
-    return Tree(process_id, Member(born["pid"], born["start"]), born["group"], born["boot"])
+    return Tree(process_id, TreeMember(born["pid"], born["start"]), born["group"], born["boot"])
 
 
 def reopen(directory: str, born: Slot, fds: Descriptors) -> None:

@@ -22,7 +22,7 @@ from holdfast_keeper.eviction import Eviction
 from holdfast_keeper.flow import Flow
 from holdfast_keeper.groups import Groups
 from holdfast_keeper.hold import Hold, finished_report, groups_of
-from holdfast_keeper.limits import Limits
+from holdfast_keeper.limits import ProcessLimits
 from holdfast_keeper.loop import READ, Loop, Timer
 from holdfast_keeper.oom import OomWatch
 from holdfast_keeper.place import Place
@@ -39,13 +39,13 @@ _FAILURES_BEFORE_QUARANTINE = 2
 
 
 class Keeper:
-    def __init__(self, place: Place, anchor: socket.socket, store: depot.Store) -> None:
+    def __init__(self, place: Place, anchor: socket.socket, store: depot.DescriptorStore) -> None:
         kernel.name_process("holdfast-keeper")
         kernel.become_subreaper()
         self.place = place
         self.loop = Loop()
         self.groups = Groups.of_place(place.directory)
-        self.limits = Limits(self.groups)
+        self.limits = ProcessLimits(self.groups)
         self.settings = place.read_settings()
         self.quota = Quota(self.settings.get("log_total"))
         self.holds: dict[str, Hold] = {}
@@ -64,7 +64,7 @@ class Keeper:
         self._is_orphan = False
         self._sweep: Timer | None = None
 
-    def run(self) -> depot.Store:
+    def run(self) -> depot.DescriptorStore:
         """Work until there is nothing left to hold (then it exits), or until the anchor is gone (then it returns)."""
         adopt.adopt_everything(self, self._inherited)
         self._listen()
@@ -232,9 +232,9 @@ class Keeper:
         self._is_orphan = True
         self.loop.stop()
 
-    def _hand_over(self) -> depot.Store:
+    def _hand_over(self) -> depot.DescriptorStore:
         """Let go of everything but the descriptors, which the anchor that we become goes on holding."""
-        store = depot.Store()
+        store = depot.DescriptorStore()
         for hold in self.holds.values():
             store.hold(hold.id, list(hold.fds), list(hold.fds.values()), hold.born["pid"])
             for pump in hold.pumps.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from holdfast_keeper import tree
-from holdfast_keeper.tree import Member, Tree
+from holdfast_keeper.tree import Tree, TreeMember
 
 #: After the forced kill, how long a process stuck in the kernel is waited for before it is named a survivor.
 PATIENCE_AFTER_FORCE = 5.0
@@ -27,7 +27,7 @@ class Ladder:
         self.force_at = self.ask_at + grace
         self.forced = forced
         self._forced_at: float | None = None
-        self._asked: set[Member] = set()
+        self._asked: set[TreeMember] = set()
         self._pause = _FIRST_LOOK
         self.survivors: list[int] = []
 
@@ -58,12 +58,12 @@ class Ladder:
             tree.send(member, signal.SIGKILL)
         return self._next_pause()
 
-    def _members(self) -> list[Member]:
+    def _members(self) -> list[TreeMember]:
         """Also those who were members when they were asked, and can no longer be told from others by where they are."""
         found = self._tree.members()
         return [*found, *(member for member in self._asked - set(found) if tree.is_alive(member))]
 
-    def _ask(self, members: list[Member]) -> None:
+    def _ask(self, members: list[TreeMember]) -> None:
         for member in members:
             if member not in self._asked:
                 self._asked.add(member)

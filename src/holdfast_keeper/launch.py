@@ -15,7 +15,7 @@ from typing import Any
 from holdfast_keeper import bundle, hold, kernel
 from holdfast_keeper.depot import Descriptors
 from holdfast_keeper.journal import Journal
-from holdfast_keeper.limits import Limits, Paths, group_of
+from holdfast_keeper.limits import Paths, ProcessLimits, group_of
 from holdfast_keeper.spare import Spare
 
 Spec = dict[str, Any]
@@ -103,7 +103,7 @@ class Launch:
         else:
             self._open_pipes()
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ProcessLimits) -> None:
         """Make the groups that it will join. Raises OSError when the kernel does not take such a limit."""
         if self.spec.get("limits"):
             self.limits = limits.make(self.spec["limits"])

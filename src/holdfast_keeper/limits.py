@@ -26,7 +26,7 @@ class Cannot(Exception):
     """A limit that this machine does not offer."""
 
 
-class Limits:
+class ProcessLimits:
     """The limits that commands of one place can have. Looked up when first needed: most commands have none."""
 
     def __init__(self, groups: Groups) -> None:

@@ -12,7 +12,7 @@ _STEP = 8 << 20
 _AT_LEAST = 64 << 10
 
 
-class Log(Protocol):
+class CappedLog(Protocol):
     """Something that takes room and can give some back, oldest bytes first."""
 
     @property
@@ -27,10 +27,10 @@ class Quota:
     def __init__(self, total: int | None) -> None:
         self.total = total
         self.used = 0
-        self._live: set[Log] = set()
+        self._live: set[CappedLog] = set()
         self._archives: OrderedDict[str, _Archive] = OrderedDict()
 
-    def add(self, log: Log) -> None:
+    def add(self, log: CappedLog) -> None:
         self._live.add(log)
         self.used += log.held
 
@@ -43,7 +43,7 @@ class Quota:
                 return 1
         return self.total - self.used
 
-    def retire(self, log: Log) -> None:
+    def retire(self, log: CappedLog) -> None:
         """A log that is no longer written; `archive` takes it up again with the rest of its bundle."""
         if log in self._live:
             self._live.discard(log)

@@ -239,7 +239,7 @@ class Starter:
         is_new = attempt.wish.before is None
         if is_new:  # who waits for the answer need not wait for what follows
             _answer(attempt.wish, new_report(launch.id, launch.born))
-        state = bundle.State(launch.born, None, None, None)
+        state = bundle.BundleState(launch.born, None, None, None)
         hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
         if not is_new:
             _answer(attempt.wish, hold.report())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from holdfast_keeper import kernel
 
 
-class Member(NamedTuple):
+class TreeMember(NamedTuple):
     pid: int
     start: int
 
@@ -24,13 +24,13 @@ class Tree(NamedTuple):
     """A held command with everything it spawned."""
 
     process_id: str
-    leader: Member
+    leader: TreeMember
     group: str | None
     """Its cgroup, where it has one."""
     boot: str
     """The start of the machine that it ran after."""
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[TreeMember]:
         """Who is alive now, the leader first if it is."""
         if self.boot != kernel.boot_id():
             return []
@@ -45,7 +45,7 @@ class Tree(NamedTuple):
             send(member, signal.SIGKILL)
 
 
-def send(member: Member, signum: int) -> bool:
+def send(member: TreeMember, signum: int) -> bool:
     """Signal exactly this process; whether it was there to get it."""
     pidfd = kernel.open_process(*member)
     if pidfd is None:
@@ -59,17 +59,17 @@ def send(member: Member, signum: int) -> bool:
     return True
 
 
-def is_alive(member: Member) -> bool:
+def is_alive(member: TreeMember) -> bool:
     found = kernel.stat(member.pid)
     return found is not None and found.start == member.start and not found.is_dead
 
 
-def in_process_group(members: Iterable[Member], pgrp: int) -> list[Member]:
+def in_process_group(members: Iterable[TreeMember], pgrp: int) -> list[TreeMember]:
     found = ((member, kernel.stat(member.pid)) for member in members)
     return [member for member, stat in found if stat is not None and stat.pgrp == pgrp]
 
 
-def _in_group(group: str) -> Iterator[Member]:
+def _in_group(group: str) -> Iterator[TreeMember]:
     try:
         if b"populated 0" in kernel.read(f"{group}/cgroup.events"):
             return
@@ -79,7 +79,7 @@ def _in_group(group: str) -> Iterator[Member]:
         for pid in _pids_in(f"{directory}/cgroup.procs"):
             stat = kernel.stat(pid)
             if stat is not None and not stat.is_dead:
-                yield Member(stat.pid, stat.start)
+                yield TreeMember(stat.pid, stat.start)
 
 
 def _pids_in(path: str) -> list[int]:
@@ -99,7 +99,7 @@ def _kill_group(group: str) -> bool:
     return True
 
 
-def _in_proc(tree: Tree) -> Iterator[Member]:
+def _in_proc(tree: Tree) -> Iterator[TreeMember]:
     everyone = [stat for stat in map(kernel.stat, _pids()) if stat is not None]
     leader = tree.leader
     below = _descendants(everyone, leader)
@@ -111,10 +111,10 @@ def _in_proc(tree: Tree) -> Iterator[Member]:
             continue
         is_near = stat.pid in below or (has_leader and leader.pid in (stat.session, stat.pgrp))
         if is_near or _is_marked(stat.pid, mark):
-            yield Member(stat.pid, stat.start)
+            yield TreeMember(stat.pid, stat.start)
 
 
-def _descendants(everyone: list[kernel.Stat], leader: Member) -> set[int]:
+def _descendants(everyone: list[kernel.Stat], leader: TreeMember) -> set[int]:
     children: dict[int, list[int]] = {}
     for stat in everyone:
         children.setdefault(stat.ppid, []).append(stat.pid)

@@ -19,15 +19,15 @@ from unittest import mock
 import pytest
 
 from holdfast.daemon.approvals import gate
-from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.gate import Asked
 from holdfast.daemon.approvals.judge import Judged
-from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.notices.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
-from holdfast.model.approvals import Approval
+from holdfast.model.approvals import ApprovalRecord
 from holdfast.store import approvals as rows
 from holdfast.store.store import open_store
 from tests.support import eventually
@@ -54,10 +54,10 @@ def asked(process: str) -> Asked:
 @asynccontextmanager
 async def daemon(path: Path) -> AsyncIterator[DaemonContext]:
     opened = await open_store(str(path / "store.db"), lambda _: None)
-    approvals = Approvals(opened.store, await opened.store.read(rows.load), KEEP)
+    approvals = ApprovalRequests(opened.store, await opened.store.read(rows.load), KEEP)
     parts = SimpleNamespace(
         approvals=approvals,
-        audit=Audit(opened.store),
+        audit=AuditLog(opened.store),
         background=BackgroundTasks(),
         store=opened.store,
         sessions=Names({}),
@@ -68,7 +68,7 @@ async def daemon(path: Path) -> AsyncIterator[DaemonContext]:
         await opened.store.close()
 
 
-def pass_gate(context: DaemonContext, process: str) -> Coroutine[Any, Any, Approval | None]:
+def pass_gate(context: DaemonContext, process: str) -> Coroutine[Any, Any, ApprovalRecord | None]:
     call = cast(Call, SimpleNamespace(given_up=asyncio.Event()))
     return gate.pass_gate(context, call, asked(process), ASKS)
 
@@ -104,8 +104,8 @@ async def person(context: DaemonContext, choose: Choose) -> AsyncIterator[None]:
 
 
 def passed(results: list[Any]) -> int:
-    assert all(isinstance(one, Approval | CommandDenied) for one in results), results
-    return sum(isinstance(one, Approval) for one in results)
+    assert all(isinstance(one, ApprovalRecord | CommandDenied) for one in results), results
+    return sum(isinstance(one, ApprovalRecord) for one in results)
 
 
 @in_loop
@@ -144,7 +144,7 @@ async def test_a_session_that_gets_another_name_meanwhile_has_its_answer(tmp_pat
             assert passed([await pass_gate(context, "proc_1")]) == 1
 
 
-async def approved(context: DaemonContext) -> Approval:
+async def approved(context: DaemonContext) -> ApprovalRecord:
     async with person(context, the_first):
         claimed = await pass_gate(context, "proc_1")
     assert claimed is not None

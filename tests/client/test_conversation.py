@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.errors import BadValue, HoldfastError, NotFound
-from holdfast.wire.frames import Decoder, FrameError, encode, encode_bytes
+from holdfast.wire.frames import FrameDecoder, FrameError, encode, encode_bytes
 
 
 def test_questions_are_numbered() -> None:
@@ -14,7 +14,7 @@ def test_questions_are_numbered() -> None:
     first, question = conversation.ask("inspect", {"process": "web"})
     second, _ = conversation.ask("list", {})
     assert (first, second) == (1, 2)
-    assert Decoder().feed(question) == [{"rid": 1, "op": "inspect", "process": "web"}]
+    assert FrameDecoder().feed(question) == [{"rid": 1, "op": "inspect", "process": "web"}]
 
 
 def test_answers_come_in_any_order_and_cut_anywhere() -> None:

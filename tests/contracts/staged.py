@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.local import LocalPlace
 from holdfast_keeper import protocol
@@ -29,7 +29,7 @@ class StagedPlace:
 
     def __init__(self, make: Callable[[StagedPlace], ExecutionPlace], directory: Path) -> None:
         self.home = directory
-        self.processes: list[Process] = []
+        self.processes: list[HeldProcess] = []
         self.notes: list[str] = []
         self.facts: list[Message] = []
         self.hellos: list[Message] = []
@@ -62,7 +62,7 @@ class StagedPlace:
     def request(self, op: str, **arguments: Any) -> Message:
         return self.run(self.place.keeper.request(op, **arguments))
 
-    def start(self, *argv: str, **meta: Any) -> Process:
+    def start(self, *argv: str, **meta: Any) -> HeldProcess:
         """A running process, as the daemon would know it."""
         process_id = ProcessId(f"proc_{os.urandom(6).hex()}")
         known = Meta(process_id, " ".join(argv), argv, "/", "s", time.time(), **meta)
@@ -78,17 +78,17 @@ class StagedPlace:
             "meta": known.to_json(),
         }
         born = self.request("start", id=process_id, spec=spec)["born"]
-        process = Process(known, Running(born["pid"], born["at"]), group=born.get("group"))
+        process = HeldProcess(known, Running(born["pid"], born["at"]), group=born.get("group"))
         self.processes.append(process)
         return process
 
-    def write(self, process: Process, data: bytes) -> None:
+    def write(self, process: HeldProcess, data: bytes) -> None:
         self.request("write", id=process.id, data=base64.b64encode(data).decode(), at=None)
 
-    def stop(self, process: Process) -> Message:
+    def stop(self, process: HeldProcess) -> Message:
         return self.request("stop", id=process.id, by="test", reason="killed", signal=15, grace=5.0)
 
-    def report_at_end(self, process: Process) -> Message:
+    def report_at_end(self, process: HeldProcess) -> Message:
         """The keeper's report once the output is complete and the exit is recorded."""
 
         async def ended() -> Message | None:
@@ -98,7 +98,7 @@ class StagedPlace:
 
         return self.until_async(ended)
 
-    def output(self, process: Process, stream: str = "out", offset: int = 0) -> bytes:
+    def output(self, process: HeldProcess, stream: str = "out", offset: int = 0) -> bytes:
         with self.place.log(process.id, stream) as log:
             return log.read(offset).data
 

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import CommandNotFound, NotExecutable
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Leftover, Process
+from holdfast.model.process import HeldProcess, Leftover
 from holdfast.model.prompts import Terminal
 from holdfast.peers import peer_credentials
 from holdfast.places.base import Refused
@@ -38,7 +38,7 @@ def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     staged.close()
 
 
-def wrote(staged: StagedPlace, process: Process, text: bytes) -> None:
+def wrote(staged: StagedPlace, process: HeldProcess, text: bytes) -> None:
     staged.until(lambda: text in staged.output(process))
 
 
@@ -142,7 +142,7 @@ def test_sizes_follow_the_output(staged: StagedPlace) -> None:
     staged.until_async(lambda: _has_size(staged, process, 5))
 
 
-async def _has_size(staged: StagedPlace, process: Process, size: int) -> bool:
+async def _has_size(staged: StagedPlace, process: HeldProcess, size: int) -> bool:
     """False also on a busy machine that exceeds the budget."""
     measures = (await staged.place.sizes([process])).get(process.id)
     return measures is not None and measures.streams["out"].end == size
@@ -175,7 +175,7 @@ def test_the_members_of_a_tree_are_listed(staged: StagedPlace) -> None:
     staged.stop(process)
 
 
-async def _members(staged: StagedPlace, process: Process, count: int) -> dict[int, str]:
+async def _members(staged: StagedPlace, process: HeldProcess, count: int) -> dict[int, str]:
     found = {info.pid: info.name for info in await staged.place.members(process.id)}
     return found if len(found) == count and "sleep" in found.values() else {}
 
@@ -221,7 +221,7 @@ def test_the_whole_tree_is_killed(staged: StagedPlace) -> None:
     assert staged.report_at_end(process)["exit"]["signal"] == signal.SIGTERM
 
 
-async def _tree(staged: StagedPlace, process: Process, count: int) -> list[int]:
+async def _tree(staged: StagedPlace, process: HeldProcess, count: int) -> list[int]:
     pids = await staged.place.tree(process.id)
     return pids if len(pids) == count else []
 
@@ -238,7 +238,7 @@ def test_the_settings_of_a_terminal_are_read(staged: StagedPlace) -> None:
     staged.until_async(lambda: _terminal(staged, process, None))
 
 
-async def _terminal(staged: StagedPlace, process: Process, expected: Terminal | None) -> bool:
+async def _terminal(staged: StagedPlace, process: HeldProcess, expected: Terminal | None) -> bool:
     return await staged.place.terminal(process) == expected
 
 
@@ -254,7 +254,7 @@ def test_a_process_that_reads_its_input_differs_from_one_that_is_busy(staged: St
         staged.stop(process)
 
 
-async def _reads(staged: StagedPlace, process: Process) -> bool:
+async def _reads(staged: StagedPlace, process: HeldProcess) -> bool:
     state = await staged.place.input_state(process)
     return state is not None and state.reader == "reading"
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from holdfast.model import breaker, notices, watching
-from holdfast.model.matches import Held, Match
+from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.notice_texts import digest, text
 from holdfast.settings import Settings, read_settings
 
 PAGE = (Path(__file__).parents[2] / "docs/notices.md").read_text(encoding="utf-8")
 ID, AT = "proc_0123456789ab", 1_754_129_472.5
 WHO = {"command": "npm run dev", "name": "web"}
-FIRST = Match("out", 120, 129, "ERROR", "ERROR one")
-NEWEST = Match("out", 900, 912, "ERROR", "ERROR newest")
+FIRST = WatchMatch("out", 120, 129, "ERROR", "ERROR one")
+NEWEST = WatchMatch("out", 900, 912, "ERROR", "ERROR newest")
 SEVERAL = {"proc_000000000000": Held(1, FIRST, NEWEST), "proc_000000000001": Held(2, FIRST, NEWEST)}
 END = {"reason": "exited", "exit_code": 0, "output": "12 passed\n", "output_cut": True, "output_bytes": 90000}
 RUNNING: list[dict[str, Any]] = [

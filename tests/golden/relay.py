@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.wire.frames import Decoder
+from holdfast.wire.frames import FrameDecoder
 
 #: Sent by the connection itself, at a time that no call decides.
 _OF_THE_CONNECTION = ("hello", "got", "cancel")
@@ -107,7 +107,7 @@ def _relay(client: socket.socket, target: Path, record: Record) -> None:
 
 def _move(source: socket.socket, sink: socket.socket, note: Callable[[dict[str, Any]], None]) -> None:
     """Record, then pass on: what a caller has seen the effect of is in the record."""
-    decoder = Decoder()
+    decoder = FrameDecoder()
     try:
         while data := source.recv(1 << 16):
             for frame in decoder.feed(data):

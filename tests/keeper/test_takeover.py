@@ -72,7 +72,7 @@ class Holder:
     """A third pair of hands, as the daemon is."""
 
     def __init__(self, family: Family) -> None:
-        self._store = depot.Store()
+        self._store = depot.DescriptorStore()
         self._sock = self._connect(family)
         depot.send(self._sock, {"op": "offered"}, [])
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.model import watching
-from holdfast.model.watching import Digest, Disabled, Match, Notified, WatchOutcome, WatchRules, WatchState
+from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchMatch, WatchOutcome, WatchRules, WatchState
 
 
-def match(number: int, stream: str = "out", pattern: str = "ERROR") -> Match:
+def match(number: int, stream: str = "out", pattern: str = "ERROR") -> WatchMatch:
     """The match with this number: lines of ten bytes, one after another."""
-    return Match(stream, number * 10, number * 10 + 9, pattern, f"ERROR {number:03d}"[:9])
+    return WatchMatch(stream, number * 10, number * 10 + 9, pattern, f"ERROR {number:03d}"[:9])
 
 
-def matches(count: int, start: int = 0) -> list[Match]:
+def matches(count: int, start: int = 0) -> list[WatchMatch]:
     return [match(start + number) for number in range(count)]
 
 
@@ -30,7 +30,7 @@ def heard(at: float, outcome: WatchOutcome) -> Heard:
     match outcome:
         case Notified(found, 0):
             return Heard(at, "match", len(found))
-        case Digest(held):
+        case MatchDigest(held):
             return Heard(at, "digest", held.count)
         case Disabled(suppressed=suppressed):
             return Heard(at, "disabled", suppressed)

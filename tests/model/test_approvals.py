@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Ambiguous, NotFound, NotNow
 from holdfast.model import approvals
-from holdfast.model.approvals import SCOPES, Approval, Scope, State
+from holdfast.model.approvals import SCOPES, ApprovalRecord, Scope, State
 
 NOW = 1000.0
 KEEP = 60.0
 
-REQUEST = Approval(
+REQUEST = ApprovalRecord(
     "appr_00000000000a",
     NOW,
     "s",
@@ -34,7 +34,7 @@ texts = st.dictionaries(st.sampled_from(["command", "cwd", "backend"]), st.text(
 scopes = st.sampled_from(SCOPES)
 
 
-def approved(scope: Scope) -> Approval:
+def approved(scope: Scope) -> ApprovalRecord:
     return approvals.decided(REQUEST, "approved", scope, "me", NOW, KEEP)
 
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.model import breaker, watching
 from holdfast.model.breaker import Breaker, BreakerRules, admit, next_due, release, rename, take, transfer
-from holdfast.model.watching import Digest, Held, Notified, WatchState
+from holdfast.model.watching import Held, MatchDigest, Notified, WatchState
 from tests.model.found import match, matches
 from tests.model.test_watching import ANY_JSON
 
@@ -93,7 +93,7 @@ def test_more_of_the_same_process_is_one_digest() -> None:
 
 
 def test_lines_are_held_back_in_short() -> None:
-    state, _, _ = admit(storm(16)[0], "s", "p", [watching.Match("out", 0, 9, "x", "x" * 2000)], 0.0, RULES)
+    state, _, _ = admit(storm(16)[0], "s", "p", [watching.WatchMatch("out", 0, 9, "x", "x" * 2000)], 0.0, RULES)
     held = state.held["s"]["p"]
     assert len(held.first.output) == len(held.newest.output) == breaker.MOST_CHARACTERS
     assert held.first.is_cut
@@ -208,11 +208,11 @@ def test_forty_noisy_processes_with_watches_that_end() -> None:
         state, before = take(state, owner[name], name)
         heard[owner[name]] += before.count if before is not None else 0
         watches[name], [last] = watching.ended(watches[name], 5.0)
-        assert isinstance(last, Digest)
+        assert isinstance(last, MatchDigest)
         heard[owner[name]] += last.held.count
     for name in list(watches)[30:]:
         watches[name], [due] = watching.elapsed(watches[name], 15.0, watching.WatchRules())
-        assert isinstance(due, Digest)
+        assert isinstance(due, MatchDigest)
         state, may, _ = admit(state, owner[name], name, due.held, 15.0, RULES)
         assert not may
     _, released = release(state, 30.0)

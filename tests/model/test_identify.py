@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import Ambiguous, BadValue, NotFound
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import identify
 from tests.model.made import ended, process
 
@@ -40,7 +40,7 @@ def test_what_can_stand_for_nothing_is_refused(text: str) -> None:
 
 
 def test_a_name_means_the_running_one_before_older_and_younger_ended_ones() -> None:
-    bearers: list[Process] = [ended(1, 1.0, name="web"), process(2, name="web"), ended(3, 4.0, name="web")]
+    bearers: list[HeldProcess] = [ended(1, 1.0, name="web"), process(2, name="web"), ended(3, 4.0, name="web")]
     assert identify("web", {one.id: one for one in bearers}) is bearers[1]
 
 

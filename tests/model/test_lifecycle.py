@@ -27,10 +27,10 @@ from holdfast.model.lifecycle import (
     Signaled,
     State,
     Status,
-    Stop,
     StopAsked,
     Stopping,
     StopReason,
+    StopRequest,
     Unseen,
     Waiting,
     WitnessesGone,
@@ -78,7 +78,7 @@ def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
     [
         Requested(),
         Running(1, 0.0),
-        Stopping(1, 0.0, Stop(None, "killed", 0.0)),
+        Stopping(1, 0.0, StopRequest(None, "killed", 0.0)),
         Ended(Lost(), 0.0),
         Waiting(Ended(Exited(1), 0.0), 1.0),
     ],
@@ -107,7 +107,7 @@ def test_a_fact_leads_where_the_table_says_or_is_refused(state: State, fact: Fac
 def test_a_child_that_exits_42_when_asked_to_end_was_killed_and_exited_42() -> None:
     state = after(STARTED, KILL, ChildEnded(Exited(42), 102.0))
     assert (reason(state), exit_code(state), end_signal(state)) == ("killed", 42, None)
-    assert stop_of(state) == Stop("agent-7", "killed", 101.0)
+    assert stop_of(state) == StopRequest("agent-7", "killed", 101.0)
 
 
 def test_an_exit_that_nobody_asked_for_is_its_own() -> None:
@@ -132,7 +132,7 @@ def test_the_first_who_asked_is_remembered() -> None:
     state = after(
         STARTED, StopAsked(None, "deadline", 1.0), StopAsked("late", "killed", 2.0), ChildEnded(Exited(0), 3.0)
     )
-    assert stop_of(state) == Stop(None, "deadline", 1.0)
+    assert stop_of(state) == StopRequest(None, "deadline", 1.0)
 
 
 def test_force_is_noted_also_when_the_leader_had_gone_willingly() -> None:
@@ -156,7 +156,7 @@ def test_an_end_that_was_asked_for_but_not_seen_is_a_kill_with_unknown_status() 
 def test_what_is_lost_is_lost_even_if_its_end_was_asked_for() -> None:
     state = after(STARTED, KILL, WitnessesGone(9.0))
     assert reason(state) == "lost"
-    assert stop_of(state) == Stop("agent-7", "killed", 101.0)
+    assert stop_of(state) == StopRequest("agent-7", "killed", 101.0)
 
 
 def test_a_launch_that_failed_never_ran() -> None:
@@ -178,7 +178,7 @@ def test_a_kill_between_two_runs_makes_the_last_end_final() -> None:
     state = after(*CRASHED, RestartPlanned(103.0), KILL)
     assert (reason(state), exit_code(state)) == ("killed", 3)
     assert isinstance(state, Ended)
-    assert (state.started_at, state.ended_at, state.stop) == (100.0, 102.0, Stop("agent-7", "killed", 101.0))
+    assert (state.started_at, state.ended_at, state.stop) == (100.0, 102.0, StopRequest("agent-7", "killed", 101.0))
 
 
 @pytest.mark.parametrize("fact", [LaunchFailed(104.0), WitnessesGone(104.0)])
@@ -188,8 +188,8 @@ def test_what_cannot_be_run_again_ended_as_it_ended(fact: Fact) -> None:
 
 def test_a_stop_for_a_restart_gives_way_to_one_for_good() -> None:
     restart = StopAsked("me", "restart", 100.5)
-    assert stop_of(after(STARTED, restart, KILL)) == Stop("agent-7", "killed", 101.0)
-    assert stop_of(after(STARTED, KILL, restart)) == Stop("agent-7", "killed", 101.0)
+    assert stop_of(after(STARTED, restart, KILL)) == StopRequest("agent-7", "killed", 101.0)
+    assert stop_of(after(STARTED, KILL, restart)) == StopRequest("agent-7", "killed", 101.0)
 
 
 class Life(RuleBasedStateMachine):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from holdfast.model import breaker, notices
-from holdfast.model.matches import Held, Match
-from holdfast.model.watching import Digest, Disabled, Notified, WatchRules, WatchState, matched
+from holdfast.model.matches import Held, WatchMatch
+from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchRules, WatchState, matched
 from tests.model.found import match, matches
 
 LOG = b"start\nERROR one\nERROR two\nquiet\nERROR three\n"
 
 
-def found_in(log: bytes, word: bytes) -> list[Match]:
-    found, offset = list[Match](), 0
+def found_in(log: bytes, word: bytes) -> list[WatchMatch]:
+    found, offset = list[WatchMatch](), 0
     for row in log.splitlines(keepends=True):
         if word in row:
-            found.append(Match("out", offset, offset + len(row) - 1, word.decode(), row.decode().rstrip("\n")))
+            found.append(WatchMatch("out", offset, offset + len(row) - 1, word.decode(), row.decode().rstrip("\n")))
         offset += len(row)
     return found
 
@@ -38,18 +38,18 @@ def test_lines_of_two_streams_lie_apart() -> None:
 
 
 def test_parts_of_one_very_long_line_lie_apart() -> None:
-    data = notices.match_data(Notified((Match("out", 0, 4, "x", "xxxx"), Match("out", 4, 8, "x", "xxxx"))))
+    data = notices.match_data(Notified((WatchMatch("out", 0, 4, "x", "xxxx"), WatchMatch("out", 4, 8, "x", "xxxx"))))
     assert (data["output"], data["end"], len(data["more"])) == ("xxxx", 4, 1)
 
 
 def test_a_line_behind_one_that_was_cut_lies_apart() -> None:
-    cut = Match("out", 0, 5000, "x", "x" * 10, is_cut=True)
-    data = notices.match_data(Notified((cut, Match("out", 5001, 5002, "x", "x"))))
+    cut = WatchMatch("out", 0, 5000, "x", "x" * 10, is_cut=True)
+    data = notices.match_data(Notified((cut, WatchMatch("out", 5001, 5002, "x", "x"))))
     assert (data["output"], data["output_cut"], len(data["more"])) == ("x" * 10, True, 1)
 
 
 def test_a_digest_has_its_first_and_newest_line() -> None:
-    data = notices.digest_data(Digest(Held(4, match(1), match(7))))
+    data = notices.digest_data(MatchDigest(Held(4, match(1), match(7))))
     assert (data["count"], data["suppressed"], data["digest"]) == (4, 4, True)
     assert (data["offset"], data["end"], data["output"], data["pattern"]) == (10, 19, match(1).output, "ERROR")
     assert (data["first"]["offset"], data["newest"]["offset"]) == (10, 70)
@@ -64,7 +64,7 @@ def test_the_digest_of_an_owner_adds_up() -> None:
 
 
 def test_no_digest_of_an_owner_is_large() -> None:
-    long = Match("out", 1 << 40, 1 << 41, "p" * 100, "x" * 9999)
+    long = WatchMatch("out", 1 << 40, 1 << 41, "p" * 100, "x" * 9999)
     state = breaker.Breaker(tripped_at=0.0)
     for number in range(400):
         state, _, _ = breaker.admit(state, "s", f"proc_{number:012x}", [long], 0.0, breaker.BreakerRules())

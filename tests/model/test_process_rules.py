@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import LimitReached
 from holdfast.model import process_rules
 from holdfast.model.ids import is_id, is_name, is_session
-from holdfast.model.lifecycle import Requested, Stop, Stopping
+from holdfast.model.lifecycle import Requested, Stopping, StopRequest
 from holdfast.model.process_rules import (
     check_process_limit,
     end_with_daemon,
@@ -32,7 +32,7 @@ def test_a_deadline_counts_from_the_start_of_the_command() -> None:
 
 
 def test_nothing_is_due_for_what_is_already_ending_or_over() -> None:
-    stopping = process(1, Stopping(1, 1.0, Stop("x", "killed", 2.0)), deadline=1.0)
+    stopping = process(1, Stopping(1, 1.0, StopRequest("x", "killed", 2.0)), deadline=1.0)
     assert process_rules.deadlines_due([stopping, ended(2, 3.0, deadline=1.0), process(3)], now=1e9) == []
 
 

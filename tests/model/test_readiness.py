@@ -8,12 +8,12 @@ import pytest
 
 from holdfast.model import readiness
 from holdfast.model.lifecycle import Requested, Running
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
 from tests.model.made import ended, process
 
 
-def marked(one: Process, *mark: object) -> Process:
+def marked(one: HeldProcess, *mark: object) -> HeldProcess:
     return replace(one, readiness=Readiness(one.started_at or 0.0, *mark))  # type: ignore[arg-type]
 
 

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Outcome, Signaled, Stop, StopReason, Unseen, Waiting
+from holdfast.model.lifecycle import (
+    Ended,
+    Exited,
+    Lost,
+    NeverRan,
+    Outcome,
+    Signaled,
+    StopReason,
+    StopRequest,
+    Unseen,
+    Waiting,
+)
 from holdfast.model.process import Meta
 from holdfast.model.restarts import (
     LONGEST_PAUSE,
@@ -30,7 +41,7 @@ def meta(**options: Any) -> Meta:
     return process(1, **options).meta
 
 
-def over(outcome: Outcome = Exited(1), lasted: float = 0.1, stop: Stop | None = None) -> Ended:  # noqa: B008
+def over(outcome: Outcome = Exited(1), lasted: float = 0.1, stop: StopRequest | None = None) -> Ended:  # noqa: B008
     return Ended(outcome, 100.0, 7, 100.0 - lasted, 100.0, stop)
 
 
@@ -60,12 +71,12 @@ def test_some_codes_are_no_failure() -> None:
 
 @pytest.mark.parametrize("why", ["killed", "deadline", "session_end", "daemon_stop"])
 def test_what_was_asked_to_end_stays_ended(why: StopReason) -> None:
-    assert after_end(meta(restart="always"), over(stop=Stop(None, why, 99.0)), 0) == NO
+    assert after_end(meta(restart="always"), over(stop=StopRequest(None, why, 99.0)), 0) == NO
 
 
 @pytest.mark.parametrize("policy", ["never", "on-failure", "always"])
 def test_what_was_asked_to_restart_is_run_again_at_once(policy: str) -> None:
-    assert after_end(meta(restart=policy), over(stop=Stop("me", "restart", 99.0)), 4) == RestartVerdict(100.0, 0)
+    assert after_end(meta(restart=policy), over(stop=StopRequest("me", "restart", 99.0)), 4) == RestartVerdict(100.0, 0)
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_gives_up() -> None:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from holdfast.model.matches import MOST_CHARACTERS, MOST_LINES
 from holdfast.model.watching import (
-    Digest,
     Disabled,
     Held,
-    Match,
+    MatchDigest,
     Notified,
+    WatchMatch,
     WatchRules,
     WatchState,
     broken,
@@ -119,14 +119,14 @@ def test_a_window_that_held_back_none_asks_nobody_to_wake() -> None:
 def test_a_window_that_is_closed_late_opens_one_that_counts_from_then() -> None:
     state, _ = matched(OPEN, [match(1)], 3.0, RULES)
     late, outcomes = elapsed(state, 40.0, RULES)
-    assert outcomes == [Digest(Held(1, match(1), match(1)))]
+    assert outcomes == [MatchDigest(Held(1, match(1), match(1)))]
     assert (late.window_until, late.strikes) == (55.0, 1)
 
 
 def test_a_match_that_comes_before_the_one_who_closes_the_window_closes_it() -> None:
     state, _ = matched(OPEN, [match(1)], 3.0, RULES)
     state, outcomes = matched(state, [match(2)], 15.2, RULES)
-    assert outcomes == [Digest(Held(1, match(1), match(1)))]
+    assert outcomes == [MatchDigest(Held(1, match(1), match(1)))]
     assert state.held == Held(1, match(2), match(2))
     assert state.strikes == 2
 
@@ -141,7 +141,7 @@ def test_what_does_not_fit_into_one_notification_is_held_back() -> None:
     state, outcomes = matched(WatchState(), matches(50), 0.0, RULES)
     assert outcomes == [Notified(tuple(matches(MOST_LINES)), 0)]
     assert state.held == Held(30, match(20), match(49))
-    assert elapsed(state, 15.0, RULES)[1] == [Digest(Held(30, match(20), match(49)))]
+    assert elapsed(state, 15.0, RULES)[1] == [MatchDigest(Held(30, match(20), match(49)))]
 
 
 def test_long_lines_fill_a_notification_too_and_one_that_is_too_long_is_cut() -> None:
@@ -164,7 +164,7 @@ def test_matches_that_were_only_counted_are_held_back(found: int) -> None:
 def test_an_end_tells_what_is_held_back() -> None:
     state, _ = matched(OPEN, matches(3, 1), 4.0, RULES)
     state, outcomes = ended(state, 5.0)
-    assert outcomes == [Digest(Held(3, match(1), match(3)))]
+    assert outcomes == [MatchDigest(Held(3, match(1), match(3)))]
     assert (state.held, state.window_until, state.notified) == (None, None, 2)
     assert ended(state, 5.0)[1] == [], "once"
 
@@ -209,7 +209,7 @@ def test_a_clock_that_is_set_back_holds_back_for_one_window_at_most(back: float)
     assert outcomes == []
     due = next_due(state)
     assert due is not None and due <= now + RULES.window
-    assert elapsed(state, due, RULES)[1] == [Digest(Held(1, match(1), match(1)))]
+    assert elapsed(state, due, RULES)[1] == [MatchDigest(Held(1, match(1), match(1)))]
 
 
 def test_somebody_who_waits_for_a_window_sees_that_the_clock_was_set_back() -> None:
@@ -218,7 +218,7 @@ def test_somebody_who_waits_for_a_window_sees_that_the_clock_was_set_back() -> N
 
 def test_a_clock_that_is_set_forth_ends_a_window_early() -> None:
     state, _ = matched(OPEN, [match(1)], 4.0, RULES)
-    assert elapsed(state, YEAR, RULES)[1] == [Digest(Held(1, match(1), match(1)))]
+    assert elapsed(state, YEAR, RULES)[1] == [MatchDigest(Held(1, match(1), match(1)))]
 
 
 def test_cursors_are_the_searchers() -> None:
@@ -235,7 +235,7 @@ def test_a_new_watch_takes_no_room() -> None:
 
 
 def test_a_state_comes_back_as_it_was() -> None:
-    state, _ = matched(scanned(OPEN, "out", 9), [Match("err", 5, 9, "é\n", "\ud800 ü", True)], 0.0, RULES)
+    state, _ = matched(scanned(OPEN, "out", 9), [WatchMatch("err", 5, 9, "é\n", "\ud800 ü", True)], 0.0, RULES)
     assert WatchState.from_json(json.loads(json.dumps(state.to_json()))) == state
     late = WatchState(window_until=0.0)
     assert WatchState.from_json(late.to_json()) == late
@@ -268,4 +268,4 @@ def test_what_is_held_back_without_a_window_is_due() -> None:
     held = Held(2, match(0), match(1))
     state = WatchState.from_json({"held": held.to_json()})
     assert next_due(state) == 0.0
-    assert elapsed(state, 100.0, RULES)[1] == [Digest(held)]
+    assert elapsed(state, 100.0, RULES)[1] == [MatchDigest(held)]

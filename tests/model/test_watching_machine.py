@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.model import watching
-from holdfast.model.watching import Digest, Disabled, Notified, WatchOutcome, WatchRules, WatchState
+from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome, WatchRules, WatchState
 from tests.model.found import matches
 
 YEAR = 365 * 86400.0
@@ -60,7 +60,7 @@ class Watch(RuleBasedStateMachine):
     def ends(self) -> None:
         self.last = None
         self.state, outcomes = watching.ended(self.state, self.now)
-        assert [type(outcome) for outcome in outcomes] == [Digest]
+        assert [type(outcome) for outcome in outcomes] == [MatchDigest]
         self.hear(outcomes)
         self.last = None
 
@@ -70,7 +70,7 @@ class Watch(RuleBasedStateMachine):
                 case Notified(found):
                     self.told += len(found)
                     self.speaks()
-                case Digest(held):
+                case MatchDigest(held):
                     self.told += held.count
                     self.speaks()
                 case Disabled(suppressed=suppressed):

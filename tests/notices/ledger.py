@@ -161,7 +161,7 @@ class Heard(Wire):
                 self._peer.ledger.faults.append(str(fault))
 
     def _judged(self, data: bytes) -> list[dict[str, Any]]:
-        return frames.Decoder().feed(data)  # type: ignore[return-value]
+        return frames.FrameDecoder().feed(data)  # type: ignore[return-value]
 
     def _judge(self, rid: int, message: dict[str, Any]) -> None:
         peer, question = self._peer, self._peer.asked.get(rid)

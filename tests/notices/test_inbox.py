@@ -162,7 +162,7 @@ def test_a_waiter_who_dies_with_the_answer_on_its_way_leaves_the_notice(home: Pa
         ):
             sock.sendall(frames.encode(message))
         a.send(process.id, "go")
-        decoder, heard = frames.Decoder(), list[object]()
+        decoder, heard = frames.FrameDecoder(), list[object]()
         while not any(isinstance(one, dict) and one.get("rid") == 2 for one in heard):
             heard += decoder.feed(sock.recv(1 << 16))
         assert heard[-1]["ok"]["consumes"]  # type: ignore[index]

@@ -27,15 +27,15 @@ from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.conversation import SocketConnection
-from holdfast.daemon.notices.inbox import _EARLIER, Inbox
-from holdfast.daemon.notices.sessions import Names, Sessions
+from holdfast.daemon.notices.inbox import _EARLIER, SessionInboxes
+from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.streams.tails import Tail
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import queued
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited
 from holdfast.model.notices import of_process
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.store import store as stores
 from holdfast.store.writer import RowChange, Writer
 from holdfast.wire import frames
@@ -81,11 +81,11 @@ class Daemon:
         for process in found:
             self.registry.put(process)
         names = Names(kept.aliases)
-        self.inbox = Inbox(store, kept.pending, names.resolve, self.registry.owner)
+        self.inbox = SessionInboxes(store, kept.pending, names.resolve, self.registry.owner)
         store.on_events.append(self.inbox.arrived)
         self.supervisor = Supervisor(self.registry, store, self.background, claimed=self.inbox.claimed)
         self.store = store
-        self.sessions = Sessions(names, self.registry, self.inbox, store, self.supervisor.turn)
+        self.sessions = SessionOwnership(names, self.registry, self.inbox, store, self.supervisor.turn)
         self.context = cast(DaemonContext, self._context())
 
     def _context(self) -> SimpleNamespace:
@@ -93,7 +93,7 @@ class Daemon:
             await asyncio.sleep(0)
             return Tail("", False)
 
-        async def show_fresh(processes: list[Process]) -> list[dict[str, Any]]:
+        async def show_fresh(processes: list[HeldProcess]) -> list[dict[str, Any]]:
             await asyncio.sleep(0)
             return [show(process) for process in processes]
 
@@ -101,7 +101,7 @@ class Daemon:
             await asyncio.sleep(0)
             return data
 
-        def show(process: Process) -> dict[str, Any]:
+        def show(process: HeldProcess) -> dict[str, Any]:
             return process_object(process, time.time(), 60.0)
 
         context = SimpleNamespace(
@@ -152,7 +152,7 @@ class Daemon:
             self.commit()
         self.turn_loop(8)
 
-    def start(self, process: Process) -> None:
+    def start(self, process: HeldProcess) -> None:
         self.supervisor.show(process)
 
     def end(self, process_id: ProcessId) -> None:
@@ -165,7 +165,7 @@ class Daemon:
             if process is not None and process.is_running:
                 await self.supervisor.end(replace(process, state=Ended(Exited(0), 9.0, 1, 1.0, 9.0)))
 
-    def news(self, process_id: ProcessId, number: int, known: Process | None = None) -> None:
+    def news(self, process_id: ProcessId, number: int, known: HeldProcess | None = None) -> None:
         """Something else to be told of it, as a stall would be: written behind. `known`: as somebody believes it is."""
         process = known or self.registry.get(process_id)
         assert process is not None
@@ -191,7 +191,7 @@ class Wire:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._unheard: list[bytes] = []
-        self._decoder = frames.Decoder()
+        self._decoder = frames.FrameDecoder()
         self.conversation = SocketConnection(daemon.context, lambda _: None)
         self.conversation.connection_made(cast(asyncio.BaseTransport, self))
 
@@ -238,5 +238,5 @@ class Wire:
             self.conversation.connection_lost(BrokenPipeError())
 
 
-def process(number: int, session: str) -> Process:
+def process(number: int, session: str) -> HeldProcess:
     return made.process(number, session=session)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.daemon.workers.screen import find_library
 from holdfast.screen.ghostty import Ghostty, Library
-from holdfast.screen.marks import Resize
+from holdfast.screen.marks import ResizeMark
 from holdfast.screen.screen import Emulators, ScreenRequest, TerminalScreen
 from tests.logs.written import ID
 
@@ -26,7 +26,7 @@ def screen(place: Path, version: str = "1") -> TerminalScreen:
 
 
 def sized(cols: int = 80, rows: int = 24, *more: tuple[int, int, int], handled: int = 0) -> ScreenRequest:
-    return ScreenRequest([Resize(0, cols, rows), *(Resize(*size) for size in more)], handled)
+    return ScreenRequest([ResizeMark(0, cols, rows), *(ResizeMark(*size) for size in more)], handled)
 
 
 def caught_up(screen: TerminalScreen, request: ScreenRequest) -> TerminalScreen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.screen import marks
-from holdfast.screen.marks import Resize
+from holdfast.screen.marks import ResizeMark
 
 
 def test_what_was_marked_is_read_again(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_what_was_marked_is_read_again(tmp_path: Path) -> None:
     written.reply(7, 6)
     read = marks.load(path)
     assert read is not None
-    assert read.resizes == [Resize(0, 80, 24), Resize(100, 90, 30)]
+    assert read.resizes == [ResizeMark(0, 80, 24), ResizeMark(100, 90, 30)]
     assert (read.handled, read.attached) == (50, 60)
     assert read.replies == {7: 6}
     read.attach(None)
@@ -49,4 +49,4 @@ def test_they_do_not_grow_for_ever(tmp_path: Path) -> None:
     assert path.read_bytes().count(b"\n") <= 2001
     read = marks.load(str(path))
     assert read is not None
-    assert read.handled == 4999 and read.resizes[-1] == Resize(4999, 80, 25)
+    assert read.handled == 4999 and read.resizes[-1] == ResizeMark(4999, 80, 25)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.screen import screen as screens
 from holdfast.screen.ghostty import Ghostty
-from holdfast.screen.marks import Resize, next_cut, size_at
+from holdfast.screen.marks import ResizeMark, next_cut, size_at
 from tests.logs.written import Written
 from tests.screen.made import LIBRARY, caught_up, screen, sized
 
@@ -121,7 +121,7 @@ def test_margins_keep_a_flood_from_being_shortened(tmp_path: Path) -> None:
 
 
 def test_the_size_that_counts_and_the_next_cut() -> None:
-    resizes = [Resize(0, 80, 24), Resize(5, 90, 25), Resize(5, 91, 26)]
+    resizes = [ResizeMark(0, 80, 24), ResizeMark(5, 90, 25), ResizeMark(5, 91, 26)]
     assert size_at(resizes, 4) == (80, 24)
     assert size_at(resizes, 5) == (91, 26)
     assert size_at([], 5) is None

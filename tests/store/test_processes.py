@@ -16,8 +16,8 @@ from holdfast.model.lifecycle import (
     Running,
     Signaled,
     State,
-    Stop,
     Stopping,
+    StopRequest,
     Unseen,
     Waiting,
 )
@@ -28,7 +28,7 @@ from holdfast.store import processes
 from holdfast.store.db import open_db
 from tests.model.made import process
 
-STOP = Stop("ünder · agent", "killed", 3.5, forced=True)
+STOP = StopRequest("ünder · agent", "killed", 3.5, forced=True)
 STATES: list[State] = [
     Requested(),
     Running(7, 1.25),

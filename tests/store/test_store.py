@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.store.db import open_db
 from holdfast.store.store import Store
 from tests.model.made import ended, process
@@ -67,7 +67,7 @@ def case(tmp_path: Path) -> Case:
     return Case(tmp_path)
 
 
-def big(number: int) -> Process:
+def big(number: int) -> HeldProcess:
     """One that needs pages of its own."""
     return process(number, command="x" * 20_000)
 

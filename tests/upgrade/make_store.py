@@ -9,15 +9,15 @@ import asyncio
 from pathlib import Path
 
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Exited, Running, Signaled, Stop
-from holdfast.model.process import Leftover, Meta, Process, StreamExtent
+from holdfast.model.lifecycle import Ended, Exited, Running, Signaled, StopRequest
+from holdfast.model.process import HeldProcess, Leftover, Meta, StreamExtent
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 
 STORES = Path(__file__).parent / "stores"
 
 
-def processes() -> list[Process]:
+def processes() -> list[HeldProcess]:
     """One that runs, one that exited, one that was killed."""
     server = Meta(
         ProcessId("proc_00000000000a"),
@@ -57,15 +57,15 @@ def processes() -> list[Process]:
         log_cap=1 << 28,
     )
     return [
-        Process(server, Running(4711, 1_700_000_000.5), {"out": StreamExtent(0, 10)}, cols=100, rows=40),
-        Process(
+        HeldProcess(server, Running(4711, 1_700_000_000.5), {"out": StreamExtent(0, 10)}, cols=100, rows=40),
+        HeldProcess(
             build,
             Ended(Exited(2), 1_700_000_150.0, 4712, 1_700_000_100.5, 1_700_000_150.0),
             {"out": StreamExtent(4096, 9000, True), "err": StreamExtent(0, 12, True)},
             exit_offset=9000,
             leftovers=(Leftover(4800, 123456),),
         ),
-        Process(
+        HeldProcess(
             job,
             Ended(
                 Signaled(9),
@@ -73,7 +73,7 @@ def processes() -> list[Process]:
                 4713,
                 1_700_000_200.5,
                 1_700_000_300.0,
-                Stop("chat-42", "killed", 1_700_000_290.0, forced=True),
+                StopRequest("chat-42", "killed", 1_700_000_290.0, forced=True),
             ),
             {"out": StreamExtent(0, 0, True)},
             exit_offset=0,

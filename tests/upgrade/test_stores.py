@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.store.db import migrations, open_db
 from holdfast.store.store import open_store
 from tests.upgrade.make_store import STORES, processes
@@ -18,8 +18,8 @@ from tests.upgrade.make_store import STORES, processes
 RELEASED = sorted(STORES.glob("v*.db"))
 
 
-def opened(path: Path) -> dict[str, Process]:
-    async def read() -> list[Process]:
+def opened(path: Path) -> dict[str, HeldProcess]:
+    async def read() -> list[HeldProcess]:
         found = await open_store(str(path), print)
         await found.store.close()
         assert found.set_aside is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.logs import states
 from holdfast.logs.matcher import StreamMatcher
-from holdfast.model.watching import Match
+from holdfast.model.watching import WatchMatch
 from holdfast.watch.jobs import match_of
 from holdfast.watch.patterns import Patterns
 from tests.watch import whole
@@ -60,10 +60,10 @@ def taken_up(patterns: Patterns, log: bytes, after: int, first: int = 0) -> Stre
 
 def scanned(
     patterns: Patterns, log: bytes, cuts: Sequence[tuple[int, bool]], is_final: bool, first: int = 0
-) -> list[Match]:
+) -> list[WatchMatch]:
     """Scan in pieces that end at `cuts`; where it is so marked, by a new matcher that knows only the log."""
     matcher = taken_up(patterns, log, first, first)
-    told: list[Match] = []
+    told: list[WatchMatch] = []
     for cut, is_crash in (*sorted(cuts), (len(log), False)):
         if cut < matcher.at:
             continue

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.frames import MAX_FRAME, Decoder, FrameError, Message, encode, encode_bytes
+from holdfast.wire.frames import MAX_FRAME, FrameDecoder, FrameError, Message, encode, encode_bytes
 
 _frames = st.lists(st.dictionaries(st.text(), st.integers() | st.text()) | st.binary(max_size=50), max_size=8)
 
@@ -17,7 +17,7 @@ _frames = st.lists(st.dictionaries(st.text(), st.integers() | st.text()) | st.bi
 def test_they_come_out_as_they_went_in(frames: list[Message | bytes], cuts: list[int]) -> None:
     raw = b"".join(encode_bytes(frame) if isinstance(frame, bytes) else encode(frame) for frame in frames)
     marks = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
-    decoder = Decoder()
+    decoder = FrameDecoder()
     assert [frame for a, b in itertools.pairwise(marks) for frame in decoder.feed(raw[a:b])] == frames
 
 
@@ -35,7 +35,7 @@ def test_they_come_out_as_they_went_in(frames: list[Message | bytes], cuts: list
 )
 def test_nonsense_is_refused(raw: bytes) -> None:
     with pytest.raises(FrameError):
-        Decoder().feed(raw)
+        FrameDecoder().feed(raw)
 
 
 def test_a_message_that_is_too_long_is_not_sent() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import BadValue, from_wire
-from holdfast.wire.frames import Decoder, FrameError, encode
+from holdfast.wire.frames import FrameDecoder, FrameError, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ClientProtocol:
 
     def __init__(self, had: list[str] | None = None) -> None:
         self._had = had if had is not None else []
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._last_rid = 0
         self._announced: Message | None = None
 

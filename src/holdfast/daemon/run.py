@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from holdfast.daemon.approvals import commands
-from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
-from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core import service_manager, timers
 from holdfast.daemon.core.announcements import Announcements
 from holdfast.daemon.core.background import BackgroundTasks
@@ -36,9 +36,9 @@ from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
-from holdfast.daemon.notices.inbox import Inbox
+from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.progress import publish_output, watch_progress
-from holdfast.daemon.notices.sessions import Names, Sessions
+from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.probes.begin import begin as begin_probes
 from holdfast.daemon.start import environment
 from holdfast.daemon.start.known_secrets import KnownSecrets
@@ -52,7 +52,7 @@ from holdfast.daemon.workers.mcp import McpWorker
 from holdfast.daemon.workers.screen import ScreenWorker
 from holdfast.daemon.workers.screens import ProcessScreens
 from holdfast.daemon.workers.sink_messages import message_maker
-from holdfast.daemon.workers.sinks import Sinks
+from holdfast.daemon.workers.sinks import SinkManager
 from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.daemon.workers.watches import OutputWatches
 from holdfast.errors import Unreachable
@@ -152,12 +152,12 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
-    inbox = Inbox(opened.store, opened.kept.pending, names.resolve, registry.owner)
+    inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
     supervisor = Supervisor(registry, opened.store, background, place.usage.forget, inbox.claimed, names.begins)
-    sessions = Sessions(names, registry, inbox, opened.store, supervisor.turn)
+    sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
-    approvals = Approvals(opened.store, asked, settings.approval_keep)
+    approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
     ancestry = CallerAncestry(registry, place)
     context = DaemonContext(
@@ -169,13 +169,13 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
         inbox=inbox,
         gate=Gate(paths.home),
         approvals=approvals,
-        audit=Audit(opened.store),
+        audit=AuditLog(opened.store),
         ancestry=ancestry,
         passwords=Passwords(settings.sudo_password_command, settings.sudo_keep),
         sudo=SudoHelper(paths.home),
         input_readers=Readers(await opened.store.read(approval_rows.load_typed), registry),
         sessions=sessions,
-        sinks=Sinks(settings.sinks, paths.config, opened.store, background, environ),
+        sinks=SinkManager(settings.sinks, paths.config, opened.store, background, environ),
         bridges=Bridges(opened.store),
         place=place,
         supervisor=supervisor,

@@ -15,7 +15,7 @@ from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal
 from holdfast.http.routing import JSON, OCTETS, Route
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Field
 from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
 from holdfast.wire import light_json
@@ -137,7 +137,7 @@ class HttpRequest:
         is_gated = kinship is not None
         return Call(resolved, send_data or _cannot_stream, taker, is_strict=self._is_strict(), is_gated=is_gated)
 
-    def find(self, name: str | None = None) -> Process:
+    def find(self, name: str | None = None) -> HeldProcess:
         """The process that the path names, or `name`, among those that the caller sees.
 
         Raises NotFound, Ambiguous, BadValue.

@@ -25,7 +25,7 @@ _INNER = frozenset({"fingerprint", "used_by", "spent_at"})
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovalRecord:
     """A request, and its answer once there is one."""
 
     id: str
@@ -67,7 +67,7 @@ class Approval:
         return {name: getattr(self, name) for name in self.__slots__ if name not in _INNER}
 
 
-def notice_of(approval: Approval) -> Notice:
+def notice_of(approval: ApprovalRecord) -> Notice:
     """The request as a notice, for sinks."""
     names = ("command", "cwd", "backend", "rule", "why", "action", "expires_at")
     data = {"approval": approval.id, **{name: getattr(approval, name) for name in names}}
@@ -81,7 +81,7 @@ def fingerprint(what: dict[str, Any]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def covers(approval: Approval, wanted: str, session: str, claimant: str, now: float) -> bool:
+def covers(approval: ApprovalRecord, wanted: str, session: str, claimant: str, now: float) -> bool:
     """Whether this answer lets the claimant do what is requested, which is known by its fingerprint."""
     if not approval.is_standing or approval.fingerprint != wanted or is_due(approval, now):
         return False
@@ -92,7 +92,7 @@ def covers(approval: Approval, wanted: str, session: str, claimant: str, now: fl
     return approval.scope == "session" or approval.used_by in (None, claimant)
 
 
-def claimed(approval: Approval, claimant: str, now: float, keep: float) -> Approval:
+def claimed(approval: ApprovalRecord, claimant: str, now: float, keep: float) -> ApprovalRecord:
     """As it stands when it is about to be used: a `once` answer is this claimant's from now on.
 
     Where it is unknown whether it was used, it expires after a while.
@@ -102,16 +102,18 @@ def claimed(approval: Approval, claimant: str, now: float, keep: float) -> Appro
     return replace(approval, used_at=now)
 
 
-def released(approval: Approval) -> Approval:
+def released(approval: ApprovalRecord) -> ApprovalRecord:
     """As it stands when it was not used after all."""
     return replace(approval, used_at=None, used_by=None) if approval.scope == "once" else approval
 
 
-def spent(approval: Approval, now: float) -> Approval:
+def spent(approval: ApprovalRecord, now: float) -> ApprovalRecord:
     return replace(approval, spent_at=now) if approval.scope == "once" else approval
 
 
-def decided(approval: Approval, state: State, scope: Scope | None, by: str, now: float, keep: float) -> Approval:
+def decided(
+    approval: ApprovalRecord, state: State, scope: Scope | None, by: str, now: float, keep: float
+) -> ApprovalRecord:
     """With the answer. A pending request takes any; one that still stands can be denied, which takes it back.
 
     The same answer again changes nothing. Raises NotNow for an answer that comes too late.
@@ -126,23 +128,23 @@ def decided(approval: Approval, state: State, scope: Scope | None, by: str, now:
     )
 
 
-def over(approval: Approval, state: State, reason: str, now: float) -> Approval:
+def over(approval: ApprovalRecord, state: State, reason: str, now: float) -> ApprovalRecord:
     """Without an answer, or with one that ends."""
     return replace(approval, state=state, reason=reason, decided_at=approval.decided_at or now, expires_at=None)
 
 
-def due_at(approval: Approval) -> float | None:
+def due_at(approval: ApprovalRecord) -> float | None:
     """When its time is over; None for one that is over already, or has no end of its own."""
     return approval.expires_at if approval.is_pending or approval.is_standing else None
 
 
-def is_due(approval: Approval, now: float) -> bool:
+def is_due(approval: ApprovalRecord, now: float) -> bool:
     """Whether its time is over."""
     due = due_at(approval)
     return due is not None and due <= now
 
 
-def identify(text: str, approvals: Iterable[Approval]) -> Approval:
+def identify(text: str, approvals: Iterable[ApprovalRecord]) -> ApprovalRecord:
     """The one that an id, or the beginning of one, stands for. Raises NotFound, Ambiguous."""
     fitting = [one for one in approvals if one.id == text or (len(text) >= _SHORTEST and one.id.startswith(text))]
     if not fitting:
@@ -152,5 +154,5 @@ def identify(text: str, approvals: Iterable[Approval]) -> Approval:
     return fitting[0]
 
 
-def _standing(approval: Approval) -> str:
+def _standing(approval: ApprovalRecord) -> str:
     return "used" if approval.state == "approved" and approval.used_by is not None else approval.state

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.model import loose
-from holdfast.model.matches import Held, Match, joined
+from holdfast.model.matches import Held, WatchMatch, joined
 
 #: Of a line that is held back here: there may be as many as there are processes.
 MOST_CHARACTERS = 400
@@ -107,7 +107,7 @@ def admit(
     breaker: Breaker,
     session: str,
     process: str,
-    matches: Sequence[Match] | Held,
+    matches: Sequence[WatchMatch] | Held,
     now: float,
     rules: BreakerRules,
     origin: dict[str, Any] | None = None,

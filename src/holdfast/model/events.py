@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from holdfast.model import notices
 from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness, mark_of
 from holdfast.model.stalls import Stall
@@ -52,7 +52,7 @@ class StoredEvent(NamedTuple):
     notice: Notice | None = None
 
 
-def of_change(before: Process | None, after: Process, now: float) -> list[Event]:
+def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> list[Event]:
     """The events of one change, in order. The same change of a process that is known by now has none."""
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
@@ -82,12 +82,12 @@ def of_change(before: Process | None, after: Process, now: float) -> list[Event]
     return events
 
 
-def recovered(process: Process, by: str, now: float) -> Event:
+def recovered(process: HeldProcess, by: str, now: float) -> Event:
     """A process that runs was taken over by a new daemon or a new keeper."""
     return Event("process.recovered", now, {**_who(process), "pid": process.pid, "run": process.run, "by": by})
 
 
-def output_sample(process: Process, streams: dict[str, dict[str, int]]) -> dict[str, Any]:
+def output_sample(process: HeldProcess, streams: dict[str, dict[str, int]]) -> dict[str, Any]:
     """The fields of `process.output`: for each stream that grew, from where to where; no content."""
     new_bytes = sum(grown["end"] - grown["offset"] for grown in streams.values())
     return {**_who(process), "run": process.run, "streams": streams, "new_bytes": new_bytes}
@@ -107,31 +107,31 @@ def of_notice(what: str, notice: Notice, at: float, **more: str) -> Event:
     return Event(f"notification.{what}", at, {**fields, **who, **more})
 
 
-def _is_run_of(before: Process | None, after: Process) -> bool:
+def _is_run_of(before: HeldProcess | None, after: HeldProcess) -> bool:
     """Whether the run of `after` was known before."""
     return before is not None and before.started_at is not None and before.run == after.run
 
 
-def _settled(before: Process | None, after: Process) -> bool | None:
+def _settled(before: HeldProcess | None, after: HeldProcess) -> bool | None:
     """What was known before of this run's being ready."""
     mark = mark_of(before) if before is not None and _is_run_of(before, after) else None
     return mark.ready if mark is not None else None
 
 
-def _started(process: Process) -> Event:
+def _started(process: HeldProcess) -> Event:
     meta = process.meta
     fields = {"command": meta.command, "cwd": meta.cwd, "pid": process.pid, "pty": meta.pty}
     more = {"lifetime": meta.lifetime, "run": process.run}
     return Event("process.started", process.started_at or meta.requested_at, {**_who(process), **fields, **more})
 
 
-def _readiness(process: Process, mark: Readiness, now: float) -> Event:
+def _readiness(process: HeldProcess, mark: Readiness, now: float) -> Event:
     if mark.ready:
         return Event("process.ready", mark.at or now, {**_who(process), "run": process.run})
     return Event("process.not_ready", now, {**_who(process), "run": process.run, "why": mark.trouble})
 
 
-def _stalled(process: Process, stall: Stall, now: float) -> Event:
+def _stalled(process: HeldProcess, stall: Stall, now: float) -> Event:
     fields = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return Event("process.stalled", now, {**_who(process), "run": process.run, **fields})
 
@@ -140,12 +140,12 @@ def _is_new(need: InputNeed, before: InputNeed | None) -> bool:
     return before is None or (need.run, need.at) != (before.run, before.at)
 
 
-def _input_needed(process: Process, need: InputNeed, now: float) -> Event:
+def _input_needed(process: HeldProcess, need: InputNeed, now: float) -> Event:
     fields = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
     return Event("process.input_needed", now, {**_who(process), "run": process.run, **fields})
 
 
-def _restarting(process: Process, now: float) -> Event:
+def _restarting(process: HeldProcess, now: float) -> Event:
     assert isinstance(process.state, Waiting)
     last = process.state.last
     fields = {"reason": reason(last), "exit_code": exit_code(last), "signal": end_signal(last)}
@@ -153,7 +153,7 @@ def _restarting(process: Process, now: float) -> Event:
     return Event("process.restarting", last.ended_at or now, {**_who(process), **fields, **more})
 
 
-def _ended(process: Process, now: float) -> Event:
+def _ended(process: HeldProcess, now: float) -> Event:
     state = process.state
     stop = stop_of(state)
     fields = {
@@ -171,6 +171,6 @@ def _ended(process: Process, now: float) -> Event:
     return Event("process.ended", process.ended_at or now, {**_who(process), **fields})
 
 
-def _who(process: Process) -> dict[str, Any]:
+def _who(process: HeldProcess) -> dict[str, Any]:
     meta = process.meta
     return {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}

@@ -50,7 +50,7 @@ Outcome: TypeAlias = Status | Lost | NeverRan
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRequest:
     """Who asked for the end first, why and when, and whether it had to be forced."""
 
     by: str | None
@@ -81,7 +81,7 @@ class Stopping:
 
     pid: int
     at: float
-    stop: Stop
+    stop: StopRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Ended:
     pid: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
-    stop: Stop | None = None
+    stop: StopRequest | None = None
     oom: bool = False
     """Whether the kernel ended some of it for want of memory."""
 
@@ -228,7 +228,7 @@ def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
         case RestartPlanned(due=due):
             return replace(state, due=due)
         case StopAsked():
-            return replace(state.last, known_at=fact.at, stop=Stop(fact.by, fact.reason, fact.at))
+            return replace(state.last, known_at=fact.at, stop=StopRequest(fact.by, fact.reason, fact.at))
         case _:
             return state.last
 
@@ -237,7 +237,7 @@ def _stopping(state: State, asked: StopAsked) -> State:
     if isinstance(state, Stopping) and not (state.stop.reason == "restart" != asked.reason):
         return state
     assert isinstance(state, (Running, Stopping))
-    return Stopping(state.pid, state.at, Stop(asked.by, asked.reason, asked.at))
+    return Stopping(state.pid, state.at, StopRequest(asked.by, asked.reason, asked.at))
 
 
 def _forced(state: State) -> State:
@@ -289,5 +289,5 @@ def end_signal(state: State) -> int | None:
     return state.outcome.signal if isinstance(state, Ended) and isinstance(state.outcome, Signaled) else None
 
 
-def stop_of(state: State) -> Stop | None:
+def stop_of(state: State) -> StopRequest | None:
     return state.stop if isinstance(state, (Stopping, Ended)) else None

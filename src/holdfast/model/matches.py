@@ -15,7 +15,7 @@ MOST_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class WatchMatch:
     """One line that matched."""
 
     stream: str
@@ -29,7 +29,7 @@ class Match:
     is_cut: bool = False
     """Whether the line is longer than `output`."""
 
-    def clipped(self, characters: int = MOST_CHARACTERS) -> Match:
+    def clipped(self, characters: int = MOST_CHARACTERS) -> WatchMatch:
         """The same, with no more of the line than so many characters: its beginning."""
         if len(self.output) <= characters:
             return self
@@ -41,7 +41,7 @@ class Match:
         return {**said, "pattern": self.pattern, "output": self.output, "output_cut": self.is_cut}
 
     @classmethod
-    def from_json(cls, value: object) -> Match:
+    def from_json(cls, value: object) -> WatchMatch:
         """Never fails: what makes no sense is empty."""
         said = loose.table(value)
         stream, offset = loose.text(said.get("stream")), loose.whole(said.get("offset"))
@@ -55,11 +55,11 @@ class Held:
     """Matches that were held back: how many, the first, and the newest."""
 
     count: int
-    first: Match
-    newest: Match
+    first: WatchMatch
+    newest: WatchMatch
 
     @classmethod
-    def of(cls, found: Sequence[Match], more: int = 0) -> Held:
+    def of(cls, found: Sequence[WatchMatch], more: int = 0) -> Held:
         """Some matches, and so many `more` behind them that were only counted."""
         return cls(len(found) + more, found[0].clipped(), found[-1].clipped())
 
@@ -78,16 +78,20 @@ class Held:
         """None for what counts no match."""
         said = loose.table(value)
         count = loose.whole(said.get("count"))
-        return cls(count, Match.from_json(said.get("first")), Match.from_json(said.get("newest"))) if count else None
+        return (
+            cls(count, WatchMatch.from_json(said.get("first")), WatchMatch.from_json(said.get("newest")))
+            if count
+            else None
+        )
 
 
 def joined(before: Held | None, later: Held) -> Held:
     return before.and_then(later) if before is not None else later
 
 
-def that_fit(found: Sequence[Match]) -> tuple[Match, ...]:
+def that_fit(found: Sequence[WatchMatch]) -> tuple[WatchMatch, ...]:
     """As many of the first ones as one notification shows; at least one."""
-    shown: list[Match] = []
+    shown: list[WatchMatch] = []
     lines, characters = 0, 0
     for match in found:
         clipped = match.clipped()
@@ -99,7 +103,7 @@ def that_fit(found: Sequence[Match]) -> tuple[Match, ...]:
     return tuple(shown)
 
 
-def in_a_row(found: Sequence[Match]) -> int:
+def in_a_row(found: Sequence[WatchMatch]) -> int:
     """How many of the first ones follow each other in the log with nothing between them but a line end."""
     for number, (before, after) in enumerate(pairwise(found), 1):
         if before.stream != after.stream or before.end + 1 != after.offset or before.is_cut:

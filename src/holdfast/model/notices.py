@@ -11,10 +11,10 @@ from holdfast.model import breaker
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.matches import Held, in_a_row, joined
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
 from holdfast.model.stalls import Stall
-from holdfast.model.watching import Digest, Disabled, Notified
+from holdfast.model.watching import Disabled, MatchDigest, Notified
 
 Kind: TypeAlias = Literal[
     "completion",
@@ -60,14 +60,14 @@ def completion_key(process_id: ProcessId, run: int) -> str:
     return f"{process_id}:completion:{run}"
 
 
-def of_process(process: Process, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
+def of_process(process: HeldProcess, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
     """A notice about a process, for the session that owns it."""
     meta = process.meta
     what = {**data, "command": meta.command, "name": meta.name}
     return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, what)
 
 
-def completion(process: Process, now: float) -> Notice | None:
+def completion(process: HeldProcess, now: float) -> Notice | None:
     """Its end, if `notify` includes it and the owner did not ask for it. The output is added when it is shown."""
     state, meta, notify = process.state, process.meta, process.notify
     stop = stop_of(state)
@@ -95,19 +95,19 @@ def completion(process: Process, now: float) -> Notice | None:
     return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)
 
 
-def stalled(process: Process, stall: Stall, now: float) -> Notice:
+def stalled(process: HeldProcess, stall: Stall, now: float) -> Notice:
     """One for each episode."""
     data = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
     return of_process(process, "stalled", f"stalled:{int(stall.since * 1000)}", now, data)
 
 
-def input_needed(process: Process, need: InputNeed, now: float) -> Notice:
+def input_needed(process: HeldProcess, need: InputNeed, now: float) -> Notice:
     """One for each question."""
     data = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
     return of_process(process, "input_needed", f"input_needed:{process.run}:{need.at}", now, data)
 
 
-def succeeded(process: Process) -> bool:
+def succeeded(process: HeldProcess) -> bool:
     """Whether it ended by itself with a code that counts as success."""
     return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
 
@@ -134,7 +134,7 @@ def match_data(notified: Notified) -> dict[str, Any]:
     }
 
 
-def digest_data(digest: Digest) -> dict[str, Any]:
+def digest_data(digest: MatchDigest) -> dict[str, Any]:
     return held_data(digest.held)
 
 

@@ -128,7 +128,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class HeldProcess:
     """A held process. A change makes a new one."""
 
     meta: Meta

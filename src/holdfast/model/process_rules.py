@@ -10,7 +10,7 @@ from typing import Literal, NoReturn, TypeAlias
 from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, LimitReached, NotFound
 from holdfast.model.ids import ProcessId, id_prefix, is_id, is_name
 from holdfast.model.lifecycle import Ended, Running
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 
 _MOST_LIVING = 20
 
@@ -36,28 +36,28 @@ def likeness(meta: Meta) -> tuple[object, ...]:
     return (meta.session, meta.argv, meta.cwd)
 
 
-def refuse_duplicate(twins: Sequence[Process]) -> NoReturn:
+def refuse_duplicate(twins: Sequence[HeldProcess]) -> NoReturn:
     """Raises AlreadyRunning, naming them."""
     raise AlreadyRunning(f"this session already runs this command in this directory: {_ids_of(twins)}")
 
 
-def duplicate_note(twins: Sequence[Process]) -> str:
+def duplicate_note(twins: Sequence[HeldProcess]) -> str:
     return f"the same command already runs in this directory: {_ids_of(twins)}"
 
 
-def _ids_of(processes: Sequence[Process]) -> str:
+def _ids_of(processes: Sequence[HeldProcess]) -> str:
     named = ", ".join(process.id for process in processes[:_MOST_DUPLICATES])
     more = len(processes) - _MOST_DUPLICATES
     return f"{named} and {more} more" if more > 0 else named
 
 
-def end_with_session(processes: Iterable[Process], session: str) -> tuple[list[Process], list[Process]]:
+def end_with_session(processes: Iterable[HeldProcess], session: str) -> tuple[list[HeldProcess], list[HeldProcess]]:
     """Of the session's running processes: those that end with it, and those that are left."""
     own = [process for process in processes if process.is_running and process.meta.session == session]
     return _by_lifetime(own, "session")
 
 
-def parent_of(processes: Iterable[Process], session: str) -> str | None:
+def parent_of(processes: Iterable[HeldProcess], session: str) -> str | None:
     """The session that this one was started by, as its newest process that names one has it."""
     named = [
         (process.meta.requested_at, process.meta.parent_session)
@@ -67,36 +67,36 @@ def parent_of(processes: Iterable[Process], session: str) -> str | None:
     return max(named, key=lambda one: one[0])[1] if named else None
 
 
-def end_with_daemon(processes: Iterable[Process]) -> tuple[list[Process], list[Process]]:
+def end_with_daemon(processes: Iterable[HeldProcess]) -> tuple[list[HeldProcess], list[HeldProcess]]:
     """Of all running processes: those that end when holdfast is stopped on purpose, and those that are left."""
     return _by_lifetime([process for process in processes if process.is_running], "daemon")
 
 
-def _by_lifetime(processes: list[Process], lifetime: str) -> tuple[list[Process], list[Process]]:
+def _by_lifetime(processes: list[HeldProcess], lifetime: str) -> tuple[list[HeldProcess], list[HeldProcess]]:
     ending = [process for process in processes if process.meta.lifetime == lifetime]
     left = [process for process in processes if process.meta.lifetime != lifetime]
     return ending, left
 
 
-def deadline_due_at(process: Process) -> float | None:
+def deadline_due_at(process: HeldProcess) -> float | None:
     """When its deadline wants something done; None when never, or when it has been done."""
     if not isinstance(process.state, Running) or process.deadline_notified:
         return None
     return process.deadline_at
 
 
-def deadlines_due(processes: Iterable[Process], now: float) -> list[Process]:
+def deadlines_due(processes: Iterable[HeldProcess], now: float) -> list[HeldProcess]:
     """Those whose deadline has passed and has not been acted upon."""
     return [process for process in processes if (at := deadline_due_at(process)) is not None and at <= now]
 
 
-def next_deadline(processes: Iterable[Process]) -> float | None:
+def next_deadline(processes: Iterable[HeldProcess]) -> float | None:
     """When there will be something to do; None when there is nothing to wait for."""
     return min((at for process in processes if (at := deadline_due_at(process)) is not None), default=None)
 
 
 def may_be_forgotten(
-    processes: Iterable[Process], now: float, keep: float, at_most: int, floor: float
+    processes: Iterable[HeldProcess], now: float, keep: float, at_most: int, floor: float
 ) -> list[ProcessId]:
     """Ended for longer than `keep`, or beyond the `at_most` newest; never one that ended less than `floor` seconds ago.
 
@@ -110,7 +110,7 @@ def may_be_forgotten(
     ]
 
 
-def _ended_at(process: Process) -> float:
+def _ended_at(process: HeldProcess) -> float:
     assert isinstance(process.state, Ended)
     return process.state.known_at
 
@@ -118,7 +118,7 @@ def _ended_at(process: Process) -> float:
 _MOST_AMBIGUOUS = 5
 
 
-def identify(text: str, processes: Mapping[ProcessId, Process]) -> Process:
+def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess:
     """The one process that `text` stands for.
 
     A name stands for the process that runs under it, else for the one that did so last. Raises BadValue when it can
@@ -138,12 +138,12 @@ def identify(text: str, processes: Mapping[ProcessId, Process]) -> Process:
     return found
 
 
-def _named_so(name: str, processes: Iterable[Process]) -> Process | None:
+def _named_so(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:
     bearers = [process for process in processes if process.meta.name == name]
     return max(bearers, key=lambda process: (not process.has_ended, process.meta.requested_at), default=None)
 
 
-def _begins_with(prefix: str, text: str, processes: Mapping[ProcessId, Process]) -> Process | None:
+def _begins_with(prefix: str, text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess | None:
     fitting = sorted(process_id for process_id in processes if process_id.startswith(prefix))
     if len(fitting) > 1:
         some = ", ".join(fitting[:_MOST_AMBIGUOUS])

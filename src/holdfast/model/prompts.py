@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from holdfast.model.process import Process
+    from holdfast.model.process import HeldProcess
 
 #: What those in it do: read the input; wait for several things, the input perhaps among them; cannot be looked into,
 #: as what runs with another user's rights; none of it.
@@ -81,7 +81,7 @@ def prompt_of(text: str, mask: Callable[[str], str] = str) -> str:
     return shown if len(shown) <= LONGEST else f"…{shown[1 - LONGEST :]}"
 
 
-def mark_of(process: Process) -> InputNeed | None:
+def mark_of(process: HeldProcess) -> InputNeed | None:
     """The question of this run; of another run, or of one that is over, it counts for nothing."""
     mark = process.need
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None

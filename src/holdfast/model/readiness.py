@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from holdfast.model.process import Meta, Process
+    from holdfast.model.process import HeldProcess, Meta
 
 Kind: TypeAlias = Literal["log", "port", "http", "uptime"]
 
@@ -40,13 +40,13 @@ def kind_of(meta: Meta) -> Kind | None:
     return next((kind for kind in KINDS if getattr(meta, f"ready_{kind}") is not None), None)
 
 
-def mark_of(process: Process) -> Readiness | None:
+def mark_of(process: HeldProcess) -> Readiness | None:
     """What is known of this run, or of the last one; of another it counts for nothing."""
     mark = process.readiness
     return mark if mark is not None and mark.run == process.started_at else None
 
 
-def is_ready(process: Process) -> bool | None:
+def is_ready(process: HeldProcess) -> bool | None:
     """None: nothing to be ready by, or not known yet. False: it will not be any more, as what has ended."""
     if kind_of(process.meta) is None:
         return None
@@ -56,17 +56,17 @@ def is_ready(process: Process) -> bool | None:
     return mark.ready if mark is not None and process.is_up else None
 
 
-def is_open(process: Process) -> bool:
+def is_open(process: HeldProcess) -> bool:
     """Whether to probe: it runs, and it is not known whether it is ready."""
     return process.is_up and kind_of(process.meta) is not None and is_ready(process) is None
 
 
-def gives_up_at(process: Process) -> float | None:
+def gives_up_at(process: HeldProcess) -> float | None:
     """From when on it is too late to become ready; None when it never is."""
     return _after_start(process, process.meta.ready_timeout)
 
 
-def grown_at(process: Process) -> float | None:
+def grown_at(process: HeldProcess) -> float | None:
     """When it has been up for long enough; None where that is not asked for."""
     return _after_start(process, process.meta.ready_uptime)
 
@@ -89,6 +89,6 @@ def pause(attempt: int) -> float:
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * _GROWTH ** min(attempt, _STEPS))
 
 
-def _after_start(process: Process, seconds: float | None) -> float | None:
+def _after_start(process: HeldProcess, seconds: float | None) -> float | None:
     started_at = process.started_at
     return None if seconds is None or started_at is None else started_at + seconds

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Waiting
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 
 #: No pause is longer, unless the first one is.
 LONGEST_PAUSE = 60.0
@@ -44,24 +44,24 @@ def pause(meta: Meta, streak: int) -> float:
     return float(min(meta.restart_delay * 2 ** min(streak, 64), max(LONGEST_PAUSE, meta.restart_delay)))
 
 
-def due(processes: Iterable[Process], now: float) -> list[Process]:
+def due(processes: Iterable[HeldProcess], now: float) -> list[HeldProcess]:
     """Those whose time has come."""
     return [process for process in processes if isinstance(process.state, Waiting) and process.state.due <= now]
 
 
-def next_due(processes: Iterable[Process]) -> float | None:
+def next_due(processes: Iterable[HeldProcess]) -> float | None:
     """When there will be something to do; None when there is nothing to wait for."""
     return min((process.state.due for process in processes if isinstance(process.state, Waiting)), default=None)
 
 
-def may_run_again(process: Process) -> bool:
+def may_run_again(process: HeldProcess) -> bool:
     """Whether its output may go on after the end of this run."""
     if process.has_ended:
         return False
     return process.is_waiting or process.meta.restart != "never" or _is_restarting(process)
 
 
-def _is_restarting(process: Process) -> bool:
+def _is_restarting(process: HeldProcess) -> bool:
     stop = getattr(process.state, "stop", None)
     return stop is not None and stop.reason == "restart"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from holdfast.model.process import Process
+    from holdfast.model.process import HeldProcess
 
 #: As much as a program uses that only waits: timers, a collector of garbage. A larger share counts as work.
 _IDLE_SHARE = 0.01
@@ -80,7 +80,7 @@ def resumed(stall: Stall, limit: float, now: float) -> StallWatch:
     return StallWatch(before, before._replace(at=now))
 
 
-def mark_of(process: Process) -> Stall | None:
+def mark_of(process: HeldProcess) -> Stall | None:
     """The episode that this run is in; of another run, or of one that is over, it counts for nothing."""
     mark = process.stall
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.model import loose
-from holdfast.model.matches import Held, Match, joined, that_fit
+from holdfast.model.matches import Held, WatchMatch, joined, that_fit
 
 __all__ = [
-    "Match", "Held", "WatchState", "WatchRules",
-    "Notified", "Digest", "Disabled", "WatchOutcome",
+    "WatchMatch", "Held", "WatchState", "WatchRules",
+    "Notified", "MatchDigest", "Disabled", "WatchOutcome",
     "matched", "next_due", "is_due", "elapsed", "ended", "broken", "scanned",
 ]  # fmt: skip
 
@@ -97,13 +97,13 @@ class WatchState:
 class Notified:
     """Matches to be notified at once, in full."""
 
-    matches: tuple[Match, ...]
+    matches: tuple[WatchMatch, ...]
     suppressed: int = 0
     """Held back since the last notification: none, since a digest would have notified those."""
 
 
 @dataclass(frozen=True, slots=True)
-class Digest:
+class MatchDigest:
     """Matches to be notified in short."""
 
     held: Held
@@ -121,11 +121,11 @@ class Disabled:
     reason: Reason = "strikes"
 
 
-WatchOutcome: TypeAlias = Notified | Digest | Disabled
+WatchOutcome: TypeAlias = Notified | MatchDigest | Disabled
 
 
 def matched(
-    state: WatchState, found: Sequence[Match], now: float, rules: WatchRules, more: int = 0
+    state: WatchState, found: Sequence[WatchMatch], now: float, rules: WatchRules, more: int = 0
 ) -> tuple[WatchState, list[WatchOutcome]]:
     """After some matches, in the order of the output, and so many `more` that were only counted.
 
@@ -169,7 +169,7 @@ def elapsed(state: WatchState, now: float, rules: WatchRules) -> tuple[WatchStat
         return replace(state, window_until=None, strikes=0), []
     if _is_spent(state, rules):
         return _disable(state, "budget")
-    return replace(_notified(state, now, rules), held=None), [Digest(state.held)]
+    return replace(_notified(state, now, rules), held=None), [MatchDigest(state.held)]
 
 
 def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]]:
@@ -180,7 +180,7 @@ def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]
     after = replace(state, window_until=None, held=None, strikes=0)
     if state.held is None:
         return after, []
-    return replace(after, notified=state.notified + 1), [Digest(state.held)]
+    return replace(after, notified=state.notified + 1), [MatchDigest(state.held)]
 
 
 def broken(state: WatchState) -> tuple[WatchState, list[WatchOutcome]]:
@@ -193,7 +193,7 @@ def scanned(state: WatchState, stream: str, upto: int) -> WatchState:
     return replace(state, cursors={**state.cursors, stream: upto})
 
 
-def _rest(found: Sequence[Match], shown: int, more: int) -> Held | None:
+def _rest(found: Sequence[WatchMatch], shown: int, more: int) -> Held | None:
     """What is not among the first ones, which are shown."""
     if len(found) > shown:
         return Held.of(found[shown:], more)

@@ -16,7 +16,7 @@ _ALL: tuple[type[Operation], ...] = (
     processes.Send,
     processes.Resize,
     processes.Restart,
-    processes.Screen,
+    processes.ShowScreen,
     processes.Attached,
     processes.Remove,
     processes.Transfer,

@@ -228,8 +228,10 @@ class Restart(ApprovalOptions):
     )
 
 
-class Screen(Operation):
+class ShowScreen(Operation):
     """What a process's terminal shows now."""
+
+    op = "screen"
 
     process: ProcessRef = field(help=_REF)
     ansi: Flag = field(False, help="With colours and other attributes, as escape sequences.")

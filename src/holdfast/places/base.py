@@ -18,7 +18,7 @@ from holdfast.logs.reader import Log as Log
 from holdfast.machine.proc import ProcessInfo as ProcessInfo
 from holdfast.machine.proc import Sudo as Sudo
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Leftover, Process
+from holdfast.model.process import HeldProcess, Leftover
 from holdfast.model.prompts import Reader, Terminal
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
@@ -109,7 +109,7 @@ class ExecutionPlace(Bundles):
         """The arguments of everyone in a process. Raises Refused, Unreachable."""
 
     @abstractmethod
-    async def activity(self, process: Process) -> Activity:
+    async def activity(self, process: HeldProcess) -> Activity:
         """Raises Refused, Unreachable."""
 
     @abstractmethod
@@ -117,17 +117,17 @@ class ExecutionPlace(Bundles):
         """The kernel's name for what the main thread of a process does or waits for; None when unknown."""
 
     @abstractmethod
-    def port_watch(self, process: Process, port: int) -> PortWatch:
+    def port_watch(self, process: HeldProcess, port: int) -> PortWatch:
         """Which process listens on a TCP port where this process runs."""
 
     # Input.
 
     @abstractmethod
-    async def terminal(self, process: Process) -> Terminal | None:
+    async def terminal(self, process: HeldProcess) -> Terminal | None:
         """How its terminal is set now; None when it has none, or when that is unknown."""
 
     @abstractmethod
-    async def input_state(self, process: Process) -> InputState | None:
+    async def input_state(self, process: HeldProcess) -> InputState | None:
         """None when it has no input, or when that is unknown. Raises Refused, Unreachable."""
 
     # Identity.

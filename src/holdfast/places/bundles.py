@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast.logs.reader import Log
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Leftover, Process, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, StreamExtent
 from holdfast_keeper import bundle
 from holdfast_keeper.bundle import Segment
 
@@ -82,11 +82,11 @@ class Bundles(ABC):
         """The names of the bundles that nothing writes to any more."""
         return self._names(bundle.DONE)
 
-    def output_bytes(self, process: Process) -> int:
+    def output_bytes(self, process: HeldProcess) -> int:
         """How much it has written, over all streams."""
         return sum(segment.start + segment.size for segment in self._newest(process))
 
-    def last_output_at(self, process: Process) -> float | None:
+    def last_output_at(self, process: HeldProcess) -> float | None:
         """When its log last grew; None when it never did."""
         written = [segment for segment in self._newest(process) if segment.start + segment.size]
         try:
@@ -94,7 +94,7 @@ class Bundles(ABC):
         except FileNotFoundError:  # the segment was dropped: newer output has replaced it
             return time.time()
 
-    async def sizes(self, processes: list[Process]) -> dict[ProcessId, Measures]:
+    async def sizes(self, processes: list[HeldProcess]) -> dict[ProcessId, Measures]:
         """How much output these processes have, and which leftovers live. On a disk that hangs, some are missing."""
         if not processes:
             return {}
@@ -129,7 +129,7 @@ class Bundles(ABC):
         except FileNotFoundError:
             return []
 
-    def _newest(self, process: Process) -> list[Segment]:
+    def _newest(self, process: HeldProcess) -> list[Segment]:
         """The newest segment of each log that has any."""
         for _ in range(_ATTEMPTS):
             directory = bundle.find(self.directory, process.id)
@@ -142,10 +142,10 @@ class Bundles(ABC):
             return [segments[-1] for segments in found if segments]
         return []
 
-    def _measure_all(self, processes: list[Process]) -> dict[ProcessId, Measures]:
+    def _measure_all(self, processes: list[HeldProcess]) -> dict[ProcessId, Measures]:
         return {process.id: self._measure(process) for process in processes}
 
-    def _measure(self, process: Process) -> Measures:
+    def _measure(self, process: HeldProcess) -> Measures:
         streams = dict(process.streams)
         for stream in process.meta.streams:
             extent = self._extent(process.id, stream)

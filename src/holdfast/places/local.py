@@ -19,7 +19,7 @@ import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, proc, readers
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import Terminal
 from holdfast.places.base import Activity, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
@@ -69,7 +69,7 @@ class LocalPlace(ExecutionPlace):
         *,
         hello: Message,
         note: Note,
-        running: Callable[[], Iterable[Process]],
+        running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
     ) -> None:
@@ -142,29 +142,29 @@ class LocalPlace(ExecutionPlace):
         pids = await self.tree(process_id)
         return await asyncio.to_thread(lambda: [words for pid in pids if (words := proc.arguments(pid))])
 
-    async def activity(self, process: Process) -> Activity:
+    async def activity(self, process: HeldProcess) -> Activity:
         pids = await self.tree(process.id) if process.group is None else []
         return await self.read(self._activity, process, pids)
 
-    def _activity(self, process: Process, pids: list[int]) -> Activity:
+    def _activity(self, process: HeldProcess, pids: list[int]) -> Activity:
         used = cgroups.cpu_seconds(process.group) if process.group is not None else proc.cpu_seconds(pids)
         return Activity(self.output_bytes(process), used)
 
     async def wait_state(self, pid: int) -> str | None:
         return await asyncio.to_thread(proc.wait_state, pid)
 
-    def port_watch(self, process: Process, port: int) -> LocalPortWatch:
+    def port_watch(self, process: HeldProcess, port: int) -> LocalPortWatch:
         return LocalPortWatch(self.tree, process, port)
 
     # Input, by the descriptors that the fd store holds for the keeper: nothing is read from them, nothing written.
 
-    async def terminal(self, process: Process) -> Terminal | None:
+    async def terminal(self, process: HeldProcess) -> Terminal | None:
         try:
             return _terminal(self.fd_store.held[process.id]["pty"])
         except (KeyError, OSError, termios.error):
             return None
 
-    async def input_state(self, process: Process) -> InputState | None:
+    async def input_state(self, process: HeldProcess) -> InputState | None:
         held = self.fd_store.held.get(process.id, {})
         terminal, group = None, None
         try:

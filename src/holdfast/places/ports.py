@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.machine import listeners, sock_diag
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.base import PortState, Refused
 
 #: Sockets are passed on, and members of the tree may have networks of their own: read all of them now and then.
@@ -18,7 +18,7 @@ _FULL_INTERVAL = 1.0
 class LocalPortWatch:
     """`tree` gives the pids of everyone in a process."""
 
-    def __init__(self, tree: Callable[[ProcessId], Awaitable[list[int]]], process: Process, port: int) -> None:
+    def __init__(self, tree: Callable[[ProcessId], Awaitable[list[int]]], process: HeldProcess, port: int) -> None:
         self._request_tree = tree
         self._process = process
         self._port = port

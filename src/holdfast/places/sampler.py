@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.usage import Track
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class _Target(NamedTuple):
 class UsageSampler:
     """`running` gives the processes to measure, `place_group` the cgroup that all of them are in."""
 
-    def __init__(self, running: Callable[[], Iterable[Process]], place_group: Callable[[], str | None]) -> None:
+    def __init__(self, running: Callable[[], Iterable[HeldProcess]], place_group: Callable[[], str | None]) -> None:
         self._running = running
         self._place_group = place_group
         self._pool = ThreadPoolExecutor(1, "sampler")
@@ -76,7 +76,7 @@ class UsageSampler:
         """What was last measured of it."""
         return self._tracks.get(process_id)
 
-    async def fresh(self, wanted: Collection[Process], max_age: float = 1.0) -> None:
+    async def fresh(self, wanted: Collection[HeldProcess], max_age: float = 1.0) -> None:
         """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
         now = self._looked_at = time.monotonic()
         self._looked.set()
@@ -84,7 +84,7 @@ class UsageSampler:
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 
-    async def rate(self, wanted: Collection[Process]) -> None:
+    async def rate(self, wanted: Collection[HeldProcess]) -> None:
         """As fresh, and also measure what share of a processor they use at present."""
         now = time.monotonic()
         is_old = not all(self._is_rated(process, now) for process in wanted)
@@ -104,7 +104,7 @@ class UsageSampler:
         track = self._tracks.get(process_id)
         return track is not None and track.is_fresh(now, max_age)
 
-    def _is_rated(self, process: Process, now: float) -> bool:
+    def _is_rated(self, process: HeldProcess, now: float) -> bool:
         track = self._tracks.get(process.id)
         return track is not None and track.cpu_percent is not None and track.is_fresh(now, 2 * FAST)
 
@@ -189,7 +189,7 @@ class UsageSampler:
                 track.ports = sorted(ports)
 
 
-def _targets(running: Iterable[Process]) -> list[_Target]:
+def _targets(running: Iterable[HeldProcess]) -> list[_Target]:
     return [
         _Target(process.id, process.pid, process.group, process.memory_group)
         for process in running

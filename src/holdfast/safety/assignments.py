@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN, letters
 from holdfast.safety.redirects import spans
-from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 from holdfast.safety.tables import PATTERNS
 from holdfast.safety.words import MOST_OUTCOMES, Words, stored
 
@@ -29,7 +29,7 @@ def handles(node: Node) -> bool:
     return node.type in _KINDS
 
 
-def read(reader: Reader, script: Script, node: Node, state: State) -> Feed:
+def read(reader: Reader, script: Script, node: Node, state: JudgeState) -> Feed:
     """Set the variables, and report the assignments for the rules."""
     if node.type == "variable_assignment":
         _assign(reader, script, node, state)
@@ -41,7 +41,7 @@ def read(reader: Reader, script: Script, node: Node, state: State) -> Feed:
     return NOTHING
 
 
-def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
+def _declare(reader: Reader, script: Script, node: Node, state: JudgeState) -> Feed:
     words = Words(script, state, reader)
     arguments: list[Word] = []
     for child in node.children[1:]:
@@ -57,7 +57,7 @@ def _declare(reader: Reader, script: Script, node: Node, state: State) -> Feed:
     if program != "export" and any(map(is_reference, arguments)):
         for word in arguments:
             state.values[word.text.partition("=")[0]] = (UNKNOWN,)
-    reader.report(Call(program, tuple(arguments), script.source(node), state.cwd))
+    reader.report(SimulatedCall(program, tuple(arguments), script.source(node), state.cwd))
     prints = all(word.text.startswith("-") for word in arguments)
     return Feed(None, script.source(node), (program,)) if prints else NOTHING
 
@@ -67,13 +67,13 @@ def is_reference(word: Word) -> bool:
     return re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", word.text) is not None
 
 
-def declare_word(reader: Reader, word: Word, state: State) -> None:
+def declare_word(reader: Reader, word: Word, state: JudgeState) -> None:
     """`export "x=y"`, where the grammar sees a word."""
     if found := _NAMED.fullmatch(word.marked):
         _set(reader, state, found[1], (stored(found[3]),), found[0])
 
 
-def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
+def _assign(reader: Reader, script: Script, node: Node, state: JudgeState) -> None:
     name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     name = script.source(name_node).partition("[")[0] if name_node else ""
     words = Words(script, state, reader)
@@ -97,11 +97,11 @@ def _assign(reader: Reader, script: Script, node: Node, state: State) -> None:
     _set(reader, state, name, values, script.source(node))
 
 
-def _set(reader: Reader, state: State, name: str, values: tuple[str, ...], where: str) -> None:
+def _set(reader: Reader, state: JudgeState, name: str, values: tuple[str, ...], where: str) -> None:
     state.set(name, values)
     for value in values:
         reader.count()
-        reader.report(Call("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
+        reader.report(SimulatedCall("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
         if _COMMANDS.fullmatch(name):
             reader.read(letters(value).lstrip("|"), state.copy())
         elif value.startswith("() {"):

@@ -10,7 +10,7 @@ from holdfast.safety.policy import comes_before
 from holdfast.safety.programs import perform
 from holdfast.safety.reader import Reader, TooMuch
 from holdfast.safety.rules import ALLOWED, Verdict, worse
-from holdfast.safety.state import Call, State, Word
+from holdfast.safety.state import JudgeState, SimulatedCall, Word
 from holdfast.safety.syntax import MOST_TEXT
 
 if TYPE_CHECKING:
@@ -37,19 +37,19 @@ def judge_argv(argv: Sequence[str], policy: Policy, cwd: str | None = None) -> V
     """Whether a program may be started with these arguments, without a shell."""
     state = first_state(cwd)
     if sum(map(len, argv)) > MOST_TEXT:
-        return _verdict_of(Call("@unparsed", (Word("it is too long"),)), policy, state.cwd)
+        return _verdict_of(SimulatedCall("@unparsed", (Word("it is too long"),)), policy, state.cwd)
 
     return judge_with(lambda reader: reader.start(argv, state), state, policy, state.cwd)
 
 
 def judge_in(
-    state: State,
+    state: JudgeState,
     command: str,
     policy: Policy,
     start: str,
     *,
     passes: tuple[str, ...] = (),
-    calls: list[Call] | None = None,
+    calls: list[SimulatedCall] | None = None,
 ) -> Verdict:
     """Judge a text in a state, which is updated. Findings in `passes` do not count; `calls` receives all calls."""
 
@@ -63,19 +63,19 @@ def judge_in(
     return worse(found, whole) if whole else found
 
 
-def first_state(cwd: str | None) -> State:
-    return State(cwd=resolve(cleaned(cwd), SOMEWHERE) if cwd else SOMEWHERE)
+def first_state(cwd: str | None) -> JudgeState:
+    return JudgeState(cwd=resolve(cleaned(cwd), SOMEWHERE) if cwd else SOMEWHERE)
 
 
 def judge_with(
     read: Callable[[Reader], object],
-    state: State,
+    state: JudgeState,
     policy: Policy,
     start: str,
     *,
     allowed_by: Level | None = None,
     passes: tuple[str, ...] = (),
-    calls: list[Call] | None = None,
+    calls: list[SimulatedCall] | None = None,
 ) -> Verdict:
     """Judge the calls that `read` makes a reader report."""
     reader = Reader(perform)
@@ -98,7 +98,7 @@ def judge_with(
     return verdict
 
 
-def _verdict_of(call: Call, policy: Policy, start: str, allowed_by: Level | None = None) -> Verdict:
+def _verdict_of(call: SimulatedCall, policy: Policy, start: str, allowed_by: Level | None = None) -> Verdict:
     for level, rule in policy.about(call.program):
         if rule.fits(call, start):
             if allowed_by and comes_before(allowed_by, "allow", level, rule.action):

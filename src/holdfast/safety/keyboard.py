@@ -18,7 +18,7 @@ from holdfast.safety.marks import UNKNOWN, cleaned
 from holdfast.safety.programs.base import Run
 from holdfast.safety.programs.code import look_at_code, look_at_statements
 from holdfast.safety.rules import ALLOWED, Verdict, worse
-from holdfast.safety.state import Call, Feed, State, first_values
+from holdfast.safety.state import Feed, JudgeState, SimulatedCall, first_values
 from holdfast.safety.syntax import MOST_TEXT
 from holdfast.safety.tables import (
     CONSOLES,
@@ -103,7 +103,7 @@ def shell_state(command: str | Sequence[str], cwd: str | None = None, *, termina
     from holdfast.safety.policy import Policy
 
     state = first_state(cwd)
-    calls: list[Call] = []
+    calls: list[SimulatedCall] = []
     if isinstance(command, str):
         judge_in(state, command, Policy({}), state.cwd, calls=calls)
     else:
@@ -171,7 +171,7 @@ def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
 
 def _as_command(shell: ShellState, text: str, policy: Policy) -> Verdict:
     """Judge a text that may be a command; that it is none is no finding."""
-    return judge_in(State(cwd=shell.cwd), text, policy, shell.start, passes=_NO_COMMAND)
+    return judge_in(JudgeState(cwd=shell.cwd), text, policy, shell.start, passes=_NO_COMMAND)
 
 
 def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
@@ -183,11 +183,11 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     passes: tuple[str, ...] = ("@unparsed",) if open_end or answer else ()
     if answer and not re.search(r"[$`/]", line):
         passes += ("@unknown-program",)
-    calls: list[Call] = []
-    state = State(cwd=shell.cwd, files=dict.fromkeys(shell.files, _EARLIER))
+    calls: list[SimulatedCall] = []
+    state = JudgeState(cwd=shell.cwd, files=dict.fromkeys(shell.files, _EARLIER))
     verdict = judge_in(state, text, policy, shell.start, passes=passes, calls=calls)
     if shell.block:
-        alone = judge_in(State(cwd=shell.cwd), line, policy, shell.start, passes=("@unparsed",))
+        alone = judge_in(JudgeState(cwd=shell.cwd), line, policy, shell.start, passes=("@unparsed",))
         verdict = worse(verdict, alone)
     if _HISTORY.match(line) or (shell.terminal and _HISTORY_INSIDE.search(re.sub(r"'[^']*'", "''", line))):
         verdict = worse(verdict, _found("@unknown-program", line, shell, policy))
@@ -199,7 +199,7 @@ def _shell_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     return verdict
 
 
-def _used(names: frozenset[str], text: str, calls: list[Call]) -> str:
+def _used(names: frozenset[str], text: str, calls: list[SimulatedCall]) -> str:
     """A name of an earlier line that this one uses before it sets it again."""
     for name in sorted(names):
         first = re.search(rf"\$\{{?[!#]?{re.escape(name)}\b|\bfor\s+{re.escape(name)}\b|\b{re.escape(name)}\+?=", text)
@@ -208,7 +208,7 @@ def _used(names: frozenset[str], text: str, calls: list[Call]) -> str:
     return ""
 
 
-def _learn(shell: ShellState, text: str, state: State, calls: list[Call]) -> None:
+def _learn(shell: ShellState, text: str, state: JudgeState, calls: list[SimulatedCall]) -> None:
     """Note what a complete line changed: names, the directory, and the program that reads now."""
     before = first_values()
     changed = {name for name, values in state.values.items() if before.get(name) != values and name.isidentifier()}
@@ -230,7 +230,7 @@ def _code_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
     kind, program, text = shell.kind, shell.program, f"{shell.block}{line}\n"
 
     def read(reader: Reader) -> None:
-        run = Run(reader, program, (), State(cwd=shell.cwd), None, line)
+        run = Run(reader, program, (), JudgeState(cwd=shell.cwd), None, line)
         if kind == "sql":
             look_at_statements(run, text)
         elif line.lstrip().startswith(("!", "%%bash", "%sh")):
@@ -239,7 +239,7 @@ def _code_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
             # What one line puts together, another may run.
             look_at_code(run, text, text)
 
-    verdict = judge_with(read, State(cwd=shell.cwd), policy, shell.start)
+    verdict = judge_with(read, JudgeState(cwd=shell.cwd), policy, shell.start)
     if kind == "sql":
         is_open = ";" not in line and len(text) < 2 * _MOST_CODE
         shell.block = text if is_open else ""
@@ -250,7 +250,7 @@ def _code_line(shell: ShellState, line: str, policy: Policy) -> Verdict:
 
 
 def _found(finding: str, what: str, shell: ShellState, policy: Policy) -> Verdict:
-    state = State(cwd=shell.cwd)
+    state = JudgeState(cwd=shell.cwd)
     return judge_with(lambda reader: reader.find(finding, what, what), state, policy, shell.start)
 
 
@@ -260,7 +260,7 @@ def _leave(shell: ShellState) -> None:
         shell.kind, shell.program = shell.below.pop()
 
 
-def reader_of(calls: list[Call]) -> tuple[Kind, str]:
+def reader_of(calls: list[SimulatedCall]) -> tuple[Kind, str]:
     """The last program of these that reads typed text as commands, code or statements; else `plain`."""
     found: tuple[Kind, str] = ("plain", "")
     for call in calls:
@@ -269,7 +269,7 @@ def reader_of(calls: list[Call]) -> tuple[Kind, str]:
     return found
 
 
-def _kind(call: Call) -> Kind:
+def _kind(call: SimulatedCall) -> Kind:
     """How a program that is started like this reads its input."""
     operands = [word.text for word in call.arguments if not word.text.startswith("-")]
     operands = [text for text in operands if text not in _STANDARD_INPUT]

@@ -12,7 +12,7 @@ from holdfast.safety import assignments, bombs
 from holdfast.safety.marks import UNKNOWN, cleaned, has_glob
 from holdfast.safety.places import resolve
 from holdfast.safety.redirects import Redirects, read_redirects, spans
-from holdfast.safety.state import DECODED, NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import DECODED, NOTHING, Feed, JudgeState, SimulatedCall, Word
 from holdfast.safety.syntax import Script, parse
 from holdfast.safety.words import Words
 
@@ -42,24 +42,24 @@ class Reader:
     """Collects the calls of one text in `calls`."""
 
     def __init__(self, perform: Perform) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[SimulatedCall] = []
         self.perform = perform
         self.depth = 0
         self.commands = 0
         self.inside: list[str] = []
 
-    def report(self, call: Call) -> None:
+    def report(self, call: SimulatedCall) -> None:
         self.calls.append(call)
 
     def find(self, finding: str, where: str, *words: str, cwd: str = ".") -> None:
         """Report a finding that is no call, for rules to match."""
-        self.report(Call(finding, tuple(Word(word, word) for word in words), where, cwd))
+        self.report(SimulatedCall(finding, tuple(Word(word, word) for word in words), where, cwd))
 
-    def start(self, argv: Sequence[str], state: State) -> Feed:
+    def start(self, argv: Sequence[str], state: JudgeState) -> Feed:
         """Read a program that is started with arguments, without a shell."""
         return self.perform(self, [Word(cleaned(text), text) for text in argv], state, None, " ".join(argv))
 
-    def read(self, text: str, state: State, stdin: Feed | None = None) -> Feed:
+    def read(self, text: str, state: JudgeState, stdin: Feed | None = None) -> Feed:
         """Read a text as a script of its own. Returns its output, as far as it is known."""
         self.count()
         script = parse(text)
@@ -70,14 +70,14 @@ class Reader:
         self._define_functions(script, state)
         return self.run(script, script.root, state, stdin)
 
-    def read_quietly(self, text: str, state: State, stdin: Feed | None = None) -> None:
+    def read_quietly(self, text: str, state: JudgeState, stdin: Feed | None = None) -> None:
         """Read a text that may be a script; that it is none is no finding."""
         before = len(self.calls)
         self.read(text, state, stdin)
         odd = ("@unparsed", "@unknown-program")
         self.calls[before:] = [call for call in self.calls[before:] if call.program not in odd]
 
-    def _define_functions(self, script: Script, state: State) -> None:
+    def _define_functions(self, script: Script, state: JudgeState) -> None:
         todo = [script.root] if "function" in script.text or "(" in script.text else []
         while todo:
             node = todo.pop()
@@ -87,14 +87,14 @@ class Reader:
                 state.called.discard(script.source(name))
             todo.extend(node.children)
 
-    def read_uncalled(self, state: State) -> None:
+    def read_uncalled(self, state: JudgeState) -> None:
         """Read functions that were not called: they may be called later, with any arguments."""
         for name, (script, node) in list(state.functions.items()):
             if name not in state.called:
                 state.called.add(name)
                 self._body(script, node, state.copy(), None, None)
 
-    def call_function(self, name: str, arguments: tuple[str, ...], state: State, stdin: Feed | None) -> Feed:
+    def call_function(self, name: str, arguments: tuple[str, ...], state: JudgeState, stdin: Feed | None) -> Feed:
         script, node = state.functions[name]
         state.called.add(name)
         if self.inside.count(name) > 1:
@@ -105,7 +105,7 @@ class Reader:
         return feed
 
     def _body(
-        self, script: Script, node: Node, state: State, arguments: tuple[str, ...] | None, stdin: Feed | None
+        self, script: Script, node: Node, state: JudgeState, arguments: tuple[str, ...] | None, stdin: Feed | None
     ) -> Feed:
         body = node.child_by_field_name("body")
         before, state.arguments = state.arguments, arguments
@@ -114,7 +114,12 @@ class Reader:
         return feed
 
     def run(
-        self, script: Script, node: Node, state: State, stdin: Feed | None = None, redirects: Redirects | None = None
+        self,
+        script: Script,
+        node: Node,
+        state: JudgeState,
+        stdin: Feed | None = None,
+        redirects: Redirects | None = None,
     ) -> Feed:
         """Read one node of a script."""
         self.depth += 1
@@ -125,7 +130,9 @@ class Reader:
         finally:
             self.depth -= 1
 
-    def _run(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
+    def _run(
+        self, script: Script, node: Node, state: JudgeState, stdin: Feed | None, redirects: Redirects | None
+    ) -> Feed:
         if node.type == "redirected_statement":
             return self._redirected(script, node, state, stdin, redirects)
         if node.type == "pipeline":
@@ -139,7 +146,7 @@ class Reader:
             return self._command(script, node, state, stdin, redirects)
         return self._block(script, node, state, stdin)
 
-    def _block(self, script: Script, node: Node, state: State, stdin: Feed | None) -> Feed:
+    def _block(self, script: Script, node: Node, state: JudgeState, stdin: Feed | None) -> Feed:
         if node.type == "subshell":
             state = state.copy()
         if assignments.handles(node):
@@ -153,14 +160,14 @@ class Reader:
         state.branches -= node.type in _BRANCHES
         return feed
 
-    def _statements(self, script: Script, nodes: Iterable[Node], state: State, stdin: Feed | None) -> Feed:
+    def _statements(self, script: Script, nodes: Iterable[Node], state: JudgeState, stdin: Feed | None) -> Feed:
         feed = NOTHING
         for child in nodes:
             if child.type not in _PASSED_OVER and _is_statement(child):
                 feed = feed.joined(self.run(script, child, state, stdin))
         return feed
 
-    def _header(self, script: Script, node: Node, state: State) -> None:
+    def _header(self, script: Script, node: Node, state: JudgeState) -> None:
         """The words of a block: the list of a `for`, the value of a `case`, a test."""
         words = Words(script, state, self)
         if node.type != "for_statement":
@@ -175,13 +182,15 @@ class Reader:
             sources = " ".join(script.source(value) for value in node.children_by_field_name("value"))
             state.origins[script.source(variable)] = sources[:500]
 
-    def _list(self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None) -> Feed:
+    def _list(
+        self, script: Script, node: Node, state: JudgeState, stdin: Feed | None, redirects: Redirects | None
+    ) -> Feed:
         *first, last = [child for child in node.named_children if _is_statement(child)]
         feed = self._statements(script, first, state, stdin)
         return feed.joined(self.run(script, last, state, stdin, redirects))
 
     def _pipeline(
-        self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None
+        self, script: Script, node: Node, state: JudgeState, stdin: Feed | None, redirects: Redirects | None
     ) -> Feed:
         parts = [child for child in node.named_children if _is_statement(child)]
         for part in parts:
@@ -190,7 +199,7 @@ class Reader:
         return stdin or NOTHING
 
     def _redirected(
-        self, script: Script, node: Node, state: State, stdin: Feed | None, outer: Redirects | None
+        self, script: Script, node: Node, state: JudgeState, stdin: Feed | None, outer: Redirects | None
     ) -> Feed:
         body = node.child_by_field_name("body")
         inner = [child for child in node.children if child.type.endswith("_redirect")]
@@ -200,11 +209,11 @@ class Reader:
             feed = self.run(script, follower, state, feed)
         return feed
 
-    def redirects(self, script: Script, nodes: list[Node], state: State) -> Redirects:
+    def redirects(self, script: Script, nodes: list[Node], state: JudgeState) -> Redirects:
         return read_redirects(script, nodes, Words(script, state, self), self.report)
 
     def _command(
-        self, script: Script, node: Node, state: State, stdin: Feed | None, redirects: Redirects | None
+        self, script: Script, node: Node, state: JudgeState, stdin: Feed | None, redirects: Redirects | None
     ) -> Feed:
         inner = [child for child in node.children if child.type.endswith("_redirect")]
         redirects = self.redirects(script, inner, state).with_outer(redirects)
@@ -222,7 +231,7 @@ class Reader:
             assignments.read(self, script, child, inside)
         return redirects.wrote(self._combined(outcomes, inside, stdin, script.source(node)), state)
 
-    def _combined(self, outcomes: list[list[list[Word]]], state: State, stdin: Feed | None, where: str) -> Feed:
+    def _combined(self, outcomes: list[list[list[Word]]], state: JudgeState, stdin: Feed | None, where: str) -> Feed:
         if len(outcomes) > MOST_WORDS:
             self.find("@unparsed", where[:200], "it has too many words")
             outcomes = outcomes[:MOST_WORDS]
@@ -238,7 +247,7 @@ class Reader:
         if self.commands > MOST_COMMANDS:
             raise TooMuch("it is too long")
 
-    def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed:
+    def substitute(self, script: Script, node: Node | None, text: str, state: JudgeState) -> Feed:
         """The output of `$(…)`."""
         if node is None or script.source(node).startswith("`"):
             feed = self.read(text, state.copy())
@@ -248,7 +257,7 @@ class Reader:
             self.find("@unknown-code", text, text)
         return feed
 
-    def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str:
+    def process_file(self, script: Script, node: Node | None, text: str, state: JudgeState) -> str:
         """The name of the file that `<(…)` stands for; its content is known under that name."""
         feed = self.substitute(script, node, text, state)
         name = f"/dev/fd/{len(state.files) + 63}"

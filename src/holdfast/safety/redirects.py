@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.places import resolve
-from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,7 +49,7 @@ class Redirects:
             self.followers,
         )
 
-    def wrote(self, feed: Feed, state: State) -> Feed:
+    def wrote(self, feed: Feed, state: JudgeState) -> Feed:
         """Record the content of the files. Returns the output that is left for the pipe."""
         for target in self.targets:
             if target.known:
@@ -69,7 +69,9 @@ def spans(script: Script, nodes: Iterable[Node]) -> list[tuple[int, int]]:
     return found
 
 
-def read_redirects(script: Script, nodes: list[Node], words: Words, report: Callable[[Call], None]) -> Redirects:
+def read_redirects(
+    script: Script, nodes: list[Node], words: Words, report: Callable[[SimulatedCall], None]
+) -> Redirects:
     """Read the redirections of one command and report them."""
     reads = _Reads(script, words, report)
     for node in nodes:
@@ -83,7 +85,7 @@ def read_redirects(script: Script, nodes: list[Node], words: Words, report: Call
 
 
 class _Reads:
-    def __init__(self, script: Script, words: Words, report: Callable[[Call], None]) -> None:
+    def __init__(self, script: Script, words: Words, report: Callable[[SimulatedCall], None]) -> None:
         self.script = script
         self.words = words
         self.report = report
@@ -148,7 +150,7 @@ class _Reads:
             return
         program = ">" if ">" in sign else "<"
         cwd = self.words.state.cwd
-        self.report(Call(program, (word,), self.script.source(node), cwd))
+        self.report(SimulatedCall(program, (word,), self.script.source(node), cwd))
         held = self.words.state.files.get(resolve(word.marked, cwd))
         if program == "<":
             self.found.input = held or Feed(None, self.script.source(node), ("<",))

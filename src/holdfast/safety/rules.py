@@ -12,7 +12,7 @@ from holdfast.safety.marks import HOME, UNKNOWN, shown
 from holdfast.safety.places import may_be_in, resolve, surely_in
 
 if TYPE_CHECKING:
-    from holdfast.safety.state import Call, Word
+    from holdfast.safety.state import SimulatedCall, Word
 
 Action = Literal["allow", "ask", "deny"]
 Level = Literal["operator", "user", "default"]
@@ -76,7 +76,7 @@ class Rule:
     command: str = ""
     """The exact command text."""
 
-    def fits(self, call: Call, start: str) -> bool:
+    def fits(self, call: SimulatedCall, start: str) -> bool:
         """Whether this rule matches a call in a text that is judged in a directory."""
         return (
             not self.command
@@ -87,7 +87,7 @@ class Rule:
             and self._paths_fit(call, start)
         )
 
-    def _paths_fit(self, call: Call, start: str) -> bool:
+    def _paths_fit(self, call: SimulatedCall, start: str) -> bool:
         if not self.path and not self.unless_path:
             return True
         paths = [resolve(path, call.cwd) for path in paths_of(call, self.at)]
@@ -171,7 +171,7 @@ def _fits(choice: str, word: Word, options: bool) -> bool:
     return text == choice or fnmatch.fnmatchcase(text, choice)
 
 
-def paths_of(call: Call, at: str) -> list[str]:
+def paths_of(call: SimulatedCall, at: str) -> list[str]:
     """The arguments that may be paths."""
     words = [word.marked for word in call.arguments]
     if at == "last":

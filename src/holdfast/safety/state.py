@@ -34,7 +34,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SimulatedCall:
     """A program with its arguments, a finding (with `@` in front), or a redirection (`>`, `<`)."""
 
     program: str
@@ -86,7 +86,7 @@ def first_values() -> dict[str, tuple[str, ...]]:
 
 
 @dataclass
-class State:
+class JudgeState:
     """Copied for each subshell; `functions`, `files` and `called` are shared by all of a script."""
 
     cwd: str = "."
@@ -106,7 +106,7 @@ class State:
     branches: int = 0
     """The number of enclosing conditions and loops: a variable set there may keep its old value."""
 
-    def copy(self) -> State:
+    def copy(self) -> JudgeState:
         return replace(self, values=dict(self.values), arrays=dict(self.arrays), aliases=dict(self.aliases))
 
     def set(self, name: str, values: tuple[str, ...]) -> None:

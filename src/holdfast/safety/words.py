@@ -20,7 +20,7 @@ from holdfast.safety.marks import (
     split_value,
     without_braces,
 )
-from holdfast.safety.state import Feed, State, Word
+from holdfast.safety.state import Feed, JudgeState, Word
 from holdfast.safety.syntax import MOST_TEXT
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!_-]")
 class Substitutes(Protocol):
     """Reads `$(…)` and `<(…)`; implemented by the reader of scripts."""
 
-    def substitute(self, script: Script, node: Node | None, text: str, state: State) -> Feed: ...
+    def substitute(self, script: Script, node: Node | None, text: str, state: JudgeState) -> Feed: ...
 
-    def process_file(self, script: Script, node: Node | None, text: str, state: State) -> str: ...
+    def process_file(self, script: Script, node: Node | None, text: str, state: JudgeState) -> str: ...
 
     def find(self, finding: str, where: str, *words: str) -> None: ...
 
@@ -51,7 +51,7 @@ class Substitutes(Protocol):
 class Words:
     """Expands words of one script in one state."""
 
-    def __init__(self, script: Script, state: State, runs: Substitutes) -> None:
+    def __init__(self, script: Script, state: JudgeState, runs: Substitutes) -> None:
         self.script = script
         self.text = script.text
         self.state = state

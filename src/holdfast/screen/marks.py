@@ -19,7 +19,7 @@ _MOST_RESIZES = 500
 _MOST_REPLIES = 100
 
 
-class Resize(NamedTuple):
+class ResizeMark(NamedTuple):
     """From byte `offset` on, the terminal has this size."""
 
     offset: int
@@ -27,7 +27,7 @@ class Resize(NamedTuple):
     rows: int
 
 
-def size_at(resizes: Iterable[Resize], offset: int) -> tuple[int, int] | None:
+def size_at(resizes: Iterable[ResizeMark], offset: int) -> tuple[int, int] | None:
     """The last size that was given at or before this byte; None when none was."""
     found = [resize for resize in resizes if resize.offset <= offset]
     return (found[-1].cols, found[-1].rows) if found else None
@@ -41,7 +41,7 @@ def next_cut(offset: int, end: int, *cuts: Iterable[int]) -> int:
 @dataclass(slots=True)
 class Marks:
     path: str
-    resizes: list[Resize] = field(default_factory=list)
+    resizes: list[ResizeMark] = field(default_factory=list)
     #: Queries before this byte have been answered.
     handled: int = 0
     #: A client is attached; its terminal shows the output from this byte on, and answers.
@@ -51,7 +51,7 @@ class Marks:
     _lines: int = 0
 
     def resize(self, offset: int, cols: int, rows: int) -> None:
-        self.resizes.append(Resize(offset, cols, rows))
+        self.resizes.append(ResizeMark(offset, cols, rows))
         self._write({"size": [offset, cols, rows]})
 
     def handle(self, upto: int) -> None:
@@ -116,7 +116,7 @@ def load(path: str) -> Marks | None:
 def _take(marks: Marks, mark: dict[str, object]) -> None:
     match mark:
         case {"size": [int(offset), int(cols), int(rows)]}:
-            marks.resizes.append(Resize(offset, cols, rows))
+            marks.resizes.append(ResizeMark(offset, cols, rows))
         case {"reply": [int(begin), int(size)]}:
             marks.replies[begin] = size
         case {"handled": int(upto)}:

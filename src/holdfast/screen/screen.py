@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.logs.reader import CHUNK, Log
 from holdfast.screen.emulator import Emulator, Picture, Unusable
-from holdfast.screen.marks import Resize, next_cut, size_at
+from holdfast.screen.marks import ResizeMark, next_cut, size_at
 
 #: As much is fed at a time; then other terminals get their turn.
 SLICE = 1 << 20
@@ -38,7 +38,7 @@ _MARGINS = re.compile(rb"\x1b\[[0-9;]*[rs]|\x1b\[\?[0-9;]*69|\xc2\x9b")
 class ScreenRequest:
     """Where the terminal changed, and from where on its replies count."""
 
-    resizes: list[Resize]
+    resizes: list[ResizeMark]
     handled: int = 0
     cuts: list[int] = field(default_factory=list)
 

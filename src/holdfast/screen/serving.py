@@ -14,7 +14,7 @@ from binascii import b2a_base64
 from collections import OrderedDict
 
 from holdfast.screen.emulator import Unusable
-from holdfast.screen.marks import Resize
+from holdfast.screen.marks import ResizeMark
 from holdfast.screen.screen import Emulators, ScreenRequest, TerminalScreen
 from holdfast.wire.worker import Message
 
@@ -54,7 +54,7 @@ class ScreenServer:
 
     def _follow(self, ask: Message, is_shown: bool) -> Message:
         screen = self._find(ask["id"])
-        request = ScreenRequest([Resize(*resize) for resize in ask["resizes"]], ask["handled"], ask["cuts"])
+        request = ScreenRequest([ResizeMark(*resize) for resize in ask["resizes"]], ask["handled"], ask["cuts"])
         more = screen.advance(request)
         replies = [[offset, b2a_base64(reply, newline=False).decode()] for offset, reply in screen.take_replies()]
         answer: Message = {"at": screen.at, "more": more, "replies": replies, "gap": screen.gap}

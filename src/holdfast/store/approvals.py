@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from dataclasses import fields
 from sqlite3 import Connection
 
-from holdfast.model.approvals import Approval
+from holdfast.model.approvals import ApprovalRecord
 
 __all__ = ["Connection"]
 
-_NAMES = tuple(field.name for field in fields(Approval))
+_NAMES = tuple(field.name for field in fields(ApprovalRecord))
 _COLUMNS = ", ".join(_NAMES)
 _PLACES = ", ".join("?" * len(_NAMES))
 
 
-def put(connection: sqlite3.Connection, approval: Approval) -> None:
+def put(connection: sqlite3.Connection, approval: ApprovalRecord) -> None:
     """As it stands now."""
     row = [getattr(approval, name) for name in _NAMES]
     connection.execute(f"INSERT OR REPLACE INTO approvals ({_COLUMNS}) VALUES ({_PLACES})", row)
 
 
-def load(connection: sqlite3.Connection) -> list[Approval]:
+def load(connection: sqlite3.Connection) -> list[ApprovalRecord]:
     """All of them, oldest first."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM approvals ORDER BY at, id").fetchall()
     found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
-    return [Approval(**{**row, "asker": bool(row["asker"])}) for row in found]
+    return [ApprovalRecord(**{**row, "asker": bool(row["asker"])}) for row in found]
 
 
 def forget(connection: sqlite3.Connection, ids: Iterable[str]) -> None:

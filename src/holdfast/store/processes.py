@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Outcome, State, Stop, Waiting
-from holdfast.model.process import Leftover, Meta, Process, StreamExtent
+from holdfast.model.lifecycle import Ended, Outcome, State, StopRequest, Waiting
+from holdfast.model.process import HeldProcess, Leftover, Meta, StreamExtent
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
@@ -39,7 +39,7 @@ _STATE_NAMES = {kind: name for name, kind in _STATES.items()}
 _OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
 
 
-def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Process | None) -> None:
+def apply(connection: sqlite3.Connection, process_id: ProcessId, process: HeldProcess | None) -> None:
     """Write its row over the one before; None takes it away, and what was typed into it."""
     if process is None:
         connection.execute("DELETE FROM processes WHERE id = ?", (process_id,))
@@ -48,21 +48,21 @@ def apply(connection: sqlite3.Connection, process_id: ProcessId, process: Proces
         connection.execute(_PUT, to_row(process))
 
 
-def load(connection: sqlite3.Connection) -> list[Process]:
+def load(connection: sqlite3.Connection) -> list[HeldProcess]:
     """All processes. A row that makes no sense counts as missing: its bundle has the same."""
     rows = connection.execute("SELECT id, session, meta, state, marks FROM processes").fetchall()
     return [process for process in map(_read, rows) if process is not None]
 
 
-def to_row(process: Process) -> Row:
+def to_row(process: HeldProcess) -> Row:
     meta = process.meta
     return (meta.id, meta.session, _dump(meta.to_json()), _dump(_state_to_json(process.state)), _dump(_marks(process)))
 
 
-def from_row(row: Row) -> Process:
+def from_row(row: Row) -> HeldProcess:
     meta = Meta.from_json({**json.loads(row[2]), "session": row[1]})
     marks = json.loads(row[4])
-    return Process(
+    return HeldProcess(
         meta,
         _state_from_json(json.loads(row[3])),
         streams={name: StreamExtent(*extent) for name, extent in marks.get("streams", {}).items()},
@@ -84,14 +84,14 @@ def from_row(row: Row) -> Process:
     )
 
 
-def _read(row: Row) -> Process | None:
+def _read(row: Row) -> HeldProcess | None:
     try:
         return from_row(row)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _marks(process: Process) -> dict[str, Any]:
+def _marks(process: HeldProcess) -> dict[str, Any]:
     return {
         "streams": {name: (stream.first, stream.end, stream.closed) for name, stream in process.streams.items()},
         "exit_offset": process.exit_offset,
@@ -123,7 +123,7 @@ def _state_to_json(state: State) -> dict[str, Any]:
     return fields
 
 
-def _fields(record: State | Outcome | Stop | Readiness | Stall | InputNeed) -> dict[str, Any]:
+def _fields(record: State | Outcome | StopRequest | Readiness | Stall | InputNeed) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
@@ -136,7 +136,7 @@ def _state_from_json(value: dict[str, Any]) -> State:
         outcome = dict(fields["outcome"])
         fields["outcome"] = _OUTCOMES[outcome.pop("is")](**outcome)
     if fields.get("stop") is not None:
-        fields["stop"] = Stop(**fields["stop"])
+        fields["stop"] = StopRequest(**fields["stop"])
     return kind(**fields)
 
 

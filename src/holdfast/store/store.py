@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from holdfast.errors import HoldfastError
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.sinks import Sink
 from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
@@ -25,7 +25,7 @@ _LINGER = 0.25
 
 class Opened(NamedTuple):
     store: Store
-    found: list[Process]
+    found: list[HeldProcess]
     """What was in it."""
     kept: Kept
     """Pending notices, names of sessions and small facts."""
@@ -39,7 +39,7 @@ async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
     return Opened(Store(connection, path, on_trouble), found, kept, set_aside)
 
 
-def _open(path: str) -> tuple[sqlite3.Connection, list[Process], Kept, str | None]:
+def _open(path: str) -> tuple[sqlite3.Connection, list[HeldProcess], Kept, str | None]:
     connection, set_aside = db.open_db(path)
     return connection, processes.load(connection), inbox.load(connection), set_aside
 
@@ -57,11 +57,11 @@ class Store:
         self._writer = Writer(connection, self._trouble, lambda numbered: self._call(self._happened, numbered))
         self._flush: asyncio.TimerHandle | None = None
 
-    async def save(self, process: Process, happened: Sequence[Event] = ()) -> None:
+    async def save(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
         """On disk, with what it means to followers, when it returns. Raises DiskFull when it can only be done later."""
         await self.begin_save(process, happened)
 
-    def begin_save(self, process: Process, happened: Sequence[Event] = ()) -> asyncio.Future[None]:
+    def begin_save(self, process: HeldProcess, happened: Sequence[Event] = ()) -> asyncio.Future[None]:
         """As save, for a caller who has something else to do meanwhile."""
         return self._commit([RowChange(process.id, process, tuple(happened))], again=True)
 
@@ -73,7 +73,7 @@ class Store:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
         return self._commit([RowChange(no_process(), None, tuple(happened))], again=True)
 
-    async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[Process] = ()) -> None:
+    async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[HeldProcess] = ()) -> None:
         """Have something done to the store, with the rows of these processes; it is when this returns.
 
         Raises DiskFull when it can only be done later.
@@ -92,7 +92,7 @@ class Store:
         """Gone from disk when it returns. Raises DiskFull."""
         await self._commit([RowChange(process_id, None) for process_id in ids], again=False)
 
-    def save_soon(self, process: Process, happened: Sequence[Event] = ()) -> None:
+    def save_soon(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
         """On disk with the next commit or a moment later, and tried again for as long as the disk is full."""
         self._put_later([RowChange(process.id, process, tuple(happened))])
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.sinks import Sink
 from holdfast.store import db, events, processes
 from holdfast_keeper import points
@@ -34,7 +34,7 @@ Edit = Callable[[sqlite3.Connection], object]
 
 class RowChange(NamedTuple):
     process_id: ProcessId
-    process: Process | None
+    process: HeldProcess | None
     """None: the row goes."""
     events: tuple[Event, ...] = ()
     """What it means to followers: kept if and only if the change is."""

@@ -35,7 +35,7 @@ class WorkingDirectory:
         self._is_made = False
 
     def enter(self, workdir: str | None) -> tuple[str, str | None]:
-        """Where a command runs, and a note if the directory has changed. Raises ToolRefusal if there is no `workdir`."""
+        """Where a command runs, and a note if it has changed. Raises ToolRefusal if there is no `workdir`."""
         directory, notice = self._now()
         if workdir is None:
             return directory, notice

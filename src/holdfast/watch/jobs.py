@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.logs.matcher import LogMatch, StateMatch, StreamMatcher
 from holdfast.logs.reader import CHUNK, Log
-from holdfast.model.watching import Match
+from holdfast.model.watching import WatchMatch
 from holdfast.watch.patterns import Patterns
 
 #: How long one turn takes, more or less, and how long a scan runs before it is answered with how far it got.
@@ -39,7 +39,7 @@ class ScanJob:
         self.request = request
         self._log = log
         self.matcher = matcher or StreamMatcher.resume(patterns, log, request.after)
-        self._matches: list[Match] = []
+        self._matches: list[WatchMatch] = []
         #: Matches that are only counted.
         self.more = 0
         self._newest: StateMatch | None = None
@@ -61,7 +61,7 @@ class ScanJob:
         self._take(self.matcher.finish() if self.is_complete and self.request.is_final else self.matcher.peek())
         return self.is_complete or bool(self._matches) or self._spent > _LONG
 
-    def result(self) -> list[Match]:
+    def result(self) -> list[WatchMatch]:
         """The matches; the last one is the newest of all."""
         newest = [] if self._newest is None else [self._match(self._newest)]
         return [*self._matches, *newest]
@@ -96,14 +96,14 @@ class ScanJob:
             self.more += self._newest is not None
             self._newest = one
 
-    def _match(self, found: StateMatch) -> Match:
+    def _match(self, found: StateMatch) -> WatchMatch:
         return match_of(self.matcher.shown(found), self.request.stream)
 
 
-def match_of(shown: LogMatch, stream: str) -> Match:
+def match_of(shown: LogMatch, stream: str) -> WatchMatch:
     """The match with its place in the log. Of a long line that stands there as it is shown, that is the shown part."""
     start, stop = shown.start, shown.stop
     if shown.is_cut and shown.match is not None and shown.is_raw:
         start = shown.match - len(shown.text[: shown.column].encode())
         stop = start + len(shown.text.encode())
-    return Match(stream, start, stop, shown.pattern, shown.text, shown.is_cut)
+    return WatchMatch(stream, start, stop, shown.pattern, shown.text, shown.is_cut)

@@ -56,7 +56,7 @@ def encode_bytes(data: bytes) -> bytes:
     return _HEAD.pack(len(data), _BYTES) + data
 
 
-class Decoder:
+class FrameDecoder:
     """Bytes in, messages and byte strings out, however the bytes are cut."""
 
     def __init__(self) -> None:

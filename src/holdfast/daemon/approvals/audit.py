@@ -23,7 +23,7 @@ def entry(what: str, **fields: Any) -> Edit:
     return lambda connection: rows.append(connection, at, {"what": what, **fields})
 
 
-class Audit:
+class AuditLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._noted: dict[tuple[object, ...], float] = {}

@@ -13,9 +13,9 @@ from holdfast.daemon.approvals.judge import ALLOWED, Judged, worst
 from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import HoldfastError, Unreachable
-from holdfast.model.approvals import Approval
+from holdfast.model.approvals import ApprovalRecord
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.steering import steering_variable
 from holdfast.ops.start import ApprovalOptions, Start
 from holdfast.places.keeper_link import Refused
@@ -27,7 +27,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
 class Use:
     """An approval that was claimed for a deed; `is_done` is set when the deed is."""
 
-    def __init__(self, approval: Approval | None) -> None:
+    def __init__(self, approval: ApprovalRecord | None) -> None:
         self.approval = approval
         self.is_done = False
 
@@ -70,7 +70,7 @@ async def _forbidden(context: DaemonContext, call: Call, ask: Start, want: Start
 
 @asynccontextmanager
 async def restarting(
-    context: DaemonContext, call: Call, ask: ApprovalOptions, process: Process, run: int | None
+    context: DaemonContext, call: Call, ask: ApprovalOptions, process: HeldProcess, run: int | None
 ) -> AsyncIterator[None]:
     """While a process is run again by whoever is bound to a session: what was approved once was not approved again."""
     target = process.run + 1 if run is None else run
@@ -86,7 +86,7 @@ async def restarting(
 
 
 @asynccontextmanager
-async def using(context: DaemonContext, approval: Approval | None) -> AsyncIterator[Use]:
+async def using(context: DaemonContext, approval: ApprovalRecord | None) -> AsyncIterator[Use]:
     """What was not done gives the approval back. Where nobody knows whether it was, it stays with the claimant."""
     use = Use(approval)
     is_known = True

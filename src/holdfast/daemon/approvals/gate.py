@@ -11,7 +11,7 @@ from typing import NamedTuple
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
-from holdfast.model.approvals import PREFIX, Action, Approval, fingerprint
+from holdfast.model.approvals import PREFIX, Action, ApprovalRecord, fingerprint
 from holdfast.ops.start import ApprovalOptions
 
 #: A surface that was told of a request shows it within this time, or counts as not there.
@@ -61,7 +61,7 @@ def asked(
     )
 
 
-async def pass_gate(context: DaemonContext, call: Call, want: Asked, judged: Judged) -> Approval | None:
+async def pass_gate(context: DaemonContext, call: Call, want: Asked, judged: Judged) -> ApprovalRecord | None:
     """Returns when it may be done: with the approval that was claimed for it, or without where none was needed.
 
     Raises CommandDenied, NoApprover, ApprovalRequired.
@@ -78,7 +78,7 @@ async def pass_gate(context: DaemonContext, call: Call, want: Asked, judged: Jud
     return await context.approvals.claim(standing, want.claimant)
 
 
-def denied(reason: str, why: str, rule: str | None, approval: Approval | None = None) -> CommandDenied:
+def denied(reason: str, why: str, rule: str | None, approval: ApprovalRecord | None = None) -> CommandDenied:
     """Reasons: policy (a rule), denied (a person), timeout, withdrawn (the caller gave up)."""
     data = {"reason": reason, "rule": rule, "why": why, "approval": approval.to_json() if approval else None}
     said = {
@@ -90,7 +90,7 @@ def denied(reason: str, why: str, rule: str | None, approval: Approval | None = 
     return CommandDenied(said[reason], data=data)
 
 
-def _standing(context: DaemonContext, want: Asked) -> Approval | None:
+def _standing(context: DaemonContext, want: Asked) -> ApprovalRecord | None:
     want = _by_its_name(context, want)
     return context.approvals.standing(want.fingerprint, want.session, want.claimant)
 
@@ -112,7 +112,7 @@ async def _asked_for(context: DaemonContext, call: Call, want: Asked, judged: Ju
         await _answered(context, call, want, judged, request_id)
 
 
-def _check_can_be_asked(context: DaemonContext, want: Asked, judged: Judged, request: Approval) -> None:
+def _check_can_be_asked(context: DaemonContext, want: Asked, judged: Judged, request: ApprovalRecord) -> None:
     """Raises ApprovalRequired, NoApprover."""
     data = {"reason": "asked", "rule": judged.rule, "why": judged.why}
     if want.asker:
@@ -188,7 +188,7 @@ async def _news(call: Call, changed: asyncio.Event, patience: float) -> bool:
     return bool(done)
 
 
-def _check_allowed(approval: Approval, judged: Judged) -> None:
+def _check_allowed(approval: ApprovalRecord, judged: Judged) -> None:
     """Raises CommandDenied unless that is what it came to."""
     if approval.state != "approved":
         reasons = {"denied": "denied", "withdrawn": "withdrawn"}
@@ -204,14 +204,14 @@ async def _given_up(context: DaemonContext, request_id: str) -> HoldfastError:
     return denied("withdrawn", now.why, now.rule, now)
 
 
-def _no_approver(request: Approval, judged: Judged) -> NoApprover:
+def _no_approver(request: ApprovalRecord, judged: Judged) -> NoApprover:
     data = {"reason": "no_approver", "rule": judged.rule, "why": judged.why, "approval": request.to_json()}
     what = f"this command needs a person's approval and nobody is there to give it: {judged.why}"
     return NoApprover(what, next=f"holdfast approve {request.id}, then call again", data=data)
 
 
-def _request(want: Asked, judged: Judged, id_: str, at: float, expires_at: float) -> Approval:
-    return Approval(
+def _request(want: Asked, judged: Judged, id_: str, at: float, expires_at: float) -> ApprovalRecord:
+    return ApprovalRecord(
         id_,
         at,
         want.session,

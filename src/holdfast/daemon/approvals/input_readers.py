@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 
 
 class Readers:
@@ -25,27 +25,27 @@ class Readers:
         self._locks: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
         registry.listen(self._note)
 
-    def lock(self, process: Process) -> asyncio.Lock:
+    def lock(self, process: HeldProcess) -> asyncio.Lock:
         lock = self._locks.get(process.id)
         if lock is None:
             lock = self._locks[process.id] = asyncio.Lock()
         return lock
 
-    def get(self, process: Process) -> Any:
+    def get(self, process: HeldProcess) -> Any:
         run, reader = self._known.get(process.id, (None, None))
         return reader if run == process.run else None
 
-    def typed_by_person(self, process: Process, data: bytes) -> None:
+    def typed_by_person(self, process: HeldProcess, data: bytes) -> None:
         """What a person types is not judged, so that nobody knows where the shell is afterwards."""
         self._touched[process.id] = process.run, not data.endswith((b"\r", b"\n"))
 
-    def forget_what_others_did(self, process: Process, reader: Any) -> None:
+    def forget_what_others_did(self, process: HeldProcess, reader: Any) -> None:
         """Before the reader is asked: what it knows may no longer be so."""
         run, unfinished = self._touched.pop(process.id, (None, False))
         if reader is not None and run == process.run:
             reader.forget(unfinished=unfinished)
 
-    def put(self, process: Process, reader: Any) -> None:
+    def put(self, process: HeldProcess, reader: Any) -> None:
         self._known[process.id] = process.run, reader
 
     def forget(self, process_id: ProcessId) -> None:
@@ -54,7 +54,7 @@ class Readers:
         self.open.discard(process_id)
         self.kept.pop(process_id, None)
 
-    def _note(self, process: Process) -> None:
+    def _note(self, process: HeldProcess) -> None:
         if process.has_ended:
             self._drop(process.id)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from holdfast.daemon.approvals import audit
 from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.errors import HoldfastError
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Operation
 from holdfast.ops.processes import Kill, Remove
 from holdfast.ops.sessions import EndSession, RenameSession
@@ -28,7 +28,7 @@ def note(context: DaemonContext, call: Call, ask: Operation) -> asyncio.Future[N
     return asyncio.ensure_future(context.store.change(audit.entry(f"operator.{ask.op}", by=call.owner, **named)))
 
 
-def _targets(context: DaemonContext, ask: Operation) -> Iterable[Process]:
+def _targets(context: DaemonContext, ask: Operation) -> Iterable[HeldProcess]:
     """The processes that a request concerns; what cannot be found is the handler's to refuse."""
     match ask:
         case EndSession():
@@ -50,5 +50,5 @@ def _targets(context: DaemonContext, ask: Operation) -> Iterable[Process]:
         return []
 
 
-def _of(context: DaemonContext, session: str | None) -> list[Process]:
+def _of(context: DaemonContext, session: str | None) -> list[HeldProcess]:
     return [process for process in context.registry.living.values() if process.meta.session == session]

@@ -15,7 +15,7 @@ from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
-from holdfast.model.approvals import Approval, Scope, State
+from holdfast.model.approvals import ApprovalRecord, Scope, State
 from holdfast.model.events import Event
 from holdfast.model.sinks import Outgoing
 from holdfast.store import approvals as rows
@@ -38,13 +38,13 @@ class Surface:
     def __init__(self, sees: Callable[[str], bool]) -> None:
         #: Whether it hears of the requests of a session.
         self.sees = sees
-        self.news: asyncio.Queue[Approval] = asyncio.Queue()
+        self.news: asyncio.Queue[ApprovalRecord] = asyncio.Queue()
 
 
-class Approvals:
+class ApprovalRequests:
     """Every change is on disk, with its event and its line in the audit log, before anybody is told of it."""
 
-    def __init__(self, store: Store, found: Iterable[Approval], keep: float) -> None:
+    def __init__(self, store: Store, found: Iterable[ApprovalRecord], keep: float) -> None:
         self._store = store
         self._keep = max(_SHORTEST_KEEP, keep)
         self._all = {one.id: one for one in found}
@@ -58,13 +58,13 @@ class Approvals:
         #: Set when the daemon goes: what is pending then is answered later.
         self.is_leaving = False
 
-    def all(self) -> list[Approval]:
+    def all(self) -> list[ApprovalRecord]:
         return list(self._all.values())
 
-    def get(self, approval_id: str) -> Approval:
+    def get(self, approval_id: str) -> ApprovalRecord:
         return self._all[approval_id]
 
-    def pending(self) -> list[Approval]:
+    def pending(self) -> list[ApprovalRecord]:
         return [one for one in self._all.values() if one.is_pending]
 
     # Surfaces, and waiting for news.
@@ -106,13 +106,13 @@ class Approvals:
 
     # Requests.
 
-    def standing(self, fingerprint: str, session: str, claimant: str) -> Approval | None:
+    def standing(self, fingerprint: str, session: str, claimant: str) -> ApprovalRecord | None:
         """An approval that covers it; one for once is taken before one that would cover more."""
         now = time.time()
         fitting = [one for one in self._all.values() if rules.covers(one, fingerprint, session, claimant, now)]
         return min(fitting, key=lambda one: (one.used_by != claimant, one.scope != "once"), default=None)
 
-    def open_request(self, fingerprint: str, session: str, claimant: str) -> Approval | None:
+    def open_request(self, fingerprint: str, session: str, claimant: str) -> ApprovalRecord | None:
         """A request for exactly this that is pending, and that nobody else waits for."""
         now = time.time()
         for one in self._all.values():
@@ -132,7 +132,7 @@ class Approvals:
             self.awaited.discard(approval_id)
             self._due_changed.set()
 
-    async def request(self, make: Callable[[float, float], Approval]) -> Approval:
+    async def request(self, make: Callable[[float, float], ApprovalRecord]) -> ApprovalRecord:
         """Record a new one, made of the time, and when it is over. Raises LimitReached, DiskFull."""
         now = time.time()
         new = make(now, now + self._keep)
@@ -146,7 +146,7 @@ class Approvals:
         await self._write(new, "approval.requested", event, away, **said)
         return new
 
-    async def shown(self, approval: Approval) -> None:
+    async def shown(self, approval: ApprovalRecord) -> None:
         """A surface says that a person can see it."""
         if approval.is_pending and approval.shown_at is None:
             await self._write(replace(approval, shown_at=time.time()))
@@ -155,7 +155,7 @@ class Approvals:
         """Somebody waits for its answer until then."""
         await self._write(replace(self._all[approval_id], expires_at=expires_at))
 
-    async def decide(self, approval: Approval, state: State, scope: Scope | None, by: str) -> Approval:
+    async def decide(self, approval: ApprovalRecord, state: State, scope: Scope | None, by: str) -> ApprovalRecord:
         """The answer, on disk when it returns. Raises NotNow, DiskFull."""
         now = rules.decided(approval, state, scope, by, time.time(), self._keep)
         if now is not approval:
@@ -170,7 +170,7 @@ class Approvals:
             event = Event("approval.withdrawn", time.time(), _who(over))
             await self._write(over, "approval.withdrawn", event)
 
-    async def expire(self, approval_id: str, reason: str) -> Approval:
+    async def expire(self, approval_id: str, reason: str) -> ApprovalRecord:
         """The time is over, which is a no. Whatever was decided at the last moment stands."""
         approval = self._all[approval_id]
         if approval.is_pending or reason != "timeout":
@@ -180,7 +180,7 @@ class Approvals:
 
     # Using them.
 
-    async def claim(self, approval: Approval, claimant: str) -> Approval:
+    async def claim(self, approval: ApprovalRecord, claimant: str) -> ApprovalRecord:
         """It is about to be used: on disk when this returns, so that no crash can use it again. Raises DiskFull."""
         now = rules.claimed(approval, claimant, time.time(), self._keep)
         try:
@@ -190,12 +190,12 @@ class Approvals:
             raise
         return now
 
-    def release(self, approval: Approval) -> None:
+    def release(self, approval: ApprovalRecord) -> None:
         """It was not used after all."""
         if approval.scope == "once" and self._all.get(approval.id) is approval:
             self._write_soon(rules.released(approval), "approval.released")
 
-    def spend(self, approval: Approval) -> None:
+    def spend(self, approval: ApprovalRecord) -> None:
         """It was used."""
         if approval.scope == "once" and approval.id in self._all:
             self._write_soon(rules.spent(self._all[approval.id], time.time()))
@@ -224,7 +224,7 @@ class Approvals:
             except TimeoutError:
                 continue
 
-    async def _end(self, due: Approval) -> None:
+    async def _end(self, due: ApprovalRecord) -> None:
         """It is over, though on a full disk the store learns of it later."""
         try:
             await self.expire(due.id, "timeout" if due.is_pending else "unused")
@@ -255,7 +255,12 @@ class Approvals:
             self._store.change_soon(partial(rows.forget, ids=gone))
 
     async def _write(
-        self, now: Approval, what: str = "", event: Event | None = None, away: Iterable[Outgoing] = (), **more: Any
+        self,
+        now: ApprovalRecord,
+        what: str = "",
+        event: Event | None = None,
+        away: Iterable[Outgoing] = (),
+        **more: Any,
     ) -> None:
         self._all[now.id] = now
         try:
@@ -263,12 +268,12 @@ class Approvals:
         finally:
             self._tell(now)
 
-    def _write_soon(self, now: Approval, what: str = "") -> None:
+    def _write_soon(self, now: ApprovalRecord, what: str = "") -> None:
         self._all[now.id] = now
         self._store.change_soon(_edit(now, what))
         self._tell(now)
 
-    def _tell(self, now: Approval) -> None:
+    def _tell(self, now: ApprovalRecord) -> None:
         self._due_changed.set()
         for changed in self._waits.get(now.id, ()):
             changed.set()
@@ -277,7 +282,7 @@ class Approvals:
                 surface.news.put_nowait(now)
 
 
-def _edit(now: Approval, what: str, away: Iterable[Outgoing] = (), **more: Any) -> audit.Edit:
+def _edit(now: ApprovalRecord, what: str, away: Iterable[Outgoing] = (), **more: Any) -> audit.Edit:
     note_it = audit.entry(what, **_who(now), **more) if what else None
 
     def edit(connection: rows.Connection) -> None:
@@ -291,12 +296,12 @@ def _edit(now: Approval, what: str, away: Iterable[Outgoing] = (), **more: Any) 
     return edit
 
 
-def _decided(approval: Approval) -> Event:
+def _decided(approval: ApprovalRecord) -> Event:
     fields = {"state": approval.state, "scope": approval.scope, "by": approval.decided_by, "reason": approval.reason}
     return Event("approval.decided", time.time(), {**_who(approval), **fields})
 
 
-def _who(approval: Approval) -> dict[str, Any]:
+def _who(approval: ApprovalRecord) -> dict[str, Any]:
     names = ("id", "session", "action", "process")
     return {name: getattr(approval, name) for name in names}
 

@@ -17,8 +17,8 @@ from holdfast.daemon.approvals import commands, gate
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
-from holdfast.model.approvals import Approval
-from holdfast.model.process import Process
+from holdfast.model.approvals import ApprovalRecord
+from holdfast.model.process import HeldProcess
 from holdfast.ops.start import ApprovalOptions
 from holdfast.places.keeper_link import Refused
 from holdfast.store import approvals as rows
@@ -34,7 +34,7 @@ async def typing(
     context: DaemonContext,
     call: Call,
     ask: ApprovalOptions,
-    process: Process,
+    process: HeldProcess,
     data: bytes,
     at: int | None,
     *,
@@ -74,12 +74,12 @@ async def _passed(
     context: DaemonContext,
     call: Call,
     ask: ApprovalOptions,
-    process: Process,
+    process: HeldProcess,
     before: Message,
     shell_state: str,
     data: bytes,
     judged: Judged,
-) -> Approval | None:
+) -> ApprovalRecord | None:
     if judged.action == "allow":
         return None  # what is typed is in no log of ours
     meta = process.meta
@@ -91,7 +91,7 @@ async def _passed(
     return await gate.pass_gate(context, call, asked, judged)
 
 
-async def _reader(context: DaemonContext, process: Process) -> Any:
+async def _reader(context: DaemonContext, process: HeldProcess) -> Any:
     """Who reads: by the command; where that tells nothing, by what runs in it now."""
     readers = context.input_readers
     reader = readers.get(process)
@@ -117,7 +117,7 @@ def _is_plain(reader: Any) -> bool:
     return reader is not None and reader.kind == "plain" and not reader.below
 
 
-async def _running(context: DaemonContext, process: Process) -> list[list[str]]:
+async def _running(context: DaemonContext, process: HeldProcess) -> list[list[str]]:
     """The arguments of everyone in it; nothing when the keeper does not answer at once."""
     try:
         async with asyncio.timeout(_BUDGET):
@@ -133,7 +133,7 @@ def _snapshot(reader: Any) -> Message:
     return {name: getattr(reader, name) for name in _KEPT if name != "below"} | {"below": list(reader.below)}
 
 
-async def _keep(context: DaemonContext, process: Process, reader: Any) -> None:
+async def _keep(context: DaemonContext, process: HeldProcess, reader: Any) -> None:
     """On disk when it returns, where there is something to keep."""
     is_open = reader is not None and bool(reader.pending or reader.block or reader.below)
     readers = context.input_readers

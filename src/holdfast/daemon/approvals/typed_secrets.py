@@ -7,7 +7,7 @@ import asyncio
 from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.errors import Denied, NotNow
 from holdfast.model import prompts
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Send
 
 #: A program turns the echo off around the time it asks: whoever is quick waits for that.
@@ -15,7 +15,7 @@ _PATIENCE = 2.0
 _PAUSE = 0.05
 
 
-async def check(context: DaemonContext, call: Call, ask: Send, process: Process) -> bool:
+async def check(context: DaemonContext, call: Call, ask: Send, process: HeldProcess) -> bool:
     """Whether it is a secret that is typed. Raises Denied for a model, NotNow where it would be shown."""
     if not ask.secret:
         return False
@@ -26,12 +26,12 @@ async def check(context: DaemonContext, call: Call, ask: Send, process: Process)
     return True
 
 
-async def note(context: DaemonContext, call: Call, process: Process) -> None:
+async def note(context: DaemonContext, call: Call, process: HeldProcess) -> None:
     """That it was done, by whom, and not what."""
     await context.audit.note("secret.typed", by=call.owner, process=process.id, session=process.meta.session)
 
 
-async def _until_hidden(context: DaemonContext, process: Process) -> None:
+async def _until_hidden(context: DaemonContext, process: HeldProcess) -> None:
     until = asyncio.get_running_loop().time() + _PATIENCE
     while not await _hides(context, process):
         if asyncio.get_running_loop().time() > until:
@@ -40,7 +40,7 @@ async def _until_hidden(context: DaemonContext, process: Process) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-async def _hides(context: DaemonContext, process: Process) -> bool:
+async def _hides(context: DaemonContext, process: HeldProcess) -> bool:
     """A terminal whose settings are unknown now does not."""
     terminal = await context.place.terminal(process)
     return not process.meta.pty or (terminal is not None and prompts.hides(terminal))

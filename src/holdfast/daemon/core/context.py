@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from holdfast.daemon.approvals.audit import Audit
+from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
-from holdfast.daemon.approvals.requests import Approvals
+from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.process_object import ProcessObject, process_object
 from holdfast.daemon.core.registry import Registry
@@ -21,8 +21,8 @@ from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
-from holdfast.daemon.notices.inbox import Inbox
-from holdfast.daemon.notices.sessions import Sessions
+from holdfast.daemon.notices.inbox import SessionInboxes
+from holdfast.daemon.notices.sessions import SessionOwnership
 from holdfast.daemon.start.known_secrets import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
@@ -30,8 +30,8 @@ from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.mcp import McpWorker
 from holdfast.daemon.workers.screens import ProcessScreens
-from holdfast.daemon.workers.sinks import Sinks
-from holdfast.model.process import Process
+from holdfast.daemon.workers.sinks import SinkManager
+from holdfast.model.process import HeldProcess
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
 from holdfast.places.keeper_link import KeeperLink
@@ -52,16 +52,16 @@ class DaemonContext:
     registry: Registry
     store: Store
     stream: EventStream
-    inbox: Inbox
-    sessions: Sessions
+    inbox: SessionInboxes
+    sessions: SessionOwnership
     gate: Gate
-    approvals: Approvals
-    audit: Audit
+    approvals: ApprovalRequests
+    audit: AuditLog
     input_readers: Readers
     ancestry: CallerAncestry
     passwords: Passwords
     sudo: SudoHelper
-    sinks: Sinks
+    sinks: SinkManager
     bridges: Bridges
     place: ExecutionPlace
     supervisor: Supervisor
@@ -85,11 +85,11 @@ class DaemonContext:
         """The name that a session has now; None where none is named."""
         return self.sessions.resolve(session) if session is not None else None
 
-    def show(self, process: Process) -> ProcessObject:
+    def show(self, process: HeldProcess) -> ProcessObject:
         """The process object with the figures that are known."""
         return self._object(process, None)
 
-    async def show_fresh(self, processes: list[Process], used: float | None = None) -> list[ProcessObject]:
+    async def show_fresh(self, processes: list[HeldProcess], used: float | None = None) -> list[ProcessObject]:
         """Process objects with figures measured now, for those whose figures may have changed.
 
         `used`: also what they use, as of so many seconds ago at most.
@@ -109,7 +109,7 @@ class DaemonContext:
         """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""
         return self.place.read(work, *arguments)
 
-    def _object(self, process: Process, measures: Measures | None) -> ProcessObject:
+    def _object(self, process: HeldProcess, measures: Measures | None) -> ProcessObject:
         now = time.time()
         if measures is None:
             measures = Measures(process.streams, self.place.living(process.leftovers))

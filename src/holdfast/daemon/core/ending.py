@@ -12,11 +12,11 @@ from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import Refused
 
 
-async def end(context: DaemonContext, process: Process, by: str | None, why: StopReason, grace: float) -> Message:
+async def end(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, grace: float) -> Message:
     """End the whole tree, politely and after the grace period by force; the result when it is gone, or will not go.
 
     Of a process that has ended, what it left behind is ended. One that waits for its next run will have none, and
@@ -48,7 +48,7 @@ async def end(context: DaemonContext, process: Process, by: str | None, why: Sto
     return result(context, process.id, answer["forced"], answer["survivors"])
 
 
-async def _tell(context: DaemonContext, process: Process, by: str | None, why: StopReason, stop: Message) -> None:
+async def _tell(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, stop: Message) -> None:
     """Run its stop command. The stop is recorded before, and goes on without us if we do not come back."""
     grace = stop["grace"]
     recorded = context.keeper.begin("stop", **stop, quiet=grace)

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.model import prompts, readiness, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.usage import Track
 from holdfast.model.watching import WatchState
 from holdfast.places.base import Measures
@@ -18,7 +18,7 @@ ProcessObject = dict[str, Any]
 
 
 def process_object(
-    process: Process,
+    process: HeldProcess,
     now: float,
     stale_after: float,
     reachable: bool = True,
@@ -85,7 +85,7 @@ def process_object(
     }
 
 
-def _watch(process: Process) -> dict[str, Any] | None:
+def _watch(process: HeldProcess) -> dict[str, Any] | None:
     if not process.meta.watch and not process.meta.watch_regex:
         return None
     state = process.watching or WatchState()
@@ -97,7 +97,7 @@ def _watch(process: Process) -> dict[str, Any] | None:
     }
 
 
-def _status(process: Process, reachable: bool) -> str:
+def _status(process: HeldProcess, reachable: bool) -> str:
     if process.has_ended:
         return "ended"
     return "running" if reachable else "unreachable"

@@ -18,7 +18,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
 from holdfast.model.ids import ProcessId, is_id
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 from holdfast.places.base import ExecutionPlace, Refused
 from holdfast_keeper.protocol import Message
 
@@ -123,18 +123,18 @@ class Recovery:
         else:
             await self._supervisor.take(report)
 
-    def _rebuild_all(self, ids: list[str]) -> list[Process]:
+    def _rebuild_all(self, ids: list[str]) -> list[HeldProcess]:
         return [process for process in map(self._rebuild, ids) if process is not None]
 
-    def _rebuild(self, process_id: str) -> Process | None:
+    def _rebuild(self, process_id: str) -> HeldProcess | None:
         """A process from the spec in its bundle; None when that cannot be read."""
         try:
             meta = Meta.from_json(self._place.spec(process_id)["meta"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as broken:
             note("bundle-unreadable", process=process_id, why=repr(broken))
             return None
-        return Process(meta, cols=meta.cols, rows=meta.rows)
+        return HeldProcess(meta, cols=meta.cols, rows=meta.rows)
 
 
-def _batched(processes: list[Process], size: int) -> Iterator[list[Process]]:
+def _batched(processes: list[HeldProcess], size: int) -> Iterator[list[HeldProcess]]:
     return (processes[at : at + size] for at in range(0, len(processes), size))

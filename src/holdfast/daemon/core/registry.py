@@ -11,39 +11,39 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.process_rules import identify, likeness
 
 
 class Registry:
     def __init__(self) -> None:
-        self._processes: dict[ProcessId, Process] = {}
-        self._living: dict[ProcessId, Process] = {}
+        self._processes: dict[ProcessId, HeldProcess] = {}
+        self._living: dict[ProcessId, HeldProcess] = {}
         self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
         self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
-        self._listeners: list[Callable[[Process], None]] = []
+        self._listeners: list[Callable[[HeldProcess], None]] = []
         #: What this daemon saw: commands that were let go, and ends by their reason.
         self.starts = 0
         self.ends: Counter[str] = Counter()
 
     @property
-    def all(self) -> Mapping[ProcessId, Process]:
+    def all(self) -> Mapping[ProcessId, HeldProcess]:
         """Also those that are being started and may come to nothing."""
         return self._processes
 
     @property
-    def living(self) -> Mapping[ProcessId, Process]:
+    def living(self) -> Mapping[ProcessId, HeldProcess]:
         """Those that run or are being started."""
         return self._living
 
-    def running(self) -> list[Process]:
+    def running(self) -> list[HeldProcess]:
         return [process for process in self._living.values() if process.is_running]
 
-    def shown(self) -> list[Process]:
+    def shown(self) -> list[HeldProcess]:
         """Those that a caller may hear of."""
         return [process for process in self._processes.values() if not isinstance(process.state, Requested)]
 
-    def get(self, process_id: ProcessId) -> Process | None:
+    def get(self, process_id: ProcessId) -> HeldProcess | None:
         return self._processes.get(process_id)
 
     def owner(self, process_id: ProcessId) -> str | None:
@@ -51,18 +51,18 @@ class Registry:
         process = self._processes.get(process_id)
         return process.meta.session if process is not None else None
 
-    def identify(self, text: str) -> Process:
+    def identify(self, text: str) -> HeldProcess:
         """The process meant by an id, the start of one, or a name. Raises NotFound, Ambiguous or BadValue."""
         exact = self._processes.get(ProcessId(text))
         if exact is not None and not isinstance(exact.state, Requested):
             return exact
         return identify(text, {process.id: process for process in self.shown()})
 
-    def alike(self, meta: Meta) -> list[Process]:
+    def alike(self, meta: Meta) -> list[HeldProcess]:
         """Other living processes with the same session, command and directory, oldest first."""
         return [self._living[other] for other in self._alike.get(likeness(meta), ()) if other != meta.id]
 
-    def put(self, process: Process) -> None:
+    def put(self, process: HeldProcess) -> None:
         """This is how it stands now; whoever watches it is woken."""
         process_id = process.id
         before = self._processes.get(process_id)
@@ -80,11 +80,11 @@ class Registry:
         for listener in self._listeners:
             listener(process)
 
-    def listen(self, listener: Callable[[Process], None]) -> None:
+    def listen(self, listener: Callable[[HeldProcess], None]) -> None:
         """Have it called with every process that is put from now on. It must not wait, nor put anything itself."""
         self._listeners.append(listener)
 
-    def _count(self, before: Process | None, now: Process) -> None:
+    def _count(self, before: HeldProcess | None, now: HeldProcess) -> None:
         if before is not None and before.state is not now.state and not before.has_ended:
             self.starts += isinstance(before.state, Requested)
             if now.has_ended:
@@ -118,7 +118,7 @@ class Registry:
         finally:
             self._unwatch(ids, changed)
 
-    async def wait_ended(self, process_id: ProcessId) -> Process | None:
+    async def wait_ended(self, process_id: ProcessId) -> HeldProcess | None:
         """The process once it has ended; None when it is forgotten meanwhile."""
         with self.watching([process_id]) as changed:
             while (process := self._processes.get(process_id)) is not None and not process.has_ended:
@@ -126,7 +126,7 @@ class Registry:
                 changed.clear()
             return process
 
-    async def wait_run_over(self, process_id: ProcessId, run: int) -> Process | None:
+    async def wait_run_over(self, process_id: ProcessId, run: int) -> HeldProcess | None:
         """The process once this run of it is over, as it stands then; None when it is forgotten meanwhile."""
         with self.watching([process_id]) as changed:
             while (process := self._processes.get(process_id)) is not None and process.run <= run:

@@ -24,7 +24,7 @@ from holdfast.model.lifecycle import (
     Unseen,
     advance,
 )
-from holdfast.model.process import Leftover, Process, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, StreamExtent
 from holdfast.model.restarts import RestartVerdict
 
 Report = dict[str, Any]
@@ -46,7 +46,7 @@ def facts(report: Report) -> Iterator[Fact]:
         yield ChildEnded(_status(end), end["at"], bool(end.get("oom")))
 
 
-def told(process: Process, report: Report) -> Process:
+def told(process: HeldProcess, report: Report) -> HeldProcess:
     """The process as the report has it. The report is the whole story of this run, so what was known before does not
     matter; and whether it is run again follows from it.
     """

@@ -16,14 +16,16 @@ from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
 
 _PAUSE = 0.5
 
 
-async def restart(context: DaemonContext, process: Process, by: str | None, run: int | None, grace: float) -> Process:
+async def restart(
+    context: DaemonContext, process: HeldProcess, by: str | None, run: int | None, grace: float
+) -> HeldProcess:
     """The process as run `run` (the next one unless said): ended politely first if it runs. Callers join each other.
 
     Raises NotNow when it does not die, or somebody ends it for good meanwhile, and StartFailed when it cannot be
@@ -60,7 +62,7 @@ async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
     await asyncio.sleep(_PAUSE)  # without a keeper it waits as before, and is tried again
 
 
-async def _again_by_hand(context: DaemonContext, process: Process, began: float) -> Process:
+async def _again_by_hand(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:
     """In its turn. That it is to be run again is on disk before it is tried."""
     if process.is_running and not process.is_waiting:
         raise NotNow(f"{process.id} does not die", next=f"holdfast kill {process.id}")
@@ -78,7 +80,7 @@ async def _again_by_hand(context: DaemonContext, process: Process, began: float)
     return await _again(context, process, despite_stop)
 
 
-async def _again(context: DaemonContext, process: Process, despite_stop: bool = False) -> Process:
+async def _again(context: DaemonContext, process: HeldProcess, despite_stop: bool = False) -> HeldProcess:
     """One attempt, in its turn. When it raises, the process is as it was, or waits for the next attempt."""
     try:
         await _clear(context, process)
@@ -112,7 +114,7 @@ async def _again(context: DaemonContext, process: Process, despite_stop: bool = 
     return process
 
 
-async def _clear(context: DaemonContext, process: Process) -> None:
+async def _clear(context: DaemonContext, process: HeldProcess) -> None:
     """End what the last run left behind: there are never two of them."""
     answer = await context.keeper.request(
         "stop", id=process.id, by="", reason="restart", signal=int(signal.SIGTERM), grace=context.settings.grace
@@ -121,7 +123,7 @@ async def _clear(context: DaemonContext, process: Process) -> None:
         raise _will_not_die(process.id, answer["survivors"])
 
 
-async def _failed(context: DaemonContext, process: Process) -> None:
+async def _failed(context: DaemonContext, process: HeldProcess) -> None:
     assert isinstance(process.state, Waiting)
     now = time.time()
     verdict = restarts.after_failed_launch(process.meta, process.streak, now)
@@ -133,7 +135,7 @@ async def _failed(context: DaemonContext, process: Process) -> None:
         context.supervisor.wait_for_restart(replace(process, state=advance(state, RestartPlanned(verdict.due))))
 
 
-def _known(context: DaemonContext, process_id: ProcessId) -> Process:
+def _known(context: DaemonContext, process_id: ProcessId) -> HeldProcess:
     process = context.registry.get(process_id)
     if process is None:
         raise NotFound(f"{process_id} was forgotten meanwhile")

@@ -31,7 +31,7 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process, StreamExtent
+from holdfast.model.process import HeldProcess, StreamExtent
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
@@ -60,7 +60,7 @@ class Supervisor:
         self._begins = begins
         self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
         #: What is to be told of a process before its end is: the process after that, and the events.
-        self.last_words: Callable[[Process], Awaitable[tuple[Process, list[Event]]]] = _nothing_to_say
+        self.last_words: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _nothing_to_say
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
 
@@ -91,7 +91,7 @@ class Supervisor:
             if process is not None:
                 await self.apply(process, report)
 
-    async def apply(self, process: Process, report: Report) -> Process:
+    async def apply(self, process: HeldProcess, report: Report) -> HeldProcess:
         """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
         run = reports.run_of(report)
         if run < process.run:
@@ -110,7 +110,7 @@ class Supervisor:
             self._registry.put(process)  # how far its output reaches is measured when it is asked for
         return process
 
-    def wait_for_restart(self, process: Process) -> None:
+    def wait_for_restart(self, process: HeldProcess) -> None:
         """Between two runs. What follows from the bundle need not be on disk before it is told."""
         self.show(process)
         self.restarts_changed.set()
@@ -148,7 +148,9 @@ class Supervisor:
         if process is not None and (stop := stop_of(process.state)) is not None and not stop.forced:
             self.show(replace(process, state=advance(process.state, ForceUsed())))
 
-    async def change(self, process_id: ProcessId, alter: Callable[[Process], Process | None]) -> Process | None:
+    async def change(
+        self, process_id: ProcessId, alter: Callable[[HeldProcess], HeldProcess | None]
+    ) -> HeldProcess | None:
         """In its turn, the process after `alter`, committed with its events; None where it is unknown, or `alter`
         returns None because there is nothing to change.
         """
@@ -160,7 +162,7 @@ class Supervisor:
             return process
 
     async def commit(
-        self, process: Process, happened: Sequence[Event] = (), edit: Edit | None = None, needs_disk: bool = False
+        self, process: HeldProcess, happened: Sequence[Event] = (), edit: Edit | None = None, needs_disk: bool = False
     ) -> None:
         """The one step by which a process changes: the row, its events and their notices are written in one
         transaction; then the process is shown, and the events are published. To be called in its turn.
@@ -179,13 +181,13 @@ class Supervisor:
             note("row-late", process=process.id, why=failed.message)
         self._registry.put(process)
 
-    def show(self, process: Process, *more: Event) -> None:
+    def show(self, process: HeldProcess, *more: Event) -> None:
         """As commit, for changes that the bundle knows as well: the row may follow later."""
         happened = [*self.happened(process), *more]
         self._registry.put(process)
         self._store.save_soon(process, happened)
 
-    async def end(self, process: Process) -> None:
+    async def end(self, process: HeldProcess) -> None:
         """On disk first, then told; also that it was run again too often, once."""
         process, said = await self.last_words(self._with_last_used(process))
         await self.commit(process, [*said, *self.happened(process)])
@@ -194,7 +196,7 @@ class Supervisor:
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
-    def happened(self, process: Process) -> list[Event]:
+    def happened(self, process: HeldProcess) -> list[Event]:
         """The events of the change from the process as it is shown to this one."""
         now, session = time.time(), process.meta.session
         happened = events.of_change(self._registry.get(process.id), process, now)
@@ -202,14 +204,14 @@ class Supervisor:
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
-    def _with_last_used(self, process: Process) -> Process:
+    def _with_last_used(self, process: HeldProcess) -> HeldProcess:
         used = self._last_used(process.id)
         if used is None:
             return process
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
         return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
-    def _rest(self, process: Process, streams: dict[str, StreamExtent]) -> Process:
+    def _rest(self, process: HeldProcess, streams: dict[str, StreamExtent]) -> HeldProcess:
         """What an ended process's descendants still wrote, and that nobody can write any more."""
         if streams != process.streams:
             process = replace(process, streams=streams)
@@ -223,5 +225,5 @@ class Supervisor:
             note("trouble", process=process_id, what=trouble or "over")
 
 
-async def _nothing_to_say(process: Process) -> tuple[Process, list[Event]]:
+async def _nothing_to_say(process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
     return process, []

@@ -15,7 +15,7 @@ from holdfast.daemon.core.log import note
 from holdfast.errors import HoldfastError
 from holdfast.model import process_rules, restarts
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.settings import KEEP_ENDED_FLOOR
 
 #: The wall clock may be set while we sleep: never for longer than this.
@@ -59,7 +59,7 @@ def _restarted(context: DaemonContext, under_way: set[ProcessId], process_id: Pr
     context.supervisor.restarts_changed.set()
 
 
-def _act(context: DaemonContext, process: Process) -> None:
+def _act(context: DaemonContext, process: HeldProcess) -> None:
     """Once for each: after this it is stopping, or its deadline counts as told."""
     note("deadline", process=process.id, action=process.meta.deadline_action)
     if process.meta.deadline_action == "notify":

@@ -55,7 +55,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     process_ops.Send: send.handle,
     process_ops.Resize: resize.handle,
     process_ops.Restart: restart.handle,
-    process_ops.Screen: screen.handle,
+    process_ops.ShowScreen: screen.handle,
     process_ops.Attached: attached.handle,
     process_ops.Remove: remove.handle,
     process_ops.Transfer: owners.transfer,

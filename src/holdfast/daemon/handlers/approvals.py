@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
-from holdfast.model.approvals import Approval, identify
+from holdfast.model.approvals import ApprovalRecord, identify
 from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Deny
 from holdfast.wire import light_json
 
@@ -102,7 +102,7 @@ def _sees(context: DaemonContext, call: Call, named: str | None) -> Callable[[st
     return lambda session: call.sees(session) and session == context.sessions.resolve(named)
 
 
-def _named(context: DaemonContext, call: Call, named: str) -> Approval:
+def _named(context: DaemonContext, call: Call, named: str) -> ApprovalRecord:
     return identify(named, (one for one in context.approvals.all() if call.sees(one.session)))
 
 
@@ -112,5 +112,5 @@ def _by(call: Call, by: str | None) -> str:
     return by or call.owner
 
 
-def _is_open(approval: Approval) -> bool:
+def _is_open(approval: ApprovalRecord) -> bool:
     return approval.is_pending or approval.is_standing

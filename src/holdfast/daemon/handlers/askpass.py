@@ -10,7 +10,7 @@ from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.vault import blank
 from holdfast.ops.approvals import Askpass
 from holdfast.ops.start import ApprovalOptions
@@ -40,7 +40,7 @@ async def handle(context: DaemonContext, call: Call, ask: Askpass) -> Message:
         blank(password)
 
 
-async def _password(context: DaemonContext, call: Call, process: Process, sudo: Sudo) -> tuple[bytearray, str]:
+async def _password(context: DaemonContext, call: Call, process: HeldProcess, sudo: Sudo) -> tuple[bytearray, str]:
     passwords, session = context.passwords, process.meta.session
     was_wrong = passwords.was_wrong((sudo.pid, sudo.start), session)
     if passwords.command:
@@ -53,7 +53,7 @@ async def _password(context: DaemonContext, call: Call, process: Process, sudo: 
     return await _asked(context, call, process, sudo), "person"
 
 
-async def _asked(context: DaemonContext, call: Call, process: Process, sudo: Sudo) -> bytearray:
+async def _asked(context: DaemonContext, call: Call, process: HeldProcess, sudo: Sudo) -> bytearray:
     """What the user types. Each time is a request of its own: no answer counts for another."""
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
@@ -91,7 +91,7 @@ async def _refused(context: DaemonContext, refused: NotApproved) -> NoPassword:
     return NoPassword(what, next=next_step, data={"reason": reason})
 
 
-def _process(context: DaemonContext, sudo: Sudo | None) -> Process | None:
+def _process(context: DaemonContext, sudo: Sudo | None) -> HeldProcess | None:
     """The process that it runs in, if that was started with `sudo`."""
     if sudo is None:
         return None
@@ -99,5 +99,5 @@ def _process(context: DaemonContext, sudo: Sudo | None) -> Process | None:
     return next((running[pid] for pid in sudo.ancestors if pid in running), None)
 
 
-async def _note(context: DaemonContext, process: Process, what: str, **more: object) -> None:
+async def _note(context: DaemonContext, process: HeldProcess, what: str, **more: object) -> None:
     await context.audit.note(what, process=process.id, session=process.meta.session, **more)

@@ -7,7 +7,7 @@ import time
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import NoTerminal
 from holdfast.model.events import Event
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Attached
 
 
@@ -25,7 +25,7 @@ async def handle(context: DaemonContext, call: Call, ask: Attached) -> Message:
     return {}
 
 
-def _tell(context: DaemonContext, process: Process, what: str, by: str) -> None:
+def _tell(context: DaemonContext, process: HeldProcess, what: str, by: str) -> None:
     """That somebody is at its terminal, and not what they type."""
     now = context.registry.get(process.id)
     if now is not None and now.is_running:

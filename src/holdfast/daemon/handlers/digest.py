@@ -7,7 +7,7 @@ import time
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.sessions import Digest
 
 #: A short text has no room for more of them.
@@ -26,7 +26,7 @@ async def handle(context: DaemonContext, call: Call, ask: Digest) -> Message:
     return {"text": notice_texts.digest(told, time.time(), pending), "processes": told, "pending": pending}
 
 
-async def _last_line(context: DaemonContext, process: Process) -> str:
+async def _last_line(context: DaemonContext, process: HeldProcess) -> str:
     lines = [line for line in (await tail_of(context, process)).text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
 

@@ -7,7 +7,7 @@ import asyncio
 from holdfast.daemon.core import process_object
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Inspect
 from holdfast.places.keeper_link import Refused
 
@@ -26,7 +26,7 @@ async def handle(context: DaemonContext, call: Call, ask: Inspect) -> Message:
     return {"process": shown, "seen": token, "tree": tree}
 
 
-async def _tree(context: DaemonContext, process: Process) -> list[Message] | None:
+async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] | None:
     """Everyone who belongs to it; None when the keeper does not answer at once."""
     if not process.is_running:
         return []

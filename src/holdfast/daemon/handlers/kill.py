@@ -9,7 +9,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import BadValue
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Kill
 from holdfast.places.keeper_link import Refused
 
@@ -27,7 +27,7 @@ async def handle(context: DaemonContext, call: Call, ask: Kill) -> Message:
     return {"results": await asyncio.gather(*works)}
 
 
-async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[Process]:
+async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldProcess]:
     """The processes that are meant: named ones, or all living ones of a session, a task, or the instance."""
     session, task = context.current_name(ask.session), ask.task
     if sum((ask.processes is not None, session is not None, task is not None, ask.all)) != 1:
@@ -44,7 +44,7 @@ async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[Proces
     return [process for process_id in fitting if (process := await _started(context, process_id)) is not None]
 
 
-async def _started(context: DaemonContext, process_id: ProcessId) -> Process | None:
+async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:
     """One that is just being started is waited for; None when that came to nothing or is over."""
     process = context.registry.get(process_id)
     if process is not None and not process.is_running:
@@ -53,7 +53,7 @@ async def _started(context: DaemonContext, process_id: ProcessId) -> Process | N
     return process if process is not None and process.is_running else None
 
 
-async def _signal(context: DaemonContext, process: Process, number: int) -> Message:
+async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> Message:
     if process.has_ended or process.is_waiting:
         return ending.result(context, process.id, sent=0 if process.is_waiting else None)
     try:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_id
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import List
 
 #: How old what they use may be, in seconds.
@@ -29,11 +29,11 @@ async def handle(context: DaemonContext, call: Call, ask: List) -> Message:
     return {"processes": await context.show_fresh(page, used=used), "next": cursor}
 
 
-def _place(process: Process) -> tuple[float, str]:
+def _place(process: HeldProcess) -> tuple[float, str]:
     return process.meta.requested_at, process.id
 
 
-def _page(processes: list[Process], limit: int | None, after: str | None) -> tuple[list[Process], str | None]:
+def _page(processes: list[HeldProcess], limit: int | None, after: str | None) -> tuple[list[HeldProcess], str | None]:
     """Those behind the cursor, as many as are wanted, and where the next page begins if there is one."""
     if after is not None:
         processes = processes[bisect_right(processes, _read_cursor(after), key=_place) :]

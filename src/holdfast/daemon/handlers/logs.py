@@ -10,7 +10,7 @@ from holdfast.daemon.listener.calls import consume
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import lines
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.output import Logs
 from holdfast.places.base import Extent, Log
 
@@ -39,7 +39,7 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         log.close()
 
 
-async def _stream(context: DaemonContext, call: Call, log: Log, process: Process, ask: Logs) -> Message:
+async def _stream(context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs) -> Message:
     start, upto = await context.read(_range, log, ask)
     if ask.bytes is not None:
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
@@ -54,7 +54,7 @@ async def _stream(context: DaemonContext, call: Call, log: Log, process: Process
     return _answer(context, process, ask.stream, start, at, skipped, extent)
 
 
-async def _news(context: DaemonContext, log: Log, process: Process, ask: Logs, wait: float) -> float | None:
+async def _news(context: DaemonContext, log: Log, process: HeldProcess, ask: Logs, wait: float) -> float | None:
     """Until there is something beyond the cursor, or none can come, or the time is over; the limit if it was less."""
     at = max(ask.from_ or 0, ask.beyond or 0)
     limit = context.settings.wait_limit
@@ -78,7 +78,7 @@ def _unchanged(answer: Message) -> Message:
 
 
 def _answer(
-    context: DaemonContext, process: Process, stream: str, start: int, end: int, skipped: int, extent: Extent
+    context: DaemonContext, process: HeldProcess, stream: str, start: int, end: int, skipped: int, extent: Extent
 ) -> Message:
     now = context.registry.get(process.id) or process
     return {
@@ -108,13 +108,13 @@ def _range(log: Log, ask: Logs) -> tuple[int, int | None]:
     return (extent.first if ask.lines is None else lines.tail_start(log, ask.lines, extent)), end
 
 
-def check_stream(stream: str, process: Process) -> None:
+def check_stream(stream: str, process: HeldProcess) -> None:
     """Raises BadValue where the process has no such stream."""
     if stream not in process.meta.streams:
         raise BadValue("its streams are kept as one: stderr is part of `out`", next="start it with --split")
 
 
-def _check(ask: Logs, process: Process) -> None:
+def _check(ask: Logs, process: HeldProcess) -> None:
     check_stream(ask.stream, process)
     if ask.wait is not None and (ask.follow or ask.line is not None or ask.lines is not None):
         raise BadValue("only from a byte on can more be waited for", next="give wait with from, and nothing else")

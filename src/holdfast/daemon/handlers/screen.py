@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import NoTerminal
-from holdfast.ops.processes import Screen
+from holdfast.ops.processes import ShowScreen
 
 
-async def handle(context: DaemonContext, call: Call, ask: Screen) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: ShowScreen) -> Message:
     """The picture, how far the output was looked at for it, and whether some of it was left out."""
     process = context.registry.identify(ask.process)
     if not process.meta.pty:

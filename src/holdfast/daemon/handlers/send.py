@@ -10,7 +10,7 @@ from holdfast.daemon.approvals import typed_input, typed_secrets
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.errors import BadValue, StdinFull
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
 
@@ -42,26 +42,26 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
     return _answer(context, context.registry.get(process.id) or process, len(data), accepted, "sent")
 
 
-def _answered(context: DaemonContext, process: Process, data: bytes) -> None:
+def _answered(context: DaemonContext, process: HeldProcess, data: bytes) -> None:
     """What it asked counts as answered with the end of a line; should it go on asking, that is seen again."""
     now = context.registry.get(process.id)
     if now is not None and now.need is not None and (b"\r" in data or b"\n" in data):
         context.supervisor.show(replace(now, need=None))
 
 
-def _between_runs(process: Process) -> StdinFull:
+def _between_runs(process: HeldProcess) -> StdinFull:
     """Nobody reads now, but soon: whoever has more to say tries again."""
     return StdinFull(f"{process.id} is between two runs and reads nothing", next="try again when it runs")
 
 
-async def _close(context: DaemonContext, process: Process) -> None:
+async def _close(context: DaemonContext, process: HeldProcess) -> None:
     await context.keeper.request("close_stdin", id=process.id)
     now = context.registry.get(process.id)
     if now is not None and now.stdin_open:
         context.registry.put(replace(now, stdin_open=False))
 
 
-def _data(ask: Send, process: Process) -> bytes:
+def _data(ask: Send, process: HeldProcess) -> bytes:
     try:
         data = b64decode(ask.data, validate=True)
     except (binascii.Error, ValueError):
@@ -71,5 +71,5 @@ def _data(ask: Send, process: Process) -> bytes:
     return data
 
 
-def _answer(context: DaemonContext, process: Process, written: int, accepted: int | None, status: str) -> Message:
+def _answer(context: DaemonContext, process: HeldProcess, written: int, accepted: int | None, status: str) -> Message:
     return {"written": written, "accepted": accepted, "status": status, "process": context.show(process)}

@@ -17,7 +17,7 @@ from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import Meta, Process
+from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.process_rules import check_process_limit
 from holdfast.ops.start import Start
 from holdfast.places.keeper_link import Refused
@@ -92,7 +92,7 @@ async def _complete(context: DaemonContext, ask: Start, want: StartSpec) -> Star
     return want._replace(meta=meta, env=env, removed=removed)
 
 
-async def _twins(context: DaemonContext, ask: Start, want: StartSpec) -> list[Process]:
+async def _twins(context: DaemonContext, ask: Start, want: StartSpec) -> list[HeldProcess]:
     """Running processes like the one that is wanted, after what was chosen for this case has been done to them."""
     while found := context.registry.alike(want.meta):
         match ask.if_running:
@@ -110,7 +110,7 @@ async def _twins(context: DaemonContext, ask: Start, want: StartSpec) -> list[Pr
     return []
 
 
-async def _replace(context: DaemonContext, twins: list[Process], meta: Meta) -> None:
+async def _replace(context: DaemonContext, twins: list[HeldProcess], meta: Meta) -> None:
     results = await asyncio.gather(
         *(end(context, twin, meta.session, "killed", context.settings.grace) for twin in twins)
     )
@@ -119,14 +119,14 @@ async def _replace(context: DaemonContext, twins: list[Process], meta: Meta) -> 
         raise NotNow(f"what was to be replaced does not die: {', '.join(alive)}")
 
 
-async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> Process:
+async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> HeldProcess:
     """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
     want = _owned(context, want)  # it may have got another meanwhile
     meta = want.meta
     _check_offers(context, want)
     check_process_limit(context.registry.living.keys(), context.settings.max_processes)
     check_name(context, meta)
-    process = Process(meta, cols=meta.cols, rows=meta.rows)
+    process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
     context.registry.put(process)
     try:
         if meta.pty:
@@ -145,7 +145,7 @@ async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> 
     return process
 
 
-def _note_start(process: Process) -> None:
+def _note_start(process: HeldProcess) -> None:
     note("started", process=process.id, pid=process.pid, session=process.meta.session)
 
 

@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.usage import Track
 from holdfast.ops.processes import Top
 
-_KEYS: dict[str, Callable[[Process, Track], float]] = {
+_KEYS: dict[str, Callable[[HeldProcess, Track], float]] = {
     "cpu": lambda process, track: -(track.cpu_percent or 0.0),
     "memory": lambda process, track: -(track.rss_bytes or 0),
     "started": lambda process, track: 0.0,
@@ -40,7 +40,7 @@ async def handle(context: DaemonContext, call: Call, ask: Top) -> Message:
     }
 
 
-def _row(process: Process, track: Track, status: str, now: float, samples: int) -> Message:
+def _row(process: HeldProcess, track: Track, status: str, now: float, samples: int) -> Message:
     meta = process.meta
     return {
         "id": meta.id,

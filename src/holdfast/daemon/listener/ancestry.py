@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.base import ExecutionPlace, ProcessInfo
 
 _MOST_PAST_HELPERS = 1000
@@ -32,7 +32,7 @@ class CallerAncestry:
     def __init__(self, registry: Registry, place: ExecutionPlace) -> None:
         self._registry = registry
         self._place = place
-        self._pids: dict[int, Process] = {}
+        self._pids: dict[int, HeldProcess] = {}
         self._of: dict[ProcessId, int] = {}
         #: Commands that the daemon itself runs for such a process; and those that ended, for what they left behind.
         self._helpers: dict[int, ProcessId] = {}
@@ -74,7 +74,7 @@ class CallerAncestry:
             pid = info.ppid
 
     @contextmanager
-    def helping(self, pid: int, process: Process) -> Iterator[None]:
+    def helping(self, pid: int, process: HeldProcess) -> Iterator[None]:
         """While a command that leads a session of its own runs for a process, started by the daemon."""
         if process.meta.gated:
             self._helpers[pid] = process.id
@@ -93,7 +93,7 @@ class CallerAncestry:
             helped = self._past_helpers[info.session]  # a leader that lives would be another one with the same pid
         return helped
 
-    def _note(self, process: Process) -> None:
+    def _note(self, process: HeldProcess) -> None:
         if not process.meta.gated:
             return
         self._were_any = True

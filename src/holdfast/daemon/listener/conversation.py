@@ -42,7 +42,7 @@ class SocketConnection(asyncio.Protocol):
     def __init__(self, context: DaemonContext, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
-        self._decoder = frames.Decoder()
+        self._decoder = frames.FrameDecoder()
         self._transport: asyncio.Transport | None = None
         self._running: dict[int, PendingCall] = {}
         #: Calls whose replies stand for notifications, until the client confirms with `got`.

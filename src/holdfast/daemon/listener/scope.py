@@ -10,7 +10,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.event_stream import Batch
 from holdfast.errors import BadValue, Denied, NotFound
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
@@ -40,7 +40,7 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
             _SPECIAL[type(ask)](context, call, ask)
 
 
-def find(context: DaemonContext, call: Call, text: str) -> Process:
+def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
     """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
     if not call.is_strict:
         return context.registry.identify(text)

@@ -38,7 +38,7 @@ class Acked(NamedTuple):
     unknown: list[str]
 
 
-class Inbox:
+class SessionInboxes:
     """`resolve` gives the name that a session has now, `owner` the session that owns a process now."""
 
     def __init__(

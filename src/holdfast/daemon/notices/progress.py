@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import notices, progress
 from holdfast.model.events import output_sample, queued
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
 
@@ -73,11 +73,11 @@ async def _ends(context: DaemonContext) -> dict[ProcessId, dict[str, int]]:
     return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
 
 
-def _has_interval(process: Process) -> bool:
+def _has_interval(process: HeldProcess) -> bool:
     return process.meta.check_interval is not None and process.is_up
 
 
-def _due(process: Process) -> float:
+def _due(process: HeldProcess) -> float:
     """When the next look is due."""
     if process.progress is not None:
         return process.progress.next_at
@@ -104,7 +104,7 @@ async def _look(context: DaemonContext, process_id: ProcessId) -> None:
         await context.supervisor.commit(process, queued(notice))
 
 
-async def _data(context: DaemonContext, process: Process, new: NewOutput, now: float) -> dict[str, Any]:
+async def _data(context: DaemonContext, process: HeldProcess, new: NewOutput, now: float) -> dict[str, Any]:
     spans = new.spans
     tail = await tail_of(context, process, {name: span.end for name, span in spans.items()}, _starts(process, new))
     return {
@@ -117,6 +117,6 @@ async def _data(context: DaemonContext, process: Process, new: NewOutput, now: f
     }
 
 
-def _starts(process: Process, new: NewOutput) -> dict[str, int]:
+def _starts(process: HeldProcess, new: NewOutput) -> dict[str, int]:
     """Of a stream without new output, nothing is shown."""
     return {name: new.spans[name].offset if name in new.spans else 1 << 62 for name in process.meta.streams}

@@ -11,11 +11,11 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.notices.inbox import Inbox
+from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
 
@@ -26,7 +26,7 @@ IDLE = 86400.0
 class Names:
     """Which name each session has now, and which sessions are known."""
 
-    def __init__(self, aliases: dict[str, str], processes: Iterable[Process] = (), now: float = 0.0) -> None:
+    def __init__(self, aliases: dict[str, str], processes: Iterable[HeldProcess] = (), now: float = 0.0) -> None:
         self._aliases = aliases
         #: Session -> when it last had a running process. Those that were idle for longer were reset.
         self._active: dict[str, float] = {}
@@ -72,11 +72,16 @@ class EndedSession(NamedTuple):
     """Those that passed to another session."""
 
 
-class Sessions:
+class SessionOwnership:
     """`turn` gives the lock under which a process is changed."""
 
     def __init__(
-        self, names: Names, registry: Registry, inbox: Inbox, store: Store, turn: Callable[[ProcessId], asyncio.Lock]
+        self,
+        names: Names,
+        registry: Registry,
+        inbox: SessionInboxes,
+        store: Store,
+        turn: Callable[[ProcessId], asyncio.Lock],
     ) -> None:
         self._names = names
         self._turn = turn
@@ -92,7 +97,7 @@ class Sessions:
         """The name that it has now."""
         return self._names.resolve(name)
 
-    async def rename(self, old: str, new: str) -> tuple[list[Process], list[str]]:
+    async def rename(self, old: str, new: str) -> tuple[list[HeldProcess], list[str]]:
         """All at once, on disk when it returns: what the old name owned and will own belongs to the new one."""
         owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
         async with self._turns(owned) as found:
@@ -117,7 +122,7 @@ class Sessions:
             happened = [_transferred(process, to) for process in moving]
             return await self._move(moving, lambda: self._told_of(moving), to, happened)
 
-    def _told_of(self, processes: list[Process]) -> list[Notice]:
+    def _told_of(self, processes: list[HeldProcess]) -> list[Notice]:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
     async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
@@ -147,7 +152,7 @@ class Sessions:
             self._store.record_soon(happened)
 
     @asynccontextmanager
-    async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[Process]]:
+    async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[HeldProcess]]:
         """The processes as they stand, while no one else changes them."""
         async with self._one_by_one, AsyncExitStack() as turns:
             wanted = sorted(set(ids))
@@ -157,7 +162,7 @@ class Sessions:
 
     async def _move(
         self,
-        processes: list[Process],
+        processes: list[HeldProcess],
         notices: Callable[[], list[Notice]],
         to: str,
         happened: list[Event],
@@ -184,7 +189,7 @@ class Sessions:
                 self._store.change_soon(lambda connection: rows.address(connection, late, to))
         return [*ids, *late]
 
-    def _put(self, before: Process, moved: Process) -> None:
+    def _put(self, before: HeldProcess, moved: HeldProcess) -> None:
         """Show the process with its new owner, and with what changed while that was written."""
         now = self._registry.get(moved.id)
         if now is before:
@@ -194,11 +199,11 @@ class Sessions:
             self._store.save_soon(_owned(now, moved.meta.session))
 
 
-def _owned(process: Process, session: str) -> Process:
+def _owned(process: HeldProcess, session: str) -> HeldProcess:
     return replace(process, meta=replace(process.meta, session=session))
 
 
-def _transferred(process: Process, to: str) -> Event:
+def _transferred(process: HeldProcess, to: str) -> Event:
     meta = process.meta
     fields = {"id": meta.id, "name": meta.name, "session": to, "task": meta.task, "was": meta.session}
     return Event("process.transferred", time.time(), fields)

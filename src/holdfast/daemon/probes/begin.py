@@ -10,9 +10,9 @@ from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
 from holdfast.model import readiness
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 
-_Watch = Callable[[DaemonContext, Process], Awaitable[None]]
+_Watch = Callable[[DaemonContext, HeldProcess], Awaitable[None]]
 _Run = tuple[str, ProcessId, float | None]
 
 
@@ -29,7 +29,7 @@ class _Probes:
         self._context = context
         self._under_way: set[_Run] = set()
 
-    def look(self, process: Process) -> None:
+    def look(self, process: HeldProcess) -> None:
         if process.meta.stall is not None and process.is_up:
             self._start("stall", watch_stalls, process)
         if may_ask(process):
@@ -37,13 +37,13 @@ class _Probes:
         if readiness.is_open(process):
             self._start("ready", watch_readiness, process)
 
-    def _start(self, name: str, watch: _Watch, process: Process) -> None:
+    def _start(self, name: str, watch: _Watch, process: HeldProcess) -> None:
         run = (name, process.id, process.started_at)
         if run not in self._under_way:
             self._under_way.add(run)
             self._context.background.start(self._follow(run, watch, process), name)
 
-    async def _follow(self, run: _Run, watch: _Watch, process: Process) -> None:
+    async def _follow(self, run: _Run, watch: _Watch, process: HeldProcess) -> None:
         try:
             await watch(self._context, process)
         finally:

@@ -11,7 +11,7 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.probes.port import PortProbe, Say
 from holdfast.errors import BadValue
 from holdfast.model import readiness
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 
 if TYPE_CHECKING:
     import ssl
@@ -54,7 +54,7 @@ def _request(host: str, path: str) -> bytes:
     return "\r\n".join((f"GET {path} HTTP/1.1", *fields, "", "")).encode()
 
 
-async def until_answered(context: DaemonContext, process: Process, url: str, say: Say) -> None:
+async def until_answered(context: DaemonContext, process: HeldProcess, url: str, say: Say) -> None:
     target = parse_url(url, "ready_http")
     here = _Here(target, PortProbe(context, process, target.port))
     attempt = 0

@@ -10,7 +10,7 @@ from holdfast.daemon.streams import output
 from holdfast.logs.matcher import OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.model import readiness
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.base import Chunk, Refused
 
 #: A piece that is larger is searched in a thread.
@@ -18,7 +18,7 @@ _SMALL = 8 << 10
 _STRIDE = 8 << 20
 
 
-async def until_matched(context: DaemonContext, process: Process, pattern: str) -> None:
+async def until_matched(context: DaemonContext, process: HeldProcess, pattern: str) -> None:
     """Until one of its streams matches. Output from before this call counts, as far as it is still there."""
     compiled = compile_pattern(pattern, key="ready_log")
     begins = await _begins(context, process)
@@ -38,7 +38,7 @@ async def until_matched(context: DaemonContext, process: Process, pattern: str) 
             search.cancel()
 
 
-async def _begins(context: DaemonContext, process: Process) -> dict[str, int]:
+async def _begins(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
     """Where to begin: behind the output of earlier runs, and behind what an earlier daemon searched."""
     try:
         born = (await context.keeper.request("report", id=process.id))["born"]
@@ -50,7 +50,7 @@ async def _begins(context: DaemonContext, process: Process) -> dict[str, int]:
     return {stream: max(at, searched.get(stream, 0)) for stream, at in begins.items()}
 
 
-async def _search(context: DaemonContext, process: Process, stream: str, at: int, compiled: Pattern) -> bool:
+async def _search(context: DaemonContext, process: HeldProcess, stream: str, at: int, compiled: Pattern) -> bool:
     # As if a newline came before: a run begins with a line of its own.
     matcher = StreamMatcher(OnePattern(compiled), b"\n", at - 1)
     log = await context.read(context.place.log, process.id, stream)

@@ -7,33 +7,33 @@ from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.model import readiness
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
 
-Change = Callable[[Process], Process]
+Change = Callable[[HeldProcess], HeldProcess]
 
 
-async def settle(context: DaemonContext, process: Process, change: Change) -> Process | None:
+async def settle(context: DaemonContext, process: HeldProcess, change: Change) -> HeldProcess | None:
     """The process after the change, on disk and shown; None when this run of it is over and nothing was changed."""
     return await context.supervisor.change(process.id, lambda now: change(now) if is_same_run(now, process) else None)
 
 
-def is_same_run(now: Process, process: Process) -> bool:
+def is_same_run(now: HeldProcess, process: HeldProcess) -> bool:
     """Whether it still is the same run."""
     return now.is_up and now.started_at == process.started_at
 
 
-def show_trouble(context: DaemonContext, process: Process, trouble: str) -> None:
+def show_trouble(context: DaemonContext, process: HeldProcess, trouble: str) -> None:
     """Show what keeps a run from being ready."""
     _update(context, process, lambda mark: replace(mark, trouble=trouble))
 
 
-def show_searched(context: DaemonContext, process: Process, stream: str, upto: int) -> None:
+def show_searched(context: DaemonContext, process: HeldProcess, stream: str, upto: int) -> None:
     """Remember how far a stream was searched in vain."""
     _update(context, process, lambda mark: replace(mark, searched={**mark.searched, stream: upto}))
 
 
-def _update(context: DaemonContext, process: Process, change: Callable[[Readiness], Readiness]) -> None:
+def _update(context: DaemonContext, process: HeldProcess, change: Callable[[Readiness], Readiness]) -> None:
     """For what is written to the row later: nothing waits for it."""
     now = context.registry.get(process.id)
     if now is None or not is_same_run(now, process):

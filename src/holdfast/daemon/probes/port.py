@@ -8,13 +8,13 @@ from collections.abc import Callable
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.model import readiness
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 
 #: Takes the reason why it is not ready.
 Say = Callable[[str], None]
 
 
-async def until_listening(context: DaemonContext, process: Process, port: int, say: Say) -> None:
+async def until_listening(context: DaemonContext, process: HeldProcess, port: int, say: Say) -> None:
     probe = PortProbe(context, process, port)
     attempt = 0
     while (trouble := await probe.trouble()) is not None:
@@ -26,7 +26,7 @@ async def until_listening(context: DaemonContext, process: Process, port: int, s
 class PortProbe:
     """Whether a process listens on its port. Cheap as long as nothing has changed since the last call."""
 
-    def __init__(self, context: DaemonContext, process: Process, port: int) -> None:
+    def __init__(self, context: DaemonContext, process: HeldProcess, port: int) -> None:
         self._watch = context.place.port_watch(process, port)
         self._process = process
         self._port = port

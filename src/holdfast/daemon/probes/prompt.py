@@ -17,7 +17,7 @@ from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
 from holdfast.errors import HoldfastError
 from holdfast.model import prompts
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
 from holdfast.places.base import Refused
@@ -28,15 +28,15 @@ _TAIL = 8 << 10
 _TROUBLE_PAUSE = 1.0
 
 
-def may_ask(process: Process) -> bool:
+def may_ask(process: HeldProcess) -> bool:
     """Whether it takes input."""
     return process.is_up and (process.meta.pty or process.stdin_open)
 
 
-async def watch_prompts(context: DaemonContext, process: Process) -> None:
+async def watch_prompts(context: DaemonContext, process: HeldProcess) -> None:
     """Returns when the run is over, or takes no more input."""
     with context.inputs.listening(process.id) as typed, context.registry.watching([process.id]) as changed:
-        await _Watch(context, process, typed, changed).run()
+        await _PromptWatch(context, process, typed, changed).run()
 
 
 class _Look(NamedTuple):
@@ -45,8 +45,10 @@ class _Look(NamedTuple):
     """Whether nothing can change before there is output or input."""
 
 
-class _Watch:
-    def __init__(self, context: DaemonContext, process: Process, typed: asyncio.Event, changed: asyncio.Event) -> None:
+class _PromptWatch:
+    def __init__(
+        self, context: DaemonContext, process: HeldProcess, typed: asyncio.Event, changed: asyncio.Event
+    ) -> None:
         self._context = context
         self._process = process
         self._typed = typed

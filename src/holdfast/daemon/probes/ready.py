@@ -17,7 +17,7 @@ from holdfast.daemon.probes.port import until_listening
 from holdfast.daemon.probes.publish import publish
 from holdfast.errors import HoldfastError
 from holdfast.model import readiness
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
 
 #: After a failure that has nothing to do with the process, as when there is no keeper.
@@ -26,7 +26,7 @@ _PAUSE_AFTER_FAILURE = 0.5
 _LONGEST_SLEEP = 30.0
 
 
-async def watch_readiness(context: DaemonContext, process: Process) -> None:
+async def watch_readiness(context: DaemonContext, process: HeldProcess) -> None:
     """Returns when it is ready, has ended, or is too late to become ready."""
     probe = asyncio.ensure_future(_until_ready(context, process))
     over = asyncio.ensure_future(_until_over(context, process))
@@ -47,17 +47,17 @@ async def watch_readiness(context: DaemonContext, process: Process) -> None:
         await asyncio.gather(*works, return_exceptions=True)
 
 
-async def _ready(context: DaemonContext, process: Process) -> None:
+async def _ready(context: DaemonContext, process: HeldProcess) -> None:
     at = time.time()
     mark = Readiness(process.started_at or 0.0, True, at)
     if await settle(context, process, lambda now: replace(now, readiness=mark)):
         publish("ready", process, after=round(at - mark.run, 3))
 
 
-async def _too_late(context: DaemonContext, process: Process) -> None:
+async def _too_late(context: DaemonContext, process: HeldProcess) -> None:
     """It goes on running, and is marked as not ready."""
 
-    def give_up(now: Process) -> Process:
+    def give_up(now: HeldProcess) -> HeldProcess:
         mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
         trouble = readiness.too_late(process.meta.ready_timeout or 0.0, mark.trouble)
         return replace(now, readiness=replace(mark, ready=False, trouble=trouble))
@@ -66,7 +66,7 @@ async def _too_late(context: DaemonContext, process: Process) -> None:
         publish("not_ready", process, why=now.readiness.trouble)
 
 
-async def _until_ready(context: DaemonContext, process: Process) -> None:
+async def _until_ready(context: DaemonContext, process: HeldProcess) -> None:
     while True:
         try:
             return await _probe(context, process)
@@ -75,7 +75,7 @@ async def _until_ready(context: DaemonContext, process: Process) -> None:
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
 
-async def _probe(context: DaemonContext, process: Process) -> None:
+async def _probe(context: DaemonContext, process: HeldProcess) -> None:
     meta = process.meta
     say = partial(show_trouble, context, process)
     if meta.ready_log is not None:
@@ -88,14 +88,14 @@ async def _probe(context: DaemonContext, process: Process) -> None:
         await _until_time(readiness.grown_at(process) or 0.0)
 
 
-async def _until_over(context: DaemonContext, process: Process) -> None:
+async def _until_over(context: DaemonContext, process: HeldProcess) -> None:
     with context.registry.watching([process.id]) as changed:
         while (now := context.registry.get(process.id)) is not None and is_same_run(now, process):
             await changed.wait()
             changed.clear()
 
 
-async def _until_late(process: Process) -> None:
+async def _until_late(process: HeldProcess) -> None:
     due = readiness.gives_up_at(process)
     if due is None:
         await asyncio.get_running_loop().create_future()

@@ -11,12 +11,12 @@ from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.daemon.probes.publish import publish
 from holdfast.errors import Unreachable
 from holdfast.model import stalls
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.stalls import ActivitySample, Stall, StallWatch
 from holdfast.places.base import Refused
 
 
-async def watch_stalls(context: DaemonContext, process: Process) -> None:
+async def watch_stalls(context: DaemonContext, process: HeldProcess) -> None:
     """Returns when the run is over."""
     limit = process.meta.stall or 0.0
     mark = stalls.mark_of(process)
@@ -29,7 +29,7 @@ async def watch_stalls(context: DaemonContext, process: Process) -> None:
         await asyncio.sleep(stalls.pause(limit))
 
 
-async def _judge(context: DaemonContext, process: Process, watch: StallWatch, limit: float) -> None:
+async def _judge(context: DaemonContext, process: HeldProcess, watch: StallWatch, limit: float) -> None:
     """One mark for each episode, removed when the episode is over."""
     is_stalled, was_stalled = stalls.is_stalled(watch, limit), stalls.mark_of(process) is not None
     if is_stalled and not was_stalled:
@@ -42,7 +42,7 @@ async def _judge(context: DaemonContext, process: Process, watch: StallWatch, li
         publish("stall_over", process)
 
 
-async def _describe(context: DaemonContext, process: Process, watch: StallWatch) -> Stall:
+async def _describe(context: DaemonContext, process: HeldProcess, watch: StallWatch) -> Stall:
     return Stall(
         run=process.started_at or 0.0,
         since=time.time() - (time.monotonic() - watch.active.at),
@@ -53,7 +53,7 @@ async def _describe(context: DaemonContext, process: Process, watch: StallWatch)
     )
 
 
-async def _sample(context: DaemonContext, process: Process) -> ActivitySample | None:
+async def _sample(context: DaemonContext, process: HeldProcess) -> ActivitySample | None:
     """How much the run wrote and worked up to now; None when that is unknown."""
     try:
         done = await context.place.activity(process)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.start.environment import NEEDED
-from holdfast.model.matches import MOST_LINES, Match
+from holdfast.model.matches import MOST_LINES, WatchMatch
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms, masked_forms, secret_names
 from holdfast.secrets.redact import Forms, for_model
@@ -59,7 +59,7 @@ class KnownSecrets:
         """A JSON value with the secrets in its texts masked; as it is, where the owner wants it so."""
         return await asyncio.to_thread(self.masked, value) if self.is_on else value
 
-    async def mask_matches(self, matches: Sequence[Match]) -> list[Match]:
+    async def mask_matches(self, matches: Sequence[WatchMatch]) -> list[WatchMatch]:
         """Lines that a watch found, masked as far as they can be told: the rest of them is only counted."""
         if not matches or not self.is_on:
             return list(matches)

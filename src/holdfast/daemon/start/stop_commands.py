@@ -13,7 +13,7 @@ from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running, Stopping
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms
 from holdfast.secrets.redact import redact
@@ -36,13 +36,13 @@ class StopCommands:
         #: The last run that it was run for.
         self._done_for: dict[ProcessId, int] = {}
 
-    def concerns(self, process: Process) -> bool:
+    def concerns(self, process: HeldProcess) -> bool:
         """Whether there is something to run, or to wait for, before the process is signalled."""
         if process.meta.stop_cmd is None or not isinstance(process.state, (Running, Stopping)):
             return False
         return process.id in self._under_way or self._done_for.get(process.id) != process.run
 
-    def begin(self, process: Process, limit: float) -> asyncio.Task[None]:
+    def begin(self, process: HeldProcess, limit: float) -> asyncio.Task[None]:
         """Run it for at most `limit` seconds, or join the run under way. Never fails: errors are logged."""
         task = self._under_way.get(process.id)
         if task is None:
@@ -54,7 +54,7 @@ class StopCommands:
     def forget(self, process_id: ProcessId) -> None:
         self._done_for.pop(process_id, None)
 
-    async def _run(self, process: Process, limit: float) -> None:
+    async def _run(self, process: HeldProcess, limit: float) -> None:
         try:
             async with asyncio.timeout(limit):
                 code, output = await self._call(process)
@@ -65,7 +65,7 @@ class StopCommands:
         except (OSError, ValueError, KeyError, TypeError, HoldfastError) as failed:
             note("stop-cmd-failed", process=process.id, why=failed)
 
-    async def _call(self, process: Process) -> tuple[int, str]:
+    async def _call(self, process: HeldProcess) -> tuple[int, str]:
         """Exit code and output of the command. When it is cancelled, its process group is killed."""
         assert process.meta.stop_cmd is not None
         spec = await asyncio.to_thread(self._place.spec, process.id)

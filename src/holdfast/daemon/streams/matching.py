@@ -13,7 +13,7 @@ from holdfast.logs import sweep
 from holdfast.logs.matcher import LogMatch, OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
 
@@ -102,7 +102,7 @@ async def _first(context: DaemonContext, process_id: ProcessId, query: MatchQuer
 
 
 async def _in_stream(
-    context: DaemonContext, process: Process, stream: str, pattern: Pattern, after: int
+    context: DaemonContext, process: HeldProcess, stream: str, pattern: Pattern, after: int
 ) -> Message | None:
     log = await context.read(context.place.log, process.id, stream)
     try:

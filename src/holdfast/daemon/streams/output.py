@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.daemon.core import cursors, reports
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.restarts import may_run_again
 from holdfast.places.base import CHUNK, Chunk, Log
 from holdfast.places.keeper_link import Refused
@@ -72,7 +72,7 @@ async def news(context: DaemonContext, process_id: ProcessId, stream: str, at: i
     return reach in finished and reach.result().closed and not await opens_again(context, process_id, process.run)
 
 
-async def ends(context: DaemonContext, process: Process) -> dict[str, int]:
+async def ends(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
     """How far its output reaches now. Told by the keeper, who knows; a figure of before would be exceeded at once."""
     try:
         streams = reports.streams(await context.keeper.request("report", id=process.id))

@@ -18,7 +18,7 @@ class Reach(NamedTuple):
     closed: bool
 
 
-class _Waiter(NamedTuple):
+class _StreamWaiter(NamedTuple):
     after: int
     reached: asyncio.Future[Reach]
 
@@ -61,11 +61,11 @@ class Outputs:
 
 class _Flow:
     def __init__(self) -> None:
-        self.waiters: list[_Waiter] = []
+        self.waiters: list[_StreamWaiter] = []
         self.asked_after = 0
 
     async def wait(self, after: int) -> Reach:
-        waiter = _Waiter(after, asyncio.get_running_loop().create_future())
+        waiter = _StreamWaiter(after, asyncio.get_running_loop().create_future())
         self.waiters.append(waiter)
         try:
             return await waiter.reached

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.text import TextView
 from holdfast.places.base import ExecutionPlace
 
@@ -26,7 +26,7 @@ class Tail(NamedTuple):
 
 async def tail_of(
     context: DaemonContext,
-    process: Process,
+    process: HeldProcess,
     upto: dict[str, int] | None = None,
     since: dict[str, int] | None = None,
     is_raw: bool = False,
@@ -43,7 +43,7 @@ def _as_it_is(text: str) -> str:
     return text
 
 
-def _tail(place: ExecutionPlace, process: Process, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
+def _tail(place: ExecutionPlace, process: HeldProcess, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
     tails = [
         (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask))
         for stream in process.meta.streams
@@ -57,7 +57,7 @@ def _tail(place: ExecutionPlace, process: Process, since: dict[str, int], upto: 
 
 
 def _tail_of_stream(
-    place: ExecutionPlace, process: Process, stream: str, since: int, upto: int | None, mask: Mask
+    place: ExecutionPlace, process: HeldProcess, stream: str, since: int, upto: int | None, mask: Mask
 ) -> Tail:
     with place.log(process.id, stream) as log:
         extent = log.extent()

@@ -9,10 +9,10 @@ from holdfast.model import breaker, notices
 from holdfast.model.breaker import Breaker, Released
 from holdfast.model.events import Event, queued
 from holdfast.model.ids import ProcessId
-from holdfast.model.matches import Held, Match
+from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.notices import Notice
-from holdfast.model.process import Process
-from holdfast.model.watching import Digest, Disabled, Notified, WatchOutcome
+from holdfast.model.process import HeldProcess
+from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome
 from holdfast.settings import Settings
 
 #: The key under which the breaker is persisted.
@@ -22,7 +22,7 @@ NAME = "breaker"
 class MatchEvents:
     """Holds the breaker. The events it returns have to be persisted together with `remembered`."""
 
-    def __init__(self, kept: object, settings: Settings, find: Callable[[ProcessId], Process | None]) -> None:
+    def __init__(self, kept: object, settings: Settings, find: Callable[[ProcessId], HeldProcess | None]) -> None:
         self._breaker = Breaker.from_json(kept)
         self._rules = breaker.BreakerRules(settings.breaker_limit, settings.breaker_window, settings.breaker_silence)
         self._find = find
@@ -36,21 +36,21 @@ class MatchEvents:
         """When the breaker closes again; None if it is not open."""
         return breaker.next_due(self._breaker)
 
-    def of_outcomes(self, process: Process, outcomes: Sequence[WatchOutcome], now: float) -> list[Event]:
+    def of_outcomes(self, process: HeldProcess, outcomes: Sequence[WatchOutcome], now: float) -> list[Event]:
         events: list[Event] = []
         for outcome in outcomes:
             match outcome:
                 case Notified(matches=matches):
                     events.append(_matched(process, matches[0], len(matches), now))
                     events += self._notice(process, notices.match_data(outcome), matches, now)
-                case Digest(held=held):
+                case MatchDigest(held=held):
                     events.append(_matched(process, held.first, held.count, now))
                     events += self._notice(process, notices.digest_data(outcome), held, now)
                 case Disabled():
                     events += _disabled(process, outcome, now)
         return events
 
-    def at_end(self, process: Process, now: float) -> list[Event]:
+    def at_end(self, process: HeldProcess, now: float) -> list[Event]:
         """The matches that the breaker holds back of a process that ends: they are published before its end."""
         self._breaker, held = breaker.take(self._breaker, process.meta.session, process.id)
         return [] if held is None else queued(_match_notice(process, notices.held_data(held), now, "held"))
@@ -77,7 +77,7 @@ class MatchEvents:
         self._breaker = breaker.transfer(self._breaker, process_id, to)
 
     def _notice(
-        self, process: Process, data: dict[str, Any], matches: Sequence[Match] | Held, now: float
+        self, process: HeldProcess, data: dict[str, Any], matches: Sequence[WatchMatch] | Held, now: float
     ) -> list[Event]:
         session, origin = process.meta.session, process.meta.origin
         self._breaker, admitted, tripped = breaker.admit(
@@ -104,18 +104,18 @@ class MatchEvents:
         return Notice(key, "watch_match", process_id, session, now, origin, {**data, **who})
 
 
-def _match_notice(process: Process, data: dict[str, Any], now: float, kind: str) -> Notice:
+def _match_notice(process: HeldProcess, data: dict[str, Any], now: float, kind: str) -> Notice:
     return notices.of_process(process, "watch_match", f"{kind}:{data['stream']}:{data['offset']}", now, data)
 
 
-def _matched(process: Process, match: Match, count: int, now: float) -> Event:
+def _matched(process: HeldProcess, match: WatchMatch, count: int, now: float) -> Event:
     meta = process.meta
     who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
     place = {"stream": match.stream, "offset": match.offset, "pattern": match.pattern, "output": match.output}
     return Event("process.match", now, {**who, **place, "count": count})
 
 
-def _disabled(process: Process, disabled: Disabled, now: float) -> list[Event]:
+def _disabled(process: HeldProcess, disabled: Disabled, now: float) -> list[Event]:
     meta = process.meta
     data = {**notices.disabled_data(disabled, (*meta.watch, *meta.watch_regex)), "notify": process.notify}
     who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}

@@ -23,7 +23,7 @@ from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import KeeperLink, Refused
 from holdfast.screen import marks as marking
 from holdfast.screen.marks import Marks
@@ -76,19 +76,19 @@ class ProcessScreens:
         """Of the worker; None while there is none."""
         return self._worker.pid
 
-    async def begin(self, process: Process, is_attached: bool) -> None:
+    async def begin(self, process: HeldProcess, is_attached: bool) -> None:
         """Before a terminal is created: its marks are on disk when this returns.
 
         With `is_attached`, a client is about to attach.
         """
         self._terminals[process.id] = _Terminal(await self._in_thread(partial(self._marked, process, 0, is_attached)))
 
-    def watch(self, process: Process) -> None:
+    def watch(self, process: HeldProcess) -> None:
         """Follow the output of a PTY process for as long as there may be any."""
         if process.meta.pty and self._worker.is_possible and not process.output_closed:
             self._background.start(self._follow(process), "screen")
 
-    async def take_over(self, processes: list[Process]) -> None:
+    async def take_over(self, processes: list[HeldProcess]) -> None:
         """After a start of the daemon: load the marks of an earlier one, and remove files of unknown processes."""
         known = {process.id for process in processes}
         await self._in_thread(partial(_clear, self._directory, known))
@@ -98,7 +98,7 @@ class ProcessScreens:
             self.watch(process)
 
     @contextlib.asynccontextmanager
-    async def resizing(self, process: Process, cols: int, rows: int) -> AsyncIterator[None]:
+    async def resizing(self, process: HeldProcess, cols: int, rows: int) -> AsyncIterator[None]:
         """While a terminal is given another size. Resizes run one after the other, in the order of the calls.
 
         Output from here on is drawn for that size.
@@ -109,7 +109,7 @@ class ProcessScreens:
             await self._in_thread(partial(terminal.marks.resize, end, cols, rows))
             yield
 
-    async def show(self, process: Process, ansi: bool) -> Message:
+    async def show(self, process: HeldProcess, ansi: bool) -> Message:
         """What it shows now: `picture`, `at` (how far its output was drawn) and `gap`. Raises Unsupported."""
         terminal = await self._terminal(process)
         while True:
@@ -121,7 +121,7 @@ class ProcessScreens:
         return answer
 
     @contextlib.asynccontextmanager
-    async def attach(self, process: Process, offset: int | None) -> AsyncIterator[None]:
+    async def attach(self, process: HeldProcess, offset: int | None) -> AsyncIterator[None]:
         """While a client's terminal shows the output, from `offset` on (None: from now on)."""
         terminal = await self._terminal(process)
         start = await self._end(process.id) if offset is None else offset
@@ -144,7 +144,7 @@ class ProcessScreens:
     def close(self) -> None:
         self._worker.close()
 
-    async def _follow(self, process: Process) -> None:
+    async def _follow(self, process: HeldProcess) -> None:
         process_id = process.id
         await self._worker.warm()
         terminal = await self._terminal(process)
@@ -215,7 +215,7 @@ class ProcessScreens:
             await self._in_thread(partial(terminal.marks.handle, end))
             await self._in_thread(partial(terminal.marks.attach, None))
 
-    async def _terminal(self, process: Process) -> _Terminal:
+    async def _terminal(self, process: HeldProcess) -> _Terminal:
         terminal = self._terminals.get(process.id)
         if terminal is None:
             loaded = await self._in_thread(partial(marking.load, self._path(process.id)))
@@ -225,7 +225,7 @@ class ProcessScreens:
             terminal = self._terminals.setdefault(process.id, _Terminal(marks))
         return terminal
 
-    def _marked(self, process: Process, handled: int, is_attached: bool) -> Marks:
+    def _marked(self, process: HeldProcess, handled: int, is_attached: bool) -> Marks:
         marks = marking.begin(self._path(process.id), process.cols or _COLS, process.rows or _ROWS)
         marks.handle(handled)
         marks.attach(0 if is_attached else None)

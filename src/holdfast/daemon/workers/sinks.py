@@ -24,7 +24,7 @@ _DRAIN_BUDGET = 2.0
 _Stamp = tuple[int, int, int] | None
 
 
-class Sinks:
+class SinkManager:
     def __init__(
         self, sinks: Sequence[Sink], config: str, store: Store, background: BackgroundTasks, environ: Mapping[str, str]
     ) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.ids import ProcessId
-from holdfast.model.watching import Match
+from holdfast.model.watching import WatchMatch
 from holdfast.wire.worker import CurrentRequest, KnownValues
 
 _MOST_DEATHS = 3
@@ -30,7 +30,7 @@ class WatchScan(NamedTuple):
     Of more than 1,000 matches (or 256 KiB of them) the first ones and the newest are listed; `more` counts the others.
     """
 
-    matches: list[Match]
+    matches: list[WatchMatch]
     upto: int
     complete: bool
     more: int = 0
@@ -92,5 +92,5 @@ class WatchWorker(Worker):
 def _scan(reply: Message, stream: str) -> WatchScan:
     if "error" in reply:
         raise (BadValue if reply["is_bad"] else HoldfastError)(reply["error"])
-    matches = [Match(stream, *match) for match in reply["matches"]]
+    matches = [WatchMatch(stream, *match) for match in reply["matches"]]
     return WatchScan(matches, reply["upto"], reply["complete"], reply["more"])

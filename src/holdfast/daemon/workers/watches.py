@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.store import inbox as rows
 
@@ -65,20 +65,20 @@ class OutputWatches:
     def close(self) -> None:
         self._worker.close()
 
-    def _start(self, process: Process) -> None:
+    def _start(self, process: HeldProcess) -> None:
         if _is_watched(process) and process.is_up and process.id not in self._followed:
             self._followed.add(process.id)
             self._note_due(process.id, _state(process))
             self._context.background.start(self._follow(process), "watch")
 
-    async def _follow(self, process: Process) -> None:
+    async def _follow(self, process: HeldProcess) -> None:
         """Follow all streams until there can be no more output in any run."""
         try:
             await asyncio.gather(*(self._follow_stream(process, stream) for stream in process.meta.streams))
         finally:
             self._followed.discard(process.id)
 
-    async def _follow_stream(self, process: Process, stream: str) -> None:
+    async def _follow_stream(self, process: HeldProcess, stream: str) -> None:
         context, process_id = self._context, process.id
         while _is_watched(context.registry.get(process_id)):
             at = self._cursor(process_id, stream)
@@ -108,12 +108,12 @@ class OutputWatches:
             if now is not None and not now.has_ended and self._cursor(process_id, stream) == at:
                 await self._apply(now, stream, scan)
 
-    async def _scan(self, process: Process, stream: str, at: int, upto: int, is_final: bool) -> WatchScan:
+    async def _scan(self, process: HeldProcess, stream: str, at: int, upto: int, is_final: bool) -> WatchScan:
         meta = process.meta
         scan = await self._worker.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
         return scan._replace(matches=await self._context.secrets.mask_matches(scan.matches))
 
-    async def _whole_lines(self, process: Process, stream: str, at: int, upto: int) -> WatchScan:
+    async def _whole_lines(self, process: HeldProcess, stream: str, at: int, upto: int) -> WatchScan:
         """A scan of new output. A line that matches before it is complete gets a moment to become complete."""
         scan = await self._scan(process, stream, at, upto, is_final=False)
         with contextlib.suppress(TimeoutError):
@@ -125,7 +125,7 @@ class OutputWatches:
                     scan = await self._scan(process, stream, at, reach.end, is_final=False)
         return scan
 
-    async def _apply(self, process: Process, stream: str, scan: WatchScan) -> None:
+    async def _apply(self, process: HeldProcess, stream: str, scan: WatchScan) -> None:
         """Apply a scan, in the turn of the process. It is on disk when this returns."""
         state, now = _state(process), time.time()
         after, outcomes = watching.matched(state, scan.matches, now, self._rules, scan.more)
@@ -136,7 +136,7 @@ class OutputWatches:
         await self._save(process, watching.scanned(after, stream, scan.upto), outcomes, now)
         self._cursors[key] = scan.upto
 
-    async def _save(self, process: Process, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
+    async def _save(self, process: HeldProcess, state: WatchState, outcomes: list[WatchOutcome], now: float) -> None:
         process = replace(process, watching=self._with_cursors(process.id, state))
         events = self._events.of_outcomes(process, outcomes, now)
         await self._context.supervisor.commit(process, events, self._remember())
@@ -162,7 +162,7 @@ class OutputWatches:
 
     # The end of a process.
 
-    async def before_end(self, process: Process) -> tuple[Process, list[Event]]:
+    async def before_end(self, process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
         """The last events of a watch, published before the end of its process. In the turn of the process."""
         if not process.meta.watch and not process.meta.watch_regex:
             return process, []
@@ -177,7 +177,7 @@ class OutputWatches:
         return process, [*events, *self._events.at_end(process, now)]
 
     async def _last_scans(
-        self, process: Process, state: WatchState, now: float
+        self, process: HeldProcess, state: WatchState, now: float
     ) -> tuple[WatchState, list[WatchOutcome]]:
         outcomes: list[WatchOutcome] = []
         for stream, extent in process.streams.items():
@@ -193,7 +193,7 @@ class OutputWatches:
                 note("watch-unfinished", process=process.id, why=repr(failed))
         return state, outcomes
 
-    async def _scans(self, process: Process, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
+    async def _scans(self, process: HeldProcess, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
         """Scan up to the end of the output."""
         while True:
             scan = await self._scan(process, stream, at, upto, is_final=True)
@@ -255,11 +255,11 @@ class OutputWatches:
         return replace(state, cursors=newest)
 
 
-def _state(process: Process) -> WatchState:
+def _state(process: HeldProcess) -> WatchState:
     return process.watching or WatchState()
 
 
-def _is_watched(process: Process | None) -> bool:
+def _is_watched(process: HeldProcess | None) -> bool:
     """Whether it has patterns, and they are not disabled."""
     if process is None or process.has_ended or not (process.meta.watch or process.meta.watch_regex):
         return False

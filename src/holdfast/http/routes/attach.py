@@ -19,7 +19,7 @@ from holdfast.http.routes.log import discard, follow
 from holdfast.http.routes.processes import with_signal
 from holdfast.http.routing import Success, operation_route
 from holdfast.http.websocket import CONTROL, STDERR, STDIN, STDOUT, WebSocket
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Operation, Traits, field
 from holdfast.wire import light_json
 
@@ -59,20 +59,20 @@ async def attach(request: HttpRequest, socket: WebSocket) -> None:
         await asyncio.wait({output, inputs, terminal})
 
 
-async def _terminal(request: HttpRequest, process: Process, offset: int) -> None:
+async def _terminal(request: HttpRequest, process: HeldProcess, offset: int) -> None:
     """While a terminal is attached, it answers the queries of the program, in place of the daemon."""
     if process.meta.pty:
         await request.ask("attached", {"process": process.id, "from": offset})
 
 
-async def _begin_offset(request: HttpRequest, process: Process, stream: str, offset: int | None) -> int:
+async def _begin_offset(request: HttpRequest, process: HeldProcess, stream: str, offset: int | None) -> int:
     """Where to begin: as given, or with the output that comes next."""
     ask = {"process": process.id, "stream": stream, "from": offset or 0, "bytes": 0}
     reply = await request.ask("logs", ask, discard)
     return int(reply["total"] if offset is None else reply["start"])
 
 
-async def _output(request: HttpRequest, socket: WebSocket, process: Process, begin: dict[str, int]) -> None:
+async def _output(request: HttpRequest, socket: WebSocket, process: HeldProcess, begin: dict[str, int]) -> None:
     replies = await asyncio.gather(
         *(_stream(request, socket, process, stream, offset) for stream, offset in begin.items())
     )
@@ -81,7 +81,7 @@ async def _output(request: HttpRequest, socket: WebSocket, process: Process, beg
     await socket.control({"type": "exit", "process": request.context.show(ended), "offsets": offsets})
 
 
-async def _stream(request: HttpRequest, socket: WebSocket, process: Process, stream: str, offset: int) -> Message:
+async def _stream(request: HttpRequest, socket: WebSocket, process: HeldProcess, stream: str, offset: int) -> Message:
     reach = offset
 
     async def send(stream: str, offset: int, data: bytes) -> None:
@@ -95,7 +95,7 @@ async def _stream(request: HttpRequest, socket: WebSocket, process: Process, str
     return await follow(request, ask, send, to_exit=True)
 
 
-async def _input(request: HttpRequest, socket: WebSocket, process: Process) -> None:
+async def _input(request: HttpRequest, socket: WebSocket, process: HeldProcess) -> None:
     """Handle the client's messages one after the other. While one waits, no more is read."""
     while True:
         channel, data = await socket.receive()
@@ -112,7 +112,7 @@ async def _input(request: HttpRequest, socket: WebSocket, process: Process) -> N
             await socket.control({"type": "error", **error.to_wire()})
 
 
-async def _write(request: HttpRequest, process: Process, data: bytes) -> None:
+async def _write(request: HttpRequest, process: HeldProcess, data: bytes) -> None:
     for at in range(0, len(data), _PIECE):
         ask = {"process": process.id, "data": b64encode(data[at : at + _PIECE]).decode()}
         while True:
@@ -123,7 +123,7 @@ async def _write(request: HttpRequest, process: Process, data: bytes) -> None:
                 await asyncio.sleep(_RETRY_INTERVAL)
 
 
-async def _control(request: HttpRequest, process: Process, data: bytes) -> None:
+async def _control(request: HttpRequest, process: HeldProcess, data: bytes) -> None:
     try:
         control = light_json.loads(data.decode())
     except (ValueError, RecursionError):
@@ -135,7 +135,7 @@ async def _control(request: HttpRequest, process: Process, data: bytes) -> None:
     await request.ask(*ask)
 
 
-def _operation(process: Process, kind: object, control: Message) -> tuple[str, Message] | None:
+def _operation(process: HeldProcess, kind: object, control: Message) -> tuple[str, Message] | None:
     if kind == "resize" and control.keys() <= {"cols", "rows"}:
         return "resize", {**control, "process": process.id}
     if kind == "eof" and not control:

@@ -15,7 +15,7 @@ from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
 from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
 from holdfast.model.ids import PREFIX, ProcessId
-from holdfast.model.process import Process
+from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
@@ -83,7 +83,7 @@ def _ordered(value: Any) -> Any:
     return dict(sorted(value.items())) if isinstance(value, dict) else value
 
 
-def _check_key(process: Process | None, expected: str) -> None:
+def _check_key(process: HeldProcess | None, expected: str) -> None:
     """Raises HttpRefusal where the key was given with another request before."""
     if process is not None and process.meta.fingerprint != expected:
         what = f"this Idempotency-Key stands for another request, which started {process.id}"

@@ -9,14 +9,14 @@ from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import code, finders, outputs, shells, wrappers
 from holdfast.safety.programs.base import Run
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
-from holdfast.safety.state import NOTHING, Call, Feed, State, Word
+from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.safety.programs.base import Handler
 
-    Perform = Callable[[Reader, list[Word], State, Feed | None, str], Feed]
+    Perform = Callable[[Reader, list[Word], JudgeState, Feed | None, str], Feed]
 
 HANDLERS: dict[str, Handler] = {
     **wrappers.HANDLERS,
@@ -31,7 +31,7 @@ _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 _KEYWORDS = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
 
 
-def perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None, where: str) -> Feed:
+def perform(reader: Reader, words: list[Word], state: JudgeState, stdin: Feed | None, where: str) -> Feed:
     """Report a call and look into it. Returns its output, as far as it is known."""
     reader.count()
     if not words:
@@ -48,15 +48,15 @@ def perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None,
         reader.depth -= 1
 
 
-def _perform(reader: Reader, words: list[Word], state: State, stdin: Feed | None, where: str) -> Feed:
+def _perform(reader: Reader, words: list[Word], state: JudgeState, stdin: Feed | None, where: str) -> Feed:
     head, arguments = words[0], tuple(words[1:])
     if is_unknown_program(head.marked):
-        reader.report(Call("@unknown-program", tuple(words), where, state.cwd))
+        reader.report(SimulatedCall("@unknown-program", tuple(words), where, state.cwd))
         return Feed(None, where, ("@unknown-program",))
     if head.source in _KEYWORDS and arguments:
         return perform(reader, words[1:], state, stdin, where)
     name = program_name(head.text)
-    reader.report(Call(name, arguments, where, state.cwd))
+    reader.report(SimulatedCall(name, arguments, where, state.cwd))
     run = Run(reader, name, arguments, state, stdin, where)
     feed = _inside(run, head)
     return run.unknown() if feed is None else feed

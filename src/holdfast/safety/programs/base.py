@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import HOME, UNKNOWN, letters
 from holdfast.safety.places import resolve
-from holdfast.safety.state import DECODED, Feed, State, Word
+from holdfast.safety.state import DECODED, Feed, JudgeState, Word
 from holdfast.safety.tables import DECODERS, DESTRUCTIVE
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Run:
     reader: Reader
     name: str
     arguments: tuple[Word, ...]
-    state: State
+    state: JudgeState
     stdin: Feed | None
     where: str
 

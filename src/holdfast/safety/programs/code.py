@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs.base import Run, as_text
-from holdfast.safety.state import Call, Feed, Word
+from holdfast.safety.state import Feed, SimulatedCall, Word
 from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, DatabaseClient, Language
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _report_files(run: Run, code: str) -> None:
 
     def report(program: str, path: str, *options: Word) -> None:
         word = Word(path.replace("~", "/root")) if path else Word(UNKNOWN, code[:200])
-        run.reader.report(Call(program, (*options, word), run.where, run.state.cwd))
+        run.reader.report(SimulatedCall(program, (*options, word), run.where, run.state.cwd))
 
     temporary = re.search(r"\bmkdtemp\b|TemporaryDirectory", code)
     for found in _DELETES.finditer(code):

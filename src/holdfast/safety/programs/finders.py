@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN, split_value
 from holdfast.safety.programs.base import Run, joined
-from holdfast.safety.state import DECODED, Call, Feed, Word
+from holdfast.safety.state import DECODED, Feed, SimulatedCall, Word
 from holdfast.safety.tables import WRAPPERS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def find(run: Run) -> Feed | None:
     found = _found(run)
     texts = [word.text for word in run.arguments]
     if "-delete" in texts and ("-empty" not in texts or {*_OR, ",", "!", "-not"}.intersection(texts)):
-        run.reader.report(Call("@find-delete", tuple(found), run.where, run.state.cwd))
+        run.reader.report(SimulatedCall("@find-delete", tuple(found), run.where, run.state.cwd))
     for place, text in enumerate(texts):
         if text in _RUNS:
             rest = run.arguments[place + 1 :]
@@ -36,7 +36,7 @@ def find(run: Run) -> Feed | None:
             for item in found:
                 run.perform([_filled(word, "{}", item) for word in rest[:end]])
         elif text in ("-fprint", "-fprintf", "-fls", "-fprint0") and place + 1 < len(texts):
-            run.reader.report(Call(">", (run.arguments[place + 1],), run.where, run.state.cwd))
+            run.reader.report(SimulatedCall(">", (run.arguments[place + 1],), run.where, run.state.cwd))
     return replace(run.unknown(), paths=tuple(word.marked for word in found))
 
 
@@ -72,7 +72,7 @@ def _names(run: Run) -> list[str]:
 def _report_deleted(run: Run, line: Sequence[Word], found: list[Word]) -> None:
     """Files that are found and deleted one by one are as gone as with -delete."""
     if line and line[0].text.rpartition("/")[2] in _DELETERS:
-        run.reader.report(Call("@find-delete", tuple(found), run.where, run.state.cwd))
+        run.reader.report(SimulatedCall("@find-delete", tuple(found), run.where, run.state.cwd))
 
 
 def _filled(word: Word, sign: str, item: Word) -> Word:

@@ -13,7 +13,7 @@ from holdfast.safety.marks import HOME, UNKNOWN, letters
 from holdfast.safety.places import children_of, resolve
 from holdfast.safety.programs.base import Run
 from holdfast.safety.rules import paths_in
-from holdfast.safety.state import NOTHING, Call, Feed, Word
+from holdfast.safety.state import NOTHING, Feed, SimulatedCall, Word
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
@@ -173,9 +173,9 @@ def remove(run: Run) -> Feed | None:
         path = resolve(word.marked, run.state.cwd)
         if old := run.state.renamed.get(path):
             options = [other for other in run.arguments if other.text.startswith("-")]
-            run.reader.report(Call(run.name, (*options, Word(old, word.source)), run.where, run.state.cwd))
+            run.reader.report(SimulatedCall(run.name, (*options, Word(old, word.source)), run.where, run.state.cwd))
         if (parent := children_of(path)) != path:
-            run.reader.report(Call("@empties", (Word(parent, word.source),), run.where, run.state.cwd))
+            run.reader.report(SimulatedCall("@empties", (Word(parent, word.source),), run.where, run.state.cwd))
     return NOTHING
 
 

@@ -14,7 +14,7 @@ from holdfast.safety.assignments import declare_word
 from holdfast.safety.marks import HOME, UNKNOWN
 from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.outputs import send, which
-from holdfast.safety.state import Call, Feed, Word
+from holdfast.safety.state import Feed, SimulatedCall, Word
 from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PATTERNS, PLAIN, SENDERS, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def container(run: Run) -> Feed | None:
     for place, word in enumerate(inner.arguments[: len(inner.arguments) - len(line)] if texts[verb] == "run" else ()):
         source = _mounted(word.marked, inner.arguments[place - 1].text if place else "")
         if source:
-            run.reader.report(Call("@mount", (Word(source, word.source),), run.where, run.state.cwd))
+            run.reader.report(SimulatedCall("@mount", (Word(source, word.source),), run.where, run.state.cwd))
     entry = inner.option("--entrypoint")
     state = run.state.copy()
     state.cwd = WRAPPERS[run.name].cwd
