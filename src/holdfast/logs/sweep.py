@@ -53,7 +53,9 @@ class Sweep:
 
     def __post_init__(self) -> None:
         wanted = self.wanted
-        self.search = Search(self.pattern, line=wanted.line, invert=wanted.invert, wants_hits=not wanted.counts)
+        self.search = Search(
+            self.pattern, start=wanted.start, line=wanted.line, invert=wanted.invert, wants_hits=not wanted.counts
+        )
         self.at = wanted.start
         self.next_offset, self.next_line = wanted.start, wanted.line
         self._room = _PAGE
