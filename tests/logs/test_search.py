@@ -191,3 +191,9 @@ def test_what_cannot_be_used_is_refused_with_a_reason(pattern: str, why: str) ->
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+b$", "(.*a){20}b", "(a*)*b", "a{1000}b", "(a?){500}a{500}b"])
 def test_hostile_patterns_take_linear_time(pattern: str) -> None:
     assert searched(pattern, [(b"a" * 3000 + b"\n") * 50])[:1] in ([], searched(pattern, [b"a" * 3000 + b"\n"]))
+
+
+def test_bytes_dropped_before_the_first_read_count_as_skipped() -> None:
+    search = LogSearch(compile_pattern("err"), start=100)
+    hits = list(search.feed(500, b"err\n"))
+    assert (search.skipped, search.searched, [hit.line for hit in hits]) == (400, 4, [None])

@@ -44,11 +44,18 @@ class SearchHit(NamedTuple):
 class LogSearch:
     """`line` is the number of the line that begins with the first byte; None when that is not known.
 
-    `wants_hits` False counts alone, which is faster.
+    `start` is the offset that the search begins at, where that is known before the first bytes come: bytes that are
+    dropped in between count as skipped. `wants_hits` False counts alone, which is faster.
     """
 
     def __init__(
-        self, pattern: Pattern, *, line: int | None = 0, invert: bool = False, wants_hits: bool = True
+        self,
+        pattern: Pattern,
+        *,
+        start: int | None = None,
+        line: int | None = 0,
+        invert: bool = False,
+        wants_hits: bool = True,
     ) -> None:
         self._pattern = pattern
         self._finder = Finder(pattern)
@@ -56,8 +63,8 @@ class LogSearch:
         self._wants_hits = wants_hits
         self._line = line if wants_hits else None
         self._held = b""
-        self._held_at = 0
-        self._next: int | None = None
+        self._held_at = start or 0
+        self._next = start
         self._long: _LongLine | None = None
         self.count = 0
         #: Bytes searched, bytes dropped before that, and lines longer than LONGEST.

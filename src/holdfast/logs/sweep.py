@@ -54,7 +54,9 @@ class Sweep:
 
     def __post_init__(self) -> None:
         query = self.query
-        self.search = LogSearch(self.pattern, line=query.line, invert=query.invert, wants_hits=not query.counts)
+        self.search = LogSearch(
+            self.pattern, start=query.start, line=query.line, invert=query.invert, wants_hits=not query.counts
+        )
         self.at = query.start
         self.next_offset, self.next_line = query.start, query.line
         self._space = _PAGE

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.daemon.approvals import audit
-from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.core.log import note
 from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
@@ -21,6 +20,9 @@ from holdfast.model.sinks import Outgoing
 from holdfast.store import approvals as rows
 from holdfast.store import outbox
 from holdfast.store.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.daemon.core.context import Call, DaemonContext
 
 #: Requests of one session that may wait for an answer at a time.
 _MOST_PENDING = 100

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from holdfast.daemon.core.context import DaemonContext
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
@@ -62,16 +61,26 @@ class Registry:
         """Other living processes with the same session, command and directory, oldest first."""
         return [self._living[other] for other in self._alike.get(likeness(meta), ()) if other != meta.id]
 
+    def check_name(self, meta: Meta) -> None:
+        """Raises NotNow when another living process has the name."""
+        if meta.name is None:
+            return
+        for other in self.living.values():
+            if other.meta.name == meta.name and other.id != meta.id:
+                if other.meta.session != meta.session:  # other sessions must not learn whose it is
+                    raise NotNow(f"the name {meta.name} is taken", next="choose another name")
+                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
+
     def put(self, process: HeldProcess) -> None:
         """This is how it stands now; whoever watches it is woken."""
         process_id = process.id
         before = self._processes.get(process_id)
         if before is not None and before.meta.session != process.meta.session:
-            self._bury(process_id)  # it is like others now
+            self._end_life(process_id)  # it is like others now
         self._processes[process_id] = process
         self._count(before, process)
         if process.has_ended:
-            self._bury(process_id)
+            self._end_life(process_id)
         else:
             if process_id not in self._living:
                 self._alike.setdefault(likeness(process.meta), {})[process_id] = None
@@ -92,10 +101,10 @@ class Registry:
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)
-        self._bury(process_id)
+        self._end_life(process_id)
         self._wake(process_id)
 
-    def _bury(self, process_id: ProcessId) -> None:
+    def _end_life(self, process_id: ProcessId) -> None:
         process = self._living.pop(process_id, None)
         if process is not None:
             key = likeness(process.meta)
@@ -143,13 +152,3 @@ class Registry:
                 watchers.discard(changed)
                 if not watchers:
                     del self._watchers[process_id]
-
-
-def check_name(context: DaemonContext, meta: Meta) -> None:
-    """Raises NotNow when another living process bears the name."""
-    if meta.name is not None:
-        for other in context.registry.living.values():
-            if other.meta.name == meta.name and other.id != meta.id:
-                if other.meta.session != meta.session:  # whose it is, is not for everybody to know
-                    raise NotNow(f"the name {meta.name} is taken", next="choose another name")
-                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")

@@ -11,7 +11,6 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.registry import check_name
 from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
@@ -73,7 +72,7 @@ async def _again_by_hand(context: DaemonContext, process: HeldProcess, began: fl
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
         check_process_limit(context.registry.living.keys(), context.settings.max_processes)
-        check_name(context, process.meta)
+        context.registry.check_name(process.meta)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
     await context.supervisor.commit(process, needs_disk=True)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start, wait
-from holdfast.daemon.listener.calls import asker
 from holdfast.daemon.notices import objects
 from holdfast.errors import HoldfastError
 from holdfast.model import excerpt, shortening
@@ -41,11 +40,11 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
     asked_at = time.time()
     budget = shortening.CharacterBudget(ask.characters, ask.tokens)
     process_id = ProcessId(ask.id)
-    called = {"tool": "terminal", "session": context.current_name(ask.session) or asker(call), "id": process_id}
+    called = {"tool": "terminal", "session": context.current_name(ask.session) or call.owner, "id": process_id}
     is_new = context.registry.get(process_id) is None
     if is_new:
         _record(context, "tool.start", called)
-    with context.inbox.awaiting([process_id], asker(call), True):
+    with context.inbox.awaiting([process_id], call.owner, True):
         try:
             started = await _started(context, call, ask)
         except HoldfastError as error:

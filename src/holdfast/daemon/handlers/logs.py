@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.daemon.listener.calls import consume
+from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import lines

@@ -11,7 +11,6 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.registry import check_name
 from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported
@@ -125,7 +124,7 @@ async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> 
     meta = want.meta
     _check_offers(context, want)
     check_process_limit(context.registry.living.keys(), context.settings.max_processes)
-    check_name(context, meta)
+    context.registry.check_name(meta)
     process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
     context.registry.put(process)
     try:

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.daemon.listener.calls import asker, consume
+from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.probes import waiting
 from holdfast.daemon.streams import matching, output
 from holdfast.errors import BadValue
@@ -33,7 +33,7 @@ async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
     awaited = ids if ask.consume and (until == "exit" or len(ids) == 1) else []
     asked_after = ask.or_input if until == "exit" else None
     began = time.monotonic()
-    with context.inbox.awaiting(awaited, asker(call), need == 1):
+    with context.inbox.awaiting(awaited, call.owner, need == 1):
         try:
             async with asyncio.timeout(timeout):
                 if wanted is not None:

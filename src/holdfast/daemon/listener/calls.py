@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
 from holdfast.daemon.listener.dispatch import answer
 from holdfast.errors import HoldfastError
-from holdfast.model.ids import ProcessId
 from holdfast.ops.catalog import OPERATIONS
 
 Outcome = Message | HoldfastError
@@ -74,7 +73,7 @@ class PendingCall:
         self._context.inbox.release(self.call.consumed, self.call)
 
     async def _settle(self) -> None:
-        owner = self._context.sessions.resolve(asker(self.call))
+        owner = self._context.sessions.resolve(self.call.owner)
         await self._context.inbox.settle(self.call.consumed, "wait", owner)
 
     async def _run(self, ask: Message, send: SendOutcome) -> Outcome:
@@ -109,17 +108,3 @@ class CallCancelled(HoldfastError):
 
 def _is_reply(call: PendingCall, outcome: Outcome) -> bool:
     return not isinstance(outcome, HoldfastError)
-
-
-def asker(call: Call) -> str:
-    """The session that the caller speaks for."""
-    return call.session or "default"
-
-
-async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
-    """Of the caller's processes that have ended, the notification of the end is delivered with the reply."""
-    processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
-    ended = [(process.id, process.run) for process in processes if process.has_ended]
-    # Noted before they are held: whatever happens then, they are released again.
-    call.consumed += context.inbox.completion_ids(ended, asker(call))
-    await context.inbox.hold(call.consumed, call)

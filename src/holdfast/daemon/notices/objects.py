@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 
-from holdfast.daemon.core.context import DaemonContext, Message
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
@@ -75,3 +76,12 @@ def _object(notice: Notice) -> Message:
     }
     summary = summary_of(fields).line
     return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
+
+
+async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
+    """Of the caller's processes that have ended, the notification of the end is delivered with the reply."""
+    processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
+    ended = [(process.id, process.run) for process in processes if process.has_ended]
+    # Noted before they are held: whatever happens then, they are released again.
+    call.consumed += context.inbox.completion_ids(ended, call.owner)
+    await context.inbox.hold(call.consumed, call)
