@@ -1,4 +1,4 @@
-"""Which modules of holdfast run for one `holdfast run -d`, from the command line to the inbox: `python -m bench.trace_run`.
+"""Which modules one `holdfast run -d` passes, from the command line to the inbox: `python -m bench.trace_run`.
 
 All processes are traced: the command line, the daemon, the keeper and the anchor. A module counts where one of its
 functions is called between the call and the moment when the notification of the end is in the store; importing it does
