@@ -73,11 +73,11 @@ def test_a_log_that_grows_and_drops_its_head_meanwhile_can_be_searched(hf: Clien
 def test_a_process_that_is_removed_meanwhile_ends_the_search_cleanly(hf: Client) -> None:
     process = hf.run("seq 1 200000")
     hf.wait(process.id)
-    matches = iter(hf.matches(process.id, "^1"))
-    next(matches)
-    hf.remove(process.id)
-    with pytest.raises(holdfast.NotFound):
-        list(matches)
+    with hf.matches(process.id, "^1") as matches:
+        next(iter(matches))
+        hf.remove(process.id)
+        with pytest.raises(holdfast.NotFound):
+            list(matches)
 
 
 @pytest.mark.parametrize(

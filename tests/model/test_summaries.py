@@ -37,7 +37,7 @@ def test_a_bad_end_has_a_short_tail() -> None:
         ({"reason": "signaled", "signal": 9}, "make test was ended by signal 9 [chat-42]"),
         ({"reason": "killed", "killed_by": "chat-7"}, "make test was ended by chat-7 [chat-42]"),
         ({"reason": "oom"}, "make test ran out of memory and was ended [chat-42]"),
-        ({"reason": "lost"}, "make test is lost: nobody saw its end [chat-42]"),
+        ({"reason": "lost"}, "make test is lost: how it ended is unknown [chat-42]"),
     ],
 )
 def test_other_ends(data: dict[str, Any], line: str) -> None:

@@ -296,7 +296,7 @@ def test_a_stop_lets_what_is_being_sent_end(instance: Instance, receiver: Receiv
         eventually(lambda: receiver.got)
         hf.stop_daemon()
     with instance.connect() as hf:
-        assert (of(hf)["sent"], of(hf)["pending"]) == (1, 0)
+        assert (of(hf)["sent"], of(hf)["pending"]) == (1, 0), of(hf)
     assert len(receiver.got) == 1
 
 

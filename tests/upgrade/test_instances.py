@@ -28,7 +28,9 @@ def differences(recorded: Any, now: Any, path: str = "") -> list[str]:
 def test_an_instance_left_behind_answers_as_recorded(archive: Path, home: Path) -> None:
     unpack(archive, home)
     recorded = json.loads(archive.with_suffix("").with_suffix(".json").read_text(encoding="utf-8"))
-    assert differences(recorded, answers(home)) == []
+    now = answers(home)
+    now["events"] = [topic for topic in now["events"] if topic in recorded["events"]]  # later releases publish more
+    assert differences(recorded, now) == []
 
 
 def test_there_is_an_instance_to_open() -> None:
