@@ -13,9 +13,9 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, controllers, depot, groups, kernel, log
+from holdfast_keeper import bundle, controllers, fd_store, groups, kernel, log
 from holdfast_keeper.keeper import Keeper
-from holdfast_keeper.place import Place
+from holdfast_keeper.keeper_dir import KeeperDir
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
@@ -26,41 +26,41 @@ _LAST_PAUSE = 0.02
 _FETCH_PAUSE = 0.03
 
 
-def live(place: Place) -> None:
+def live(keeper_dir: KeeperDir) -> None:
     """Be the anchor, or become it, until there is nothing left to hold."""
-    controllers.leave_held()
+    controllers.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
-    store = depot.DescriptorStore()
+    store = fd_store.DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             keeper = os.fork()
         except OSError as failed:  # no more processes to be had: those that are held still have us
-            log.say(f"anchor: cannot fork a keeper: {failed}")
+            log.write(f"anchor: cannot fork a keeper: {failed}")
             ours.close()
             theirs.close()
             time.sleep(_PAUSE_AFTER_FAILURE)
             continue
         if keeper == 0:
             ours.close()
-            store = Keeper(place, theirs, store).run()
+            store = Keeper(keeper_dir, theirs, store).run()
             continue  # its anchor is gone, and it takes its place
         theirs.close()
         kernel.name_process("holdfast-anchor")
-        status = _Watch(place, store, keeper, ours).run()
+        status = _Watch(keeper_dir, store, keeper, ours).run()
         ours.close()
-        if status == 0 or (not place.is_there() and not any(map(_is_alive, store.by_pid))):
-            _clear_groups(place)
-            place.release()
+        if status == 0 or (not keeper_dir.exists() and not any(map(_is_alive, store.by_pid))):
+            _clear_groups(keeper_dir)
+            keeper_dir.release()
             return
         if not os.WIFSIGNALED(status):
             time.sleep(_PAUSE_AFTER_FAILURE)
 
 
-def _clear_groups(place: Place) -> None:
+def _clear_groups(keeper_dir: KeeperDir) -> None:
     """Spares that were sent away take a moment to go, and their groups with them."""
-    groups_of_place = groups.Groups.of_place(place.directory)
+    groups_of_place = groups.Groups.of_place(keeper_dir.path)
     for _ in range(_LAST_LOOKS):
         if not groups_of_place.sweep(set()):
             break
@@ -71,8 +71,10 @@ def _clear_groups(place: Place) -> None:
 class _Watch:
     """The anchor's work while one keeper lives."""
 
-    def __init__(self, place: Place, store: depot.DescriptorStore, keeper: int, line: socket.socket) -> None:
-        self._place = place
+    def __init__(
+        self, keeper_dir: KeeperDir, store: fd_store.DescriptorStore, keeper: int, line: socket.socket
+    ) -> None:
+        self._dir = keeper_dir
         self._store = store
         self._keeper = keeper
         self._line = line
@@ -106,7 +108,7 @@ class _Watch:
     def _take(self) -> None:
         while True:
             try:
-                received = depot.receive(self._line)
+                received = fd_store.receive(self._line)
             except BlockingIOError:
                 return
             if received is None:
@@ -137,9 +139,9 @@ class _Watch:
         exited = seen.si_code == os.CLD_EXITED
         status = seen.si_status << 8 if exited else seen.si_status
         try:
-            bundle.write_slot(self._place.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
+            bundle.write_slot(self._dir.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
         except OSError as failed:
-            log.say(f"anchor: no witness for {process_id}: {failed}")
+            log.write(f"anchor: no witness for {process_id}: {failed}")
 
 
 def _is_alive(pid: int) -> bool:

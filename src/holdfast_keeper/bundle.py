@@ -63,7 +63,7 @@ def void_pending(directory: str) -> None:
                 continue  # claimed at this very moment
 
 
-def part_with_state(directory: str, run: int) -> None:
+def set_state_aside(directory: str, run: int) -> None:
     """Put the state of a run that is over aside, so that the next one can be claimed. Only the newest is kept."""
     before = _past_runs(directory)
     os.rename(f"{directory}/{STATE}", f"{directory}/{STATE}.{run}")
@@ -72,7 +72,7 @@ def part_with_state(directory: str, run: int) -> None:
             unlink(f"{directory}/{STATE}.{other}")
 
 
-def bring_back_state(directory: str) -> bool:
+def restore_state(directory: str) -> bool:
     """Undo `part_with_state` in a bundle whose next run never was let go; whether there was a run before it."""
     unlink(f"{directory}/void")
     runs = _past_runs(directory)

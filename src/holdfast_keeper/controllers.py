@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast_keeper import kernel
-from holdfast_keeper.groups import Groups, join, outside_of_held
+from holdfast_keeper.groups import Groups, join, outside_command_groups
 
 #: What can be limited, with the file that each version sets the limit by.
 FILES = {
@@ -22,33 +22,33 @@ FILES = {
 }
 
 
-class Seat(NamedTuple):
+class ControllerRoot(NamedTuple):
     """Where groups with one controller can be made."""
 
     version: int
     groups: Groups
 
 
-def find(name: str) -> dict[str, Seat]:
+def find(name: str) -> dict[str, ControllerRoot]:
     """The seat of every controller that we may use; `name` is what our directory in each of them is called."""
-    seats = {controller: seat for controller in FILES if (seat := _v1_seat(controller, name)) is not None}
-    wanted = [controller for controller in FILES if controller not in seats]
-    return {**seats, **_v2_seats(wanted, f"{name}-limited")}
+    roots = {controller: root_of for controller in FILES if (root_of := _v1_root(controller, name)) is not None}
+    wanted = [controller for controller in FILES if controller not in roots]
+    return {**roots, **_v2_roots(wanted, f"{name}-limited")}
 
 
 def were_used(name: str) -> bool:
     """Whether directories of that name were made, by us or by a predecessor."""
-    places = [outside_of_held(own) for _, own in own_groups()]
+    places = [outside_command_groups(own) for _, own in own_groups()]
     names = [f"{place}/{name}" for place in places] + [f"{base}/{name}-limited" for base in _v2_bases()]
     return any(map(os.path.isdir, names))
 
 
-def leave_held() -> None:
+def leave_command_groups() -> None:
     """Whoever started us may itself be held: get out of its groups, or we would end with it and share its limits."""
     for own in (Groups.mount_and_own()[1], *(own for _, own in own_groups())):
-        if own is not None and own != outside_of_held(own):
+        if own is not None and own != outside_command_groups(own):
             with contextlib.suppress(OSError):
-                join(outside_of_held(own))
+                join(outside_command_groups(own))
 
 
 def own_groups() -> Iterator[tuple[str, str]]:
@@ -73,15 +73,15 @@ def _v1_mounts() -> Iterator[tuple[frozenset[str], tuple[str, str]]]:
                 yield frozenset(kind.split()[-1].split(",")), (words[4].rstrip("/"), words[3])
 
 
-def _v1_seat(controller: str, name: str) -> Seat | None:
+def _v1_root(controller: str, name: str) -> ControllerRoot | None:
     for controllers, own in own_groups():
         if controller in controllers.split(","):
-            root = f"{outside_of_held(own)}/{name}"
-            return Seat(1, Groups(root)) if _has(root, FILES[controller][1]) else None
+            root = f"{outside_command_groups(own)}/{name}"
+            return ControllerRoot(1, Groups(root)) if _has(root, FILES[controller][1]) else None
     return None
 
 
-def _v2_seats(wanted: list[str], name: str) -> dict[str, Seat]:
+def _v2_roots(wanted: list[str], name: str) -> dict[str, ControllerRoot]:
     """A process is in one group of the v2 tree, so all that it has to offer must be in one place: the best there is."""
     best: list[str] = []
     chosen: Groups | None = None
@@ -95,7 +95,7 @@ def _v2_seats(wanted: list[str], name: str) -> dict[str, Seat]:
             Groups(f"{base}/{name}").close()
         if len(best) == len(wanted):
             break
-    return {controller: Seat(2, chosen) for controller in best} if chosen is not None else {}
+    return {controller: ControllerRoot(2, chosen) for controller in best} if chosen is not None else {}
 
 
 def _v2_bases() -> Iterator[str]:
@@ -103,7 +103,7 @@ def _v2_bases() -> Iterator[str]:
     mount, own = Groups.mount_and_own()
     if mount is None or own is None:
         return
-    base = outside_of_held(own)
+    base = outside_command_groups(own)
     while base.startswith(mount) and os.access(base, os.W_OK):
         yield base
         if base == mount:

@@ -22,10 +22,10 @@ class Eviction:
 
     def _look(self) -> None:
         self._keeper.loop.after(_PAUSE, self._look)
-        if self._keeper.place.is_there():
+        if self._keeper.dir.exists():
             return
         if not self._is_told:
-            log.say(f"keeper: {self._keeper.place.directory} is gone")
+            log.write(f"keeper: {self._keeper.dir.path} is gone")
             self._is_told = True
         if not self._is_needed():
             self._keeper.loop.stop()
@@ -37,4 +37,4 @@ class Eviction:
             return True
         if any(connection.is_daemon for connection in keeper.connections):
             return True
-        return any(hold.tree.members() for hold in keeper.holds.values())
+        return any(command.tree.members() for command in keeper.commands.values())

@@ -24,7 +24,7 @@ class Groups:
             return cls(None)
         name = f"{_PREFIX}{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
         own = _own_group()
-        root = f"{outside_of_held(own)}/{name}" if own is not None else None
+        root = f"{outside_command_groups(own)}/{name}" if own is not None else None
         groups = cls(root if root is not None and _is_usable(root) else None)
         groups.name = name
         return groups
@@ -88,7 +88,7 @@ def join(group: str) -> None:
         file.write("0")
 
 
-def outside_of_held(group: str) -> str:
+def outside_command_groups(group: str) -> str:
     """The group itself, or the one around our directories if it is within them."""
     at = group.find(f"/{_PREFIX}")
     return group if at < 0 else group[:at]

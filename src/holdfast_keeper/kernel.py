@@ -76,8 +76,8 @@ def peak_of_dead(pidfd: int) -> int | None:
     usage = bytearray(_RUSAGE_SIZE)
     info = bytearray(_SIGINFO_SIZE)
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    told = [(ctypes.c_char * len(buffer)).from_buffer(buffer) for buffer in (info, usage)]
-    if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, told[0], how, told[1]) != 0:
+    describe = [(ctypes.c_char * len(buffer)).from_buffer(buffer) for buffer in (info, usage)]
+    if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, describe[0], how, describe[1]) != 0:
         return None
     return int(struct.unpack_from("l", usage, _MAXRSS_AT)[0]) * 1024 or None
 

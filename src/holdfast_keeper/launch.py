@@ -12,8 +12,8 @@ import os
 import time
 from typing import Any
 
-from holdfast_keeper import bundle, hold, kernel
-from holdfast_keeper.depot import Descriptors
+from holdfast_keeper import bundle, held_command, kernel
+from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Journal
 from holdfast_keeper.limits import Paths, ProcessLimits, group_of
 from holdfast_keeper.spare import Spare
@@ -29,7 +29,7 @@ class Nest:
         self.pid = pid
         os.mkdir(directory, 0o700)
         os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
-        self.out = hold.open_fifo(directory, "out")
+        self.out = held_command.open_fifo(directory, "out")
         self._open: list[int] = []
         try:
             self._fill(pid)
@@ -180,7 +180,7 @@ class Launch:
     def _open_pipes(self) -> None:
         if self.spec["split"]:
             self._make_fifo(bundle.FIFO["err"])
-            self.fds["err"] = hold.open_fifo(self.directory, "err")
+            self.fds["err"] = held_command.open_fifo(self.directory, "err")
         if self.spec["stdin"]:
             fifo = self._make_fifo(bundle.STDIN)
             # A reader of our own lets the write end open at once; the command brings its own.

@@ -10,19 +10,19 @@ import os
 from typing import Any, NamedTuple
 
 from holdfast_keeper import controllers, kernel
-from holdfast_keeper.controllers import FILES, Seat, write
+from holdfast_keeper.controllers import FILES, ControllerRoot, write
 from holdfast_keeper.groups import Groups, remove
 
 #: The controller behind each limit that can be asked for.
 CONTROLLER = {"memory": "memory", "cpus": "cpu", "pids": "pids"}
 _PERIOD = 100_000
 
-Wanted = dict[str, Any]
+LimitValues = dict[str, Any]
 #: The group of each controller that limits a command, as recorded in `born`.
 Paths = dict[str, str]
 
 
-class Cannot(Exception):
+class UnsupportedLimit(Exception):
     """A limit that this machine does not offer."""
 
 
@@ -31,10 +31,10 @@ class ProcessLimits:
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
-        self._found: dict[str, Seat] | None = None
+        self._found: dict[str, ControllerRoot] | None = None
 
     @property
-    def _seats(self) -> dict[str, Seat]:
+    def _roots(self) -> dict[str, ControllerRoot]:
         if self._found is None:
             name = self._groups.name
             self._found = controllers.find(name) if name is not None else {}
@@ -43,29 +43,29 @@ class ProcessLimits:
     def recall(self) -> bool:
         """Whether there are groups that a predecessor made; from then on they are swept, too."""
         name = self._groups.name
-        return name is not None and controllers.were_used(name) and bool(self._seats)
+        return name is not None and controllers.were_used(name) and bool(self._roots)
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """For each limit where it is set: version and directory; None where it cannot be."""
-        return {limit: _told(self._seats.get(controller)) for limit, controller in CONTROLLER.items()}
+        return {limit: _describe(self._roots.get(controller)) for limit, controller in CONTROLLER.items()}
 
-    def check(self, wanted: Wanted) -> None:
+    def check(self, wanted: LimitValues) -> None:
         """Raises Cannot for what this machine does not offer."""
-        missing = [limit for limit in wanted if CONTROLLER[limit] not in self._seats]
+        missing = [limit for limit in wanted if CONTROLLER[limit] not in self._roots]
         if missing:
-            raise Cannot(f"this machine offers no way to limit {' and '.join(missing)}")
+            raise UnsupportedLimit(f"this machine offers no way to limit {' and '.join(missing)}")
 
-    def make(self, wanted: Wanted) -> Paths:
+    def make(self, wanted: LimitValues) -> Paths:
         """Groups with these limits, and nobody in them. Raises OSError, and then nothing is left of them."""
         made: dict[Groups, str] = {}
         paths: Paths = {}
         try:
             for limit, value in wanted.items():
-                seat = self._seats[CONTROLLER[limit]]
-                if seat.groups not in made:
-                    made[seat.groups] = seat.groups.make_or_raise()
-                paths[CONTROLLER[limit]] = made[seat.groups]
-                _set(made[seat.groups], seat.version, limit, value)
+                root_of = self._roots[CONTROLLER[limit]]
+                if root_of.groups not in made:
+                    made[root_of.groups] = root_of.groups.make_or_raise()
+                paths[CONTROLLER[limit]] = made[root_of.groups]
+                _set(made[root_of.groups], root_of.version, limit, value)
         except OSError:
             give_up(paths)
             raise
@@ -81,7 +81,7 @@ class ProcessLimits:
             groups.close()
 
     def _places(self) -> set[Groups]:
-        return {seat.groups for seat in (self._found or {}).values()}
+        return {root_of.groups for root_of in (self._found or {}).values()}
 
 
 class Setting(NamedTuple):
@@ -158,8 +158,8 @@ def _set(group: str, version: int, limit: str, value: float) -> None:
                 raise OSError(failed.errno, f"cannot limit {limit} to {value:g}: {failed.strerror}") from failed
 
 
-def _told(seat: Seat | None) -> dict[str, Any] | None:
-    return None if seat is None else {"version": seat.version, "directory": seat.groups.root}
+def _describe(root_of: ControllerRoot | None) -> dict[str, Any] | None:
+    return None if root_of is None else {"version": root_of.version, "directory": root_of.groups.root}
 
 
 assert {*CONTROLLER.values()} == FILES.keys()

@@ -9,7 +9,7 @@ import time
 _LARGEST = 1 << 20
 
 
-def say(line: str) -> None:
+def write(line: str) -> None:
     """Never fails: a full disk is no reason to let go of anything."""
     try:
         if os.fstat(2).st_size > _LARGEST:
@@ -20,8 +20,8 @@ def say(line: str) -> None:
         return
 
 
-def say_failure(where: str) -> None:
+def write_traceback(where: str) -> None:
     """With the traceback of the exception that is being handled."""
     import traceback  # not before it is needed: every spare carries what the keeper has imported
 
-    say(f"{where}: {traceback.format_exc()}")
+    write(f"{where}: {traceback.format_exc()}")

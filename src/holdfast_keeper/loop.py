@@ -80,7 +80,7 @@ class Loop:
 
     def run(self) -> None:
         while self._running:
-            events = self._epoll.poll(self._patience(), 256)
+            events = self._epoll.poll(self._timeout(), 256)
             self._round += 1
             for fd, mask in events:
                 watched = self._ready.get(fd)
@@ -94,7 +94,7 @@ class Loop:
     def close(self) -> None:
         self._epoll.close()
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         if self._idle:
             return 0
         if not self._timers:

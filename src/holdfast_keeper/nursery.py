@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
-from holdfast_keeper import depot, kernel, log
+from holdfast_keeper import fd_store, kernel, log
 from holdfast_keeper.loop import READ, Loop
 from holdfast_keeper.spare import Spare, close_all_but, fork_spare, live
 
@@ -65,7 +65,7 @@ class Nursery:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            depot.send(self._line, {"group": group}, [theirs.fileno()])
+            fd_store.send(self._line, {"group": group}, [theirs.fileno()])
         except ConnectionError:
             pass  # it was killed; the next one gets this order, too
         except OSError:
@@ -89,7 +89,7 @@ class Nursery:
             if os.fork() == 0:
                 _nurse(theirs, self._file_limit)
         except OSError as failed:
-            log.say(f"keeper: no nursery: {failed}")
+            log.write(f"keeper: no nursery: {failed}")
             ours.close()
             return
         finally:
@@ -116,7 +116,7 @@ class Nursery:
             return
         order.conversation.close()
         if -pid in _NEVER:
-            log.say("keeper: no nursery on this system, forking by itself")
+            log.write("keeper: no nursery on this system, forking by itself")
             groups = [order.group, *(other.group for other in self._orders)]
             self.close()
             self._order_again(groups)
@@ -161,7 +161,7 @@ def _nurse(line: socket.socket, file_limit: tuple[int, int]) -> NoReturn:
         close_all_but(line.fileno())
         kernel.name_process("holdfast-nurse")
         while True:
-            received = depot.receive(line)
+            received = fd_store.receive(line)
             if received is None:
                 break
             request, (conversation,) = received

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast_keeper import limits
 from holdfast_keeper.controllers import write
-from holdfast_keeper.hold import Hold
+from holdfast_keeper.held_command import HeldCommand
 from holdfast_keeper.loop import READ
 
 if TYPE_CHECKING:
@@ -27,39 +27,39 @@ class OomWatch:
         self._keeper = keeper
         self._events: dict[str, int] = {}
 
-    def begin(self, hold: Hold) -> None:
+    def begin(self, command: HeldCommand) -> None:
         """Be told of kills, and look for those that happened before."""
-        group = hold.born.get("limits", {}).get("memory")
-        if group is None or hold.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
+        group = command.born.get("limits", {}).get("memory")
+        if group is None or command.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
             return
         try:
             event = _announcer(group)
         except OSError:
             return  # the kernel lacks it, or the group is gone: then the end alone tells
-        self._events[hold.id] = event
-        self._keeper.loop.watch(event, READ, self._keeper.guarded(hold, lambda _: self._announced(hold, event)))
-        if limits.oom_kills(hold.born["limits"]):
-            self._look(hold, _LOOKS)
+        self._events[command.id] = event
+        self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._announced(command, event)))
+        if limits.oom_kills(command.born["limits"]):
+            self._look(command, _LOOKS)
 
-    def end(self, hold: Hold) -> None:
-        event = self._events.pop(hold.id, None)
+    def end(self, command: HeldCommand) -> None:
+        event = self._events.pop(command.id, None)
         if event is not None:
             self._keeper.loop.unwatch(event)
             os.close(event)
 
-    def _announced(self, hold: Hold, event: int) -> None:
+    def _announced(self, command: HeldCommand, event: int) -> None:
         os.eventfd_read(event)
-        self._look(hold, _LOOKS)
+        self._look(command, _LOOKS)
 
-    def _look(self, hold: Hold, looks: int) -> None:
+    def _look(self, command: HeldCommand, looks: int) -> None:
         """The announcement comes before the kill, and some of the tree may be just being born."""
-        if looks == 0 or hold.id not in self._events:
+        if looks == 0 or command.id not in self._events:
             return
-        if limits.oom_kills(hold.born["limits"]):
-            if hold.exit is not None and not hold.tree.members():
+        if limits.oom_kills(command.born["limits"]):
+            if command.exit is not None and not command.tree.members():
                 return
-            hold.tree.force()
-        self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(hold, lambda: self._look(hold, looks - 1)))
+            command.tree.force()
+        self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(command, lambda: self._look(command, looks - 1)))
 
 
 def _announcer(group: str) -> int:

@@ -23,11 +23,11 @@ _GATHER = 0.001
 #: A terminal buffers less than this, so that much, read after the exit, is all that was written before it.
 _TERMINAL_BUFFER = 128 << 10
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def is_no_room(error: OSError) -> bool:
-    return error.errno in _NO_ROOM
+def is_disk_full(error: OSError) -> bool:
+    return error.errno in _DISK_FULL
 
 
 class PipePump:
@@ -73,7 +73,7 @@ class PipePump:
         try:
             self.move(waiting)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_disk_full(error):
                 raise
             return self.log.end + kernel.waiting_bytes(self.source)
         return self.log.end
@@ -111,7 +111,7 @@ class TerminalPump:
         try:
             self.move(_TERMINAL_BUFFER)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_disk_full(error):
                 raise
         return self.log.end + kernel.waiting_bytes(self._pipe_out)
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, failpoints
+from holdfast_keeper.keeper_dir import KeeperDir
 from holdfast_keeper.launch import Launch, Nest, Spec
-from holdfast_keeper.place import Place
 
 
 class Relaunch(Launch):
     """`born` says which run it is, and whatever else whoever asked for it wants to be told again."""
 
-    def __init__(self, process_id: str, place: Place, spec: Spec, nest: Nest, born: bundle.Slot) -> None:
-        super().__init__(process_id, place.live(process_id), spec, nest)
-        self._at_rest = place.done(process_id)
+    def __init__(self, process_id: str, keeper_dir: KeeperDir, spec: Spec, nest: Nest, born: bundle.Slot) -> None:
+        super().__init__(process_id, keeper_dir.live(process_id), spec, nest)
+        self._at_rest = keeper_dir.done(process_id)
         self._also_born = born
         self._pending = bundle.pending(nest.pid)
 
@@ -29,19 +29,19 @@ class Relaunch(Launch):
         if os.path.isdir(self.directory):
             bundle.void_pending(self.directory)
             if not os.path.exists(f"{self.directory}/{bundle.STATE}"):
-                bundle.bring_back_state(self.directory)
+                bundle.restore_state(self.directory)
             os.rename(self.directory, self._at_rest)
         bundle.remove(self._nest.directory)
 
     def _move_in(self) -> None:
         if not os.path.isdir(self.directory):
             os.rename(self._at_rest, self.directory)
-        points.reach("rerun-moved")
-        bundle.part_with_state(self.directory, self._also_born["run"] - 1)
-        points.reach("rerun-parted")
+        failpoints.reach("rerun-moved")
+        bundle.set_state_aside(self.directory, self._also_born["run"] - 1)
+        failpoints.reach("rerun-state-aside")
         for name in (bundle.FIFO["out"], self._pending):
             os.rename(f"{self._nest.directory}/{name}", f"{self.directory}/{name}")
-        points.reach("rerun-moved-in")
+        failpoints.reach("rerun-files-moved")
 
     def _write_spec(self, spec: Spec) -> None:
         """It is what it was, but for the groups: those that limit it are made anew for each run."""

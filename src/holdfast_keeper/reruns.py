@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle
 from holdfast_keeper.control import Connection
-from holdfast_keeper.hold import Hold
-from holdfast_keeper.starter import Wish
+from holdfast_keeper.held_command import HeldCommand
+from holdfast_keeper.starter import StartRequest
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -39,14 +39,14 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
         raise Refusal("stopped", f"{process_id} was to be run no more")
     if keeper.stopper.is_ending(process_id):
         raise NotYet  # without cgroups, what ends the last run could take the next one for a part of it
-    if process_id in keeper.holds:
-        _lay_to_rest(keeper, keeper.holds[process_id])
+    if process_id in keeper.commands:
+        _archive_last_run(keeper, keeper.commands[process_id])
     spec = _spec(keeper, message)
     before = keeper.report(process_id)
     # Where each stream stands: what lies before it is of other runs.
     begins = {name: extent["end"] for name, extent in (before or report)["streams"].items()}
     born = {"run": run, "streak": streak, "begins": begins}
-    keeper.starter.rerun(Wish(process_id, spec, [(connection, message["rid"])], before, born))
+    keeper.starter.rerun(StartRequest(process_id, spec, [(connection, message["rid"])], before, born))
     return None
 
 
@@ -54,20 +54,20 @@ def run_of(born: bundle.Slot) -> int:
     return int(born.get("run", 0))
 
 
-def _lay_to_rest(keeper: Keeper, hold: Hold) -> None:
+def _archive_last_run(keeper: Keeper, command: HeldCommand) -> None:
     """Complete a bundle whose output somebody may still hold open: what it writes from now on is nobody's."""
-    if any(pump.drain() > pump.log.end for pump in hold.pumps.values()):
+    if any(pump.drain() > pump.log.end for pump in command.pumps.values()):
         raise Refusal("disk_full", "no room on the disk for what it wrote")
-    for pump in hold.pumps.values():
+    for pump in command.pumps.values():
         pump.closed = True
-    keeper.ends.complete(hold)
-    if keeper.holds_still(hold):
+    keeper.exits.archive_if_complete(command)
+    if keeper.is_current(command):
         raise Refusal("disk_full", "no room on the disk to run it again")
 
 
 def _spec(keeper: Keeper, message: dict[str, Any]) -> dict[str, Any]:
     """As it was asked for at first, but for the size that its terminal had last."""
-    directory = bundle.find(keeper.place.directory, message["id"])
+    directory = bundle.find(keeper.dir.path, message["id"])
     try:
         with open(f"{directory}/{bundle.SPEC}", "rb") as file:
             spec = dict(json.load(file))

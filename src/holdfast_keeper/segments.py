@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, failpoints
 from holdfast_keeper.quota import Quota
 
 _LARGEST = 8 << 20
@@ -75,7 +75,7 @@ class Segments:
         self.close()
         self._open(self.end)
         self._starts.append(self.end)
-        points.reach("segment-started")
+        failpoints.reach("segment-started")
 
     def _open_newest(self) -> None:
         self._open(self._starts[-1])

@@ -20,7 +20,7 @@ import sys
 import termios
 from typing import NoReturn
 
-from holdfast_keeper import bundle, depot, groups, kernel, points
+from holdfast_keeper import bundle, failpoints, fd_store, groups, kernel
 from holdfast_keeper.witness import Witness
 
 #: A spare that fails says so in one datagram; one that runs the command says nothing more.
@@ -88,9 +88,9 @@ def live(conversation: socket.socket, group: str | None, file_limit: tuple[int, 
             groups.join(group)
         witness = Witness(conversation)
         _rehearse()
-        _, outs = depot.receive_raw(conversation)
+        _, outs = fd_store.receive_raw(conversation)
         _take_usual_streams(*outs)
-        directory, fds = depot.receive_raw(conversation)
+        directory, fds = fd_store.receive_raw(conversation)
         if directory:
             _become(witness, os.fsdecode(directory), *fds)
     except BaseException as unexpected:  # noqa: BLE001 - whatever it is, it must not return into the keeper's stack
@@ -124,7 +124,7 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
         for group in spec.get("join", ()):
             groups.join(group)
         stage = "exec"
-        points.reach("spare-ready")
+        failpoints.reach("spare-ready")
         os.rename(f"{directory}/{bundle.pending(os.getpid())}", f"{directory}/{bundle.STATE}")
         claimed = True
         witness.leave_line()

@@ -6,15 +6,15 @@ import errno as errors
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, log, points
+from holdfast_keeper import bundle, failpoints, log
 from holdfast_keeper.control import Connection
-from holdfast_keeper.depot import Descriptors
-from holdfast_keeper.hold import Hold, new_report
+from holdfast_keeper.fd_store import Descriptors
+from holdfast_keeper.held_command import HeldCommand, new_report
 from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.limits import oom_kills
 from holdfast_keeper.loop import READ
 from holdfast_keeper.nursery import Nursery
-from holdfast_keeper.pump import is_no_room
+from holdfast_keeper.pump import is_disk_full
 from holdfast_keeper.relaunch import Relaunch
 from holdfast_keeper.spare import Spare
 
@@ -38,7 +38,7 @@ class _Pair(NamedTuple):
     nest: Nest
 
 
-class Wish(NamedTuple):
+class StartRequest(NamedTuple):
     """A start that was asked for."""
 
     id: str
@@ -52,7 +52,7 @@ class Wish(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    wish: Wish
+    request: StartRequest
     launch: Launch
     spare: Spare
 
@@ -62,15 +62,15 @@ class Starter:
         self._keeper = keeper
         self._at_hand: list[_Pair] = []
         #: Starts for which no spare was at hand.
-        self._waiting: dict[str, Wish] = {}
+        self._waiting: dict[str, StartRequest] = {}
         self._under_way: dict[str, _Attempt] = {}
         self._is_refilling = False
-        self._nests = f"{keeper.place.directory}/nests"
+        self._nests = f"{keeper.dir.path}/nests"
         self._nest_count = 0
         os.makedirs(self._nests, mode=0o700, exist_ok=True)
         for name in os.listdir(self._nests):
             bundle.remove(f"{self._nests}/{name}")
-        self._nursery = Nursery(keeper.loop, keeper.place.file_limit, self._spare_came, self._no_spare)
+        self._nursery = Nursery(keeper.loop, keeper.dir.file_limit, self._spare_came, self._no_spare)
 
     @property
     def is_busy(self) -> bool:
@@ -93,33 +93,33 @@ class Starter:
         if known is not None:
             asker[0].answer(asker[1], known)
         elif process_id in self._under_way:
-            self._under_way[process_id].wish.askers.append(asker)
+            self._under_way[process_id].request.askers.append(asker)
         elif process_id in self._waiting:
             self._waiting[process_id].askers.append(asker)
         else:
-            self._grant(Wish(process_id, spec, [asker]))
+            self._dispatch(StartRequest(process_id, spec, [asker]))
 
-    def rerun(self, wish: Wish) -> None:
+    def rerun(self, request: StartRequest) -> None:
         """Run a command again whose bundle is at rest, and answer when it runs. The same run again is joined."""
-        known = self._wish(wish.id)
+        known = self._request(request.id)
         if known is None:
-            self._grant(wish)
-        elif known.born == wish.born:
-            known.askers.extend(wish.askers)
+            self._dispatch(request)
+        elif known.born == request.born:
+            known.askers.extend(request.askers)
         else:
-            _refuse(wish, ("not_now", f"{wish.id} is just being started"))
+            _refuse(request, ("not_now", f"{request.id} is just being started"))
 
     def is_starting(self, process_id: str) -> bool:
-        return self._wish(process_id) is not None
+        return self._request(process_id) is not None
 
     def report_before(self, process_id: str) -> dict[str, Any] | None:
         """Of a command that is being run again: how its last run ended."""
-        wish = self._wish(process_id)
-        return wish.before if wish is not None else None
+        request = self._request(process_id)
+        return request.before if request is not None else None
 
-    def _wish(self, process_id: str) -> Wish | None:
+    def _request(self, process_id: str) -> StartRequest | None:
         attempt = self._under_way.get(process_id)
-        return attempt.wish if attempt is not None else self._waiting.get(process_id)
+        return attempt.request if attempt is not None else self._waiting.get(process_id)
 
     def refill_soon(self) -> None:
         if not self._is_refilling and len(self._at_hand) + self._nursery.on_order < _AT_HAND:
@@ -144,12 +144,12 @@ class Starter:
             return  # no room, no memory: the next start will say so
         self.refill_soon()
 
-    def _grant(self, wish: Wish) -> None:
+    def _dispatch(self, request: StartRequest) -> None:
         """With a spare at hand at once, otherwise as soon as one comes."""
         if self._at_hand:
-            self._attempt(wish, self._at_hand.pop(0))
+            self._attempt(request, self._at_hand.pop(0))
             return
-        self._waiting[wish.id] = wish
+        self._waiting[request.id] = request
         try:
             if self._nursery.on_order < len(self._waiting):
                 self._nursery.order(self._keeper.groups.make())
@@ -172,42 +172,42 @@ class Starter:
 
     def _no_spare(self, failed: OSError) -> None:
         """Neither now nor soon: whoever waits is told why."""
-        for wish in self._waiting.values():
-            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+        for request in self._waiting.values():
+            _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
         self._waiting.clear()
 
-    def _attempt(self, wish: Wish, pair: _Pair) -> None:
+    def _attempt(self, request: StartRequest, pair: _Pair) -> None:
         spare = pair.spare
-        launch = self._launch(wish, pair.nest)
+        launch = self._launch(request, pair.nest)
         try:
             launch.prepare()
             launch.limit(self._keeper.limits)
             launch.write_spec()
-            points.reach("start-prepared")
+            failpoints.reach("start-prepared")
             launch.write_born(spare)
-            self._keeper.deposit(wish.id, launch.fds, spare.pid)
-            points.reach("start-deposited")
+            self._keeper.deposit(request.id, launch.fds, spare.pid)
+            failpoints.reach("start-deposited")
             spare.become(launch.directory, launch.terminal)
-            points.reach("start-let-go")
+            failpoints.reach("start-released")
         except OSError as failed:
             spare.conversation.close()
             launch.fds.setdefault("pidfd", spare.pidfd)
             self._withdraw(launch)
-            if isinstance(failed, ConnectionError) and wish.tries > 1:  # the spare was killed while it waited
-                self._grant(wish._replace(tries=wish.tries - 1))
+            if isinstance(failed, ConnectionError) and request.tries > 1:  # the spare was killed while it waited
+                self._dispatch(request._replace(tries=request.tries - 1))
                 return
-            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+            _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
             return
-        attempt = _Attempt(wish, launch, spare)
-        self._under_way[wish.id] = attempt
+        attempt = _Attempt(request, launch, spare)
+        self._under_way[request.id] = attempt
         self._keeper.loop.watch(spare.conversation.fileno(), READ, lambda _: self._settle(attempt))
 
-    def _launch(self, wish: Wish, nest: Nest) -> Launch:
-        place = self._keeper.place
-        if wish.before is None:
-            return Launch(wish.id, place.live(wish.id), wish.spec, nest)
-        self._keeper.quota.forget(place.done(wish.id))
-        return Relaunch(wish.id, place, wish.spec, nest, wish.born)
+    def _launch(self, request: StartRequest, nest: Nest) -> Launch:
+        keeper_dir = self._keeper.dir
+        if request.before is None:
+            return Launch(request.id, keeper_dir.live(request.id), request.spec, nest)
+        self._keeper.quota.forget(keeper_dir.done(request.id))
+        return Relaunch(request.id, keeper_dir, request.spec, nest, request.born)
 
     def _settle(self, attempt: _Attempt) -> None:
         """The spare said why it failed, or said nothing more because it is the command now."""
@@ -223,27 +223,27 @@ class Starter:
         was_too_small = oom_kills(launch.limits) > 0
         self._withdraw(launch)
         was_killed = failure is None and not was_too_small  # before it became anything
-        if was_killed and attempt.wish.tries > 1:
-            self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
+        if was_killed and attempt.request.tries > 1:
+            self._dispatch(attempt.request._replace(tries=attempt.request.tries - 1))
             return
         stage, errno, message = failure or ("setup", None, "it was killed before it could start")
         if failure is None and was_too_small:
             stage, message = "limits", "that memory is too little to start anything"
-        _refuse(attempt.wish, _describe(stage, errno, message, launch.spec))
+        _refuse(attempt.request, _describe(stage, errno, message, launch.spec))
         self._keeper.end_if_done()
 
     def _started(self, attempt: _Attempt) -> None:
         launch = attempt.launch
         launch.started()
-        points.reach("start-seen")
-        is_new = attempt.wish.before is None
+        failpoints.reach("start-seen")
+        is_new = attempt.request.before is None
         if is_new:  # who waits for the answer need not wait for what follows
-            _answer(attempt.wish, new_report(launch.id, launch.born))
+            _answer(attempt.request, new_report(launch.id, launch.born))
         state = bundle.BundleState(launch.born, None, None, None)
-        hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
+        command = HeldCommand(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
         if not is_new:
-            _answer(attempt.wish, hold.report())
-        self._keeper.hold(hold)
+            _answer(attempt.request, command.report())
+        self._keeper.hold(command)
         if launch.born["group"] != attempt.spare.group:
             self._keeper.sweep_groups_later()  # it left the group that it was born in
 
@@ -253,26 +253,26 @@ class Starter:
         try:
             launch.give_up()
         except OSError as failed:  # a full disk: the bundle tells the truth where it is, and a successor moves it
-            log.say(f"keeper: {launch.id}: {failed}")
+            log.write(f"keeper: {launch.id}: {failed}")
         if isinstance(launch, Relaunch):
-            self._keeper.quota.archive(self._keeper.place.done(launch.id))
+            self._keeper.quota.archive(self._keeper.dir.done(launch.id))
         self._keeper.sweep_groups_later()
 
 
-def _answer(wish: Wish, report: dict[str, Any]) -> None:
-    for connection, rid in wish.askers:
+def _answer(request: StartRequest, report: dict[str, Any]) -> None:
+    for connection, rid in request.askers:
         connection.answer(rid, report)
 
 
-def _refuse(wish: Wish, reason: tuple[str, str]) -> None:
-    for connection, rid in wish.askers:
+def _refuse(request: StartRequest, reason: tuple[str, str]) -> None:
+    for connection, rid in request.askers:
         connection.refuse(rid, *reason)
 
 
 def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any]) -> tuple[str, str]:
     """Code and text of a failed start, in the words of what the caller asked for."""
     program = spec["argv"][0]
-    if errno is not None and is_no_room(OSError(errno, message)):
+    if errno is not None and is_disk_full(OSError(errno, message)):
         return "disk_full", "no room on the disk for a new process"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"

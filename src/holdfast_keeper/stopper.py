@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, points, protocol
+from holdfast_keeper import bundle, failpoints, protocol
 from holdfast_keeper.control import Connection
-from holdfast_keeper.hold import Hold, tree_of
-from holdfast_keeper.ladder import Ladder
+from holdfast_keeper.escalation import Escalation
+from holdfast_keeper.held_command import HeldCommand, tree_of
 from holdfast_keeper.tree import Tree
 
 if TYPE_CHECKING:
@@ -43,33 +43,35 @@ class Stopper:
             return False
         self._record(process_id, {**stop, "at": now, "forced": False}, late)
         if end is not None:
-            end.ladder.hurry(stop["grace"], now, stop["quiet"])
+            end.escalation.hurry(stop["grace"], now, stop["quiet"])
         else:
-            end = self._ends[process_id] = _End(Ladder(tree, stop["signal"], stop["grace"], now, quiet=stop["quiet"]))
+            end = self._ends[process_id] = _End(
+                Escalation(tree, stop["signal"], stop["grace"], now, quiet=stop["quiet"])
+            )
         end.askers.append(asker)
         self.look(process_id)
         return True
 
-    def resume(self, hold: Hold) -> None:
+    def resume(self, command: HeldCommand) -> None:
         """Go on with an end that a predecessor began."""
-        stop = hold.stop
-        if stop is not None and hold.exit is None:
+        stop = command.stop
+        if stop is not None and command.exit is None:
             quiet = stop.get("quiet", 0.0)
-            ladder = Ladder(hold.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"], quiet)
-            self._ends[hold.id] = _End(ladder)
-            self._keeper.loop.after(0, lambda: self.look(hold.id))
+            escalation = Escalation(command.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"], quiet)
+            self._ends[command.id] = _End(escalation)
+            self._keeper.loop.after(0, lambda: self.look(command.id))
 
     def look(self, process_id: str) -> None:
         """Take the next step of an end, if there is one under way."""
         end = self._ends.get(process_id)
         if end is None:
             return
-        was_forced = end.ladder.forced
-        pause = end.ladder.step(time.time())
-        if end.ladder.forced and not was_forced:
+        was_forced = end.escalation.forced
+        pause = end.escalation.step(time.time())
+        if end.escalation.forced and not was_forced:
             self._record_force(process_id)
-        hold = self._keeper.holds.get(process_id)
-        if pause is None and not end.ladder.survivors and hold is not None and hold.exit is None:
+        command = self._keeper.commands.get(process_id)
+        if pause is None and not end.escalation.survivors and command is not None and command.exit is None:
             pause = 0.01 if end.patience() else None
         if pause is not None:
             self._again(end, process_id, pause)
@@ -84,8 +86,8 @@ class Stopper:
 
     def _answer(self, end: _End, process_id: str) -> None:
         answer = {
-            "forced": end.ladder.forced,
-            "survivors": end.ladder.survivors,
+            "forced": end.escalation.forced,
+            "survivors": end.escalation.survivors,
             "report": self._keeper.report(process_id),
         }
         for connection, rid in end.askers:
@@ -94,35 +96,35 @@ class Stopper:
         self._keeper.end_if_done()
 
     def _record(self, process_id: str, stop: dict[str, Any], late: bool) -> None:
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            if _counts(hold.stop, stop) and (hold.exit is None or late):
-                hold.record_stop(stop if hold.exit is None else {**stop, "late": True})
-                points.reach("stop-recorded")
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            if _counts(command.stop, stop) and (command.exit is None or late):
+                command.record_stop(stop if command.exit is None else {**stop, "late": True})
+                failpoints.reach("stop-recorded")
             return
-        directory = self._keeper.place.done(process_id)
+        directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if late and state is not None and _counts(state.stop, stop):
             bundle.write_slot(directory, bundle.STOP, {**stop, "late": True})
-            points.reach("stop-recorded")
+            failpoints.reach("stop-recorded")
 
     def _record_force(self, process_id: str) -> None:
         """Also for what the command left behind when it obeyed; but not when nobody asked for its end."""
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            if hold.stop is not None:
-                hold.record_stop({**hold.stop, "forced": True})
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            if command.stop is not None:
+                command.record_stop({**command.stop, "forced": True})
             return
-        directory = self._keeper.place.done(process_id)
+        directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if state is not None and state.stop is not None:
             bundle.write_slot(directory, bundle.STOP, {**state.stop, "forced": True})
 
     def _tree(self, process_id: str) -> Tree | None:
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            return hold.tree
-        state = bundle.read_state(self._keeper.place.done(process_id))
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            return command.tree
+        state = bundle.read_state(self._keeper.dir.done(process_id))
         return tree_of(process_id, state.born) if state is not None and state.born is not None else None
 
 
@@ -132,8 +134,8 @@ def _counts(before: dict[str, Any] | None, stop: dict[str, Any]) -> bool:
 
 
 class _End:
-    def __init__(self, ladder: Ladder) -> None:
-        self.ladder = ladder
+    def __init__(self, escalation: Escalation) -> None:
+        self.escalation = escalation
         self.askers: list[Asker] = []
         self.timer: Any = None
         #: Looks at an empty tree whose exit is not recorded yet: the kernel is about to say it.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_keeper import bundle, depot
+from holdfast_keeper import bundle, fd_store
 from tests.keeper.driver import ONE, TWO, Family, connect
 from tests.support import eventually
 
@@ -72,14 +72,14 @@ class Holder:
     """A third pair of hands, as the daemon is."""
 
     def __init__(self, family: Family) -> None:
-        self._store = depot.DescriptorStore()
+        self._store = fd_store.DescriptorStore()
         self._sock = self._connect(family)
-        depot.send(self._sock, {"op": "offered"}, [])
+        fd_store.send(self._sock, {"op": "offered"}, [])
 
     def names(self, process_id: str) -> set[str]:
         while True:
             try:
-                received = depot.receive(self._sock)
+                received = fd_store.receive(self._sock)
             except BlockingIOError:
                 return set(self._store.held.get(process_id, {}))
             if received is None:
@@ -95,8 +95,8 @@ class Holder:
         self._sock = self._connect(family)
         for process_id, fds in self._store.held.items():
             header = {"op": "offer", "id": process_id, "names": list(fds)}
-            depot.send(self._sock, header, list(fds.values()))
-        depot.send(self._sock, {"op": "offered"}, [])
+            fd_store.send(self._sock, header, list(fds.values()))
+        fd_store.send(self._sock, {"op": "offered"}, [])
 
     def close(self) -> None:
         self._sock.close()

@@ -9,9 +9,9 @@ import pytest
 from tests.keeper.driver import ONE, Family
 from tests.support import eventually
 
-STARTS = ["start-prepared", "start-deposited", "start-let-go", "start-seen", "spare-ready"]
+STARTS = ["start-prepared", "start-deposited", "start-released", "start-seen", "spare-ready"]
 FLOWS = ["output-seen", "output-moved", "segment-started", "input-written", "input-moved"]
-ENDS = ["exit-learned", "exit-recorded", "exit-told", "exit-reaped", "bundle-done", "stop-recorded"]
+ENDS = ["exit-learned", "exit-recorded", "exit-published", "exit-reaped", "bundle-done", "stop-recorded"]
 
 #: A shell hears a signal between two commands, or during a read that has begun; so it reads again and again.
 PATIENT = "while :; do read -t 0.05 -u 9; done"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import signal
 
-_WANTED = os.environ.get("HOLDFAST_DIE_AT")
+_DIE_AT = os.environ.get("HOLDFAST_DIE_AT")
 
 
 def reach(point: str) -> None:
-    if point == _WANTED:
+    if point == _DIE_AT:
         _die_once(os.environ["HOLDFAST_DIE_MARK"])
 
 

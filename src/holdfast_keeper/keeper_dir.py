@@ -13,42 +13,42 @@ from typing import Any
 from holdfast_keeper import bundle, log
 
 CONTROL = "keeper.sock"
-DEPOT = "depot.sock"
+FD_STORE = "depot.sock"
 LOCK = "keeper.lock"
 SETTINGS = "place.json"
 
 
-class Taken(Exception):
+class DirectoryTaken(Exception):
     """Another family holds this place."""
 
 
-class Place:
+class KeeperDir:
     def __init__(self, directory: str) -> None:
         """Take the place. Raises Taken when somebody has it, OSError when it cannot be used."""
-        self.directory = os.path.abspath(directory)
+        self.path = os.path.abspath(directory)
         for room in (bundle.LIVE, bundle.DONE):
-            os.makedirs(f"{self.directory}/{room}", mode=0o700, exist_ok=True)
-        self._lock = _lock(f"{self.directory}/{LOCK}")
-        self._here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.control = _listen(self.directory, CONTROL, socket.SOCK_STREAM)
-        self.depot = _listen(self.directory, DEPOT, socket.SOCK_SEQPACKET)
+            os.makedirs(f"{self.path}/{room}", mode=0o700, exist_ok=True)
+        self._lock = _lock(f"{self.path}/{LOCK}")
+        self._fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.control = _listen(self.path, CONTROL, socket.SOCK_STREAM)
+        self.fd_store = _listen(self.path, FD_STORE, socket.SOCK_SEQPACKET)
         self.file_limit = _raise_file_limit()
 
     def live(self, process_id: str) -> str:
-        return f"{self.directory}/{bundle.LIVE}/{process_id}"
+        return f"{self.path}/{bundle.LIVE}/{process_id}"
 
     def done(self, process_id: str) -> str:
-        return f"{self.directory}/{bundle.DONE}/{process_id}"
+        return f"{self.path}/{bundle.DONE}/{process_id}"
 
     def read_settings(self) -> dict[str, Any]:
         try:
-            with open(f"{self.directory}/{SETTINGS}", "rb") as file:
+            with open(f"{self.path}/{SETTINGS}", "rb") as file:
                 return dict(json.load(file))
         except (FileNotFoundError, ValueError):
             return {}
 
     def write_settings(self, settings: dict[str, Any]) -> None:
-        path = f"{self.directory}/{SETTINGS}"
+        path = f"{self.path}/{SETTINGS}"
         if settings == self.read_settings():
             return
         try:
@@ -56,20 +56,20 @@ class Place:
                 json.dump(settings, file)
             os.replace(f"{path}.new", path)
         except OSError as failed:  # they are in force all the same, until we are replaced
-            log.say(f"keeper: {SETTINGS} could not be written: {failed}")
+            log.write(f"keeper: {SETTINGS} could not be written: {failed}")
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the directory is still where it was; another one in its place is not ours."""
         try:
-            return os.path.samestat(os.fstat(self._here), os.stat(self.directory))
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
         except OSError:
             return False
 
     def release(self) -> None:
         """Nobody is held any more: leave no socket behind that nobody answers."""
-        for name in (CONTROL, DEPOT) if self.is_there() else ():
-            bundle.unlink(f"{self.directory}/{name}")
-        os.close(self._here)
+        for name in (CONTROL, FD_STORE) if self.exists() else ():
+            bundle.unlink(f"{self.path}/{name}")
+        os.close(self._fd)
         os.close(self._lock)
 
 
@@ -79,7 +79,7 @@ def _lock(path: str) -> int:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise Taken from None
+        raise DirectoryTaken from None
     return fd
 
 

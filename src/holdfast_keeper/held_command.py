@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast_keeper import bundle, kernel
 from holdfast_keeper.bundle import Slot
-from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
 from holdfast_keeper.pump import LostPump, PipePump, Pump, TerminalPump
 from holdfast_keeper.quota import Quota
@@ -15,7 +15,7 @@ from holdfast_keeper.segments import Segments
 from holdfast_keeper.tree import Tree, TreeMember
 
 
-class Hold:
+class HeldCommand:
     """The parts of one held command. Its methods do what is asked at once and never wait."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Hold:
         self.failures = 0
         self.is_quarantined = False
         #: Streams whose output waits in the pipe because the disk is full.
-        self.without_room: set[str] = set()
+        self.full_streams: set[str] = set()
 
     @property
     def tree(self) -> Tree:
@@ -50,7 +50,7 @@ class Hold:
         """What keeps it from going on as usual."""
         if self.is_quarantined:
             return "quarantined"
-        return "disk_full" if self.without_room else None
+        return "disk_full" if self.full_streams else None
 
     @property
     def is_terminal(self) -> bool:
@@ -174,14 +174,14 @@ def open_fifo(directory: str, name: str) -> int:
     return os.open(f"{directory}/{bundle.FIFO[name]}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _pumps(hold: Hold, quota: Quota, is_new: bool) -> dict[str, Pump]:
-    fds, cap, directory = hold.fds, int(hold.born["cap"]), hold.directory
-    if hold.is_terminal:
+def _pumps(command: HeldCommand, quota: Quota, is_new: bool) -> dict[str, Pump]:
+    fds, cap, directory = command.fds, int(command.born["cap"]), command.directory
+    if command.is_terminal:
         log = Segments(directory, "out", cap, quota, is_new)
         if "pty" not in fds:
             return {"out": LostPump(log)}
         return {"out": TerminalPump(fds["pty"], (fds["outr"], fds["outw"]), log)}
-    names = ("out", "err") if hold.born["split"] else ("out",)
+    names = ("out", "err") if command.born["split"] else ("out",)
     return {
         name: PipePump(fds[name], Segments(directory, name, cap // len(names), quota, is_new))
         for name in names

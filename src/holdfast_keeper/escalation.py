@@ -8,13 +8,13 @@ from holdfast_keeper import tree
 from holdfast_keeper.tree import Tree, TreeMember
 
 #: After the forced kill, how long a process stuck in the kernel is waited for before it is named a survivor.
-PATIENCE_AFTER_FORCE = 5.0
+FORCE_TIMEOUT = 5.0
 
 _FIRST_LOOK = 0.001
 _SLOWEST_LOOK = 0.05
 
 
-class Ladder:
+class Escalation:
     """One end in progress. `step` is called until it returns None; times are wall-clock, to outlive a restart."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Ladder:
             self._forced_at = now
             self._pause = _FIRST_LOOK
             self.forced = True
-        if now > self._forced_at + PATIENCE_AFTER_FORCE:
+        if now > self._forced_at + FORCE_TIMEOUT:
             return None
         self._tree.force()
         for member in members:

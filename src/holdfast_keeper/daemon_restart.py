@@ -17,7 +17,7 @@ _LONGEST_PAUSE = 60.0
 _WELL_AFTER = 30.0
 
 
-class Revival:
+class DaemonRestart:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._pause = _FIRST_PAUSE
@@ -41,14 +41,14 @@ class Revival:
         argv = self._keeper.settings.get("revive")
         if self.was_left or not argv or any(connection.is_daemon for connection in self._keeper.connections):
             return
-        if not self._keeper.place.is_there():  # whoever deleted it does not want it back
+        if not self._keeper.dir.exists():  # whoever deleted it does not want it back
             return
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         self._keeper.loop.after(self._pause, self._look)
         try:
             os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=_IGNORED)
         except OSError as failed:
-            log.say(f"keeper: cannot start the daemon: {failed}")
+            log.write(f"keeper: cannot start the daemon: {failed}")
 
     def _calm_down(self) -> None:
         if any(connection.is_daemon for connection in self._keeper.connections):

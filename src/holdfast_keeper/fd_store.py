@@ -78,7 +78,7 @@ class DescriptorStore:
             self.held.pop(process_id, None)
 
 
-class Holder:
+class HolderLink:
     """The keeper's line to somebody who holds descriptors. Never waits: what cannot be sent now is sent in turn."""
 
     def __init__(self, loop: Loop, sock: socket.socket, on_message: Any, on_close: Any) -> None:
