@@ -1,4 +1,4 @@
-"""`python -m holdfast_keeper DIRECTORY`: hold the commands of one place."""
+"""`python -m holdfast_keeper DIRECTORY`: the anchor and the keeper of one place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     try:
         keeper_dir = KeeperDir(sys.argv[1])
     except DirectoryTaken:
-        return  # somebody else holds this place, and that is all that was wanted
+        return  # another anchor and keeper hold it already
     live(keeper_dir)
 
 

@@ -1,4 +1,4 @@
-"""Taking over from a keeper that is gone: from the bundles, and from whoever still holds their descriptors."""
+"""Takeover by a new keeper: from the bundles, and from the holders that still have their descriptors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast_keeper.held_command import HeldCommand, reopen
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: How long a living holder may take to come back with the descriptors that we lack.
+#: How long a holder may take to connect and offer the descriptors that are missing.
 OFFER_TIME = 3.0
 
 
 def adopt_all(keeper: Keeper, inherited: DescriptorStore) -> None:
-    """Hold every command that a predecessor held. Nothing is started again."""
+    """Adopt every command that the last keeper held. No command is started again."""
     for process_id in os.listdir(f"{keeper.dir.path}/{bundle.LIVE}"):
         fds, pid = inherited.held.pop(process_id, {}), inherited.pid_of.get(process_id)
         keeper.safely(process_id, partial(_adopt, keeper, process_id, fds, pid))
@@ -27,7 +27,7 @@ def adopt_all(keeper: Keeper, inherited: DescriptorStore) -> None:
 
 
 def may_be_offered(command: HeldCommand) -> bool:
-    """Whether it lacks something that a living holder could still come back with."""
+    """Whether it lacks a descriptor that a holder could offer."""
     if command.exit is not None:
         return False
     return (
@@ -38,7 +38,7 @@ def may_be_offered(command: HeldCommand) -> bool:
 
 
 def accept_offer(keeper: Keeper, process_id: str, offered: Descriptors, pid: int | None) -> None:
-    """A living holder offers what died with our predecessors; what we have already is not needed twice."""
+    """Take the descriptors that are missing from those that a holder offers, and close the others."""
     command = keeper.commands.get(process_id)
     missing = {}
     if command is not None and command.exit is None and pid in (None, command.born["pid"]):
@@ -68,27 +68,27 @@ def _adopt(keeper: Keeper, process_id: str, fds: Descriptors, pid: int | None) -
         return
     state = bundle.read_state(directory)
     if state is None or state.born is None:
-        raise ValueError("a state file that says nothing")
-    if pid not in (None, state.born["pid"]):  # of the next run, which came to nothing, or of the one before
+        raise ValueError("the state file records no start")
+    if pid not in (None, state.born["pid"]):  # of another run: one that never started, or the one before
         _let_go(keeper, process_id, fds)
         fds = {}
     inherited = set(fds)
     reopen(directory, state.born, fds)
     opened = {name: fd for name, fd in fds.items() if name not in inherited}
-    keeper.deposit(process_id, opened, state.born["pid"])  # a new anchor has nothing yet
+    keeper.deposit(process_id, opened, state.born["pid"])  # the anchor does not have these yet
     command = HeldCommand(process_id, directory, state, fds, keeper.quota)
     keeper.hold(command)
     keeper.stopper.resume(command)
 
 
 def _let_go(keeper: Keeper, process_id: str, fds: Descriptors) -> None:
-    """Nobody needs these any more, and the same id may come again with others."""
+    """Close them, here and at the holders: the same id may come again with other descriptors."""
     for fd in fds.values():
         os.close(fd)
     keeper.withdraw(process_id)
 
 
 def _was_started(directory: str) -> bool:
-    """Whether the command of a bundle runs or has run. One that was not let go yet never will be, after this."""
+    """Whether the command of a bundle runs or has run. One that has not started yet cannot start after this."""
     bundle.void_pending(directory)
     return os.path.exists(f"{directory}/{bundle.STATE}")

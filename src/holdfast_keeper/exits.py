@@ -1,4 +1,4 @@
-"""Ends: an exit is learned, recorded, told, and only then is the zombie let go."""
+"""Exits, in this order: learn the status, record it, publish it, reap the zombie, archive the bundle."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holdfast_keeper.pump import is_disk_full
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: The kernel, or whoever is the parent now, may need a moment until the status can be had.
+#: The status may not be readable yet: the kernel, or a parent other than us, needs a moment.
 _STATUS_TRIES = 200
 _STATUS_PAUSE = 0.01
-#: Before the next attempt at what a full disk does not let us do.
+#: Before the next attempt on a full disk.
 _DISK_PAUSE = 0.25
-#: Whoever waits for an end has it first: what is left to be done would compete with them for processors.
+#: After an exit is published: archiving at once would compete for processors with those who wait for the exit.
 _ARCHIVE_DELAY = 0.005
 
 
@@ -29,9 +29,9 @@ class Exits:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._loop = keeper.loop
-        #: Commands whose exit is not recorded yet; as our children they must not be reaped before.
+        #: Commands whose exit is not recorded yet: as our children they must not be reaped before.
         self._unreaped: dict[int, HeldCommand] = {}
-        #: Those that were told of, and are to be put away in a moment.
+        #: Commands whose exit is published and whose bundle is not archived yet.
         self._ended: dict[str, HeldCommand] = {}
 
     def expect(self, command: HeldCommand) -> None:
@@ -57,12 +57,12 @@ class Exits:
         self._children_ended()
 
     def archive_ended(self, *ids: str) -> None:
-        """Put away what was told of: now, where somebody asks for it."""
+        """Archive the bundles of commands that have ended, all or these: at once, because a request needs it."""
         for command in [self._ended.pop(id_) for id_ in ids or list(self._ended) if id_ in self._ended]:
             self._keeper.safely(command.id, partial(self.archive_if_complete, command))
 
     def archive_if_complete(self, command: HeldCommand) -> None:
-        """When all is said and written: move the bundle to done/ and let go of everything."""
+        """Once the exit is recorded and the output closed: move the bundle to done/ and close its descriptors."""
         keeper = self._keeper
         if not command.is_complete or not keeper.is_current(command):
             return
@@ -86,7 +86,7 @@ class Exits:
         left = [group for group in groups_of(command.born) if not groups.remove(group)]
         if left:
             keeper.sweep_groups_later()
-        keeper.end_if_done()
+        keeper.exit_if_done()
 
     def _exited(self, command: HeldCommand) -> None:
         self._loop.unwatch(command.fds["pidfd"])
@@ -96,7 +96,7 @@ class Exits:
         keeper = self._keeper
         if not keeper.is_current(command) or command.exit is not None:
             return
-        if keeper.awaits_offer(command):  # its last words may be in a terminal that is about to be offered
+        if keeper.awaits_offer(command):  # its last output may be in a terminal that is about to be offered
             self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries)))
             return
         status = exit_record.learn_status(command)
@@ -112,13 +112,13 @@ class Exits:
         exit_record.reap(command)
         failpoints.reach("exit-reaped")
         keeper.streams.notify_waiters(command)
-        keeper.stopper.look(command.id)
+        keeper.stopper.step(command.id)
         if not self._ended:
             self._loop.after(_ARCHIVE_DELAY, self.archive_ended)
         self._ended[command.id] = command
 
     def _children_ended(self) -> None:
-        """Bury commands with a record, and descendants that were left to us without ceremony."""
+        """Record the exits of commands; reap other descendants, which became our children, without a record."""
         while True:
             try:
                 seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -132,4 +132,4 @@ class Exits:
                 continue
             self._keeper.guarded(command, lambda _, ended=command: self._exited(ended))(0)
             if seen.si_pid in self._unreaped:
-                return  # it could not be recorded yet, and must stay
+                return  # its exit could not be recorded yet: it must stay a zombie

@@ -1,7 +1,7 @@
-"""Points at which a process of ours can be made to die, so that tests can see that it does not matter.
+"""Failpoints: places in the code where a test can kill the process with SIGKILL.
 
-`HOLDFAST_DIE_AT` names a point and `HOLDFAST_DIE_MARK` a file that must not exist yet; whoever reaches the point
-first makes the file and is gone, as after SIGKILL. Without the variables a point costs one comparison.
+`HOLDFAST_DIE_AT` names a failpoint, `HOLDFAST_DIE_MARK` a file that does not exist yet. The first process that reaches
+the failpoint creates the file and kills itself. Without the variables a failpoint costs one comparison.
 """
 
 from __future__ import annotations

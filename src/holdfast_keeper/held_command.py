@@ -1,4 +1,4 @@
-"""One held command: its bundle, its descriptors, and what is known of it."""
+"""One held command: its bundle, its descriptors and its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast_keeper.tree import Tree, TreeMember
 
 
 class HeldCommand:
-    """The parts of one held command. Its methods do what is asked at once and never wait."""
+    """The parts of one held command. Its methods never wait."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class HeldCommand:
 
     @property
     def trouble(self) -> str | None:
-        """What keeps it from going on as usual."""
+        """Why its output does not advance; None normally."""
         if self.is_quarantined:
             return "quarantined"
         return "disk_full" if self.full_streams else None
@@ -85,11 +85,11 @@ class HeldCommand:
         }
 
     def close_input(self) -> list[str]:
-        """Let go of the command's stdin; the names of the descriptors that every other holder must let go, too."""
+        """Close the command's stdin. Returns the names of the descriptors that every holder must close, too."""
         self.input = None
-        return self.let_go("stdin", "journal", "inr", "inw")
+        return self.close_fds("stdin", "journal", "inr", "inw")
 
-    def let_go(self, *names: str) -> list[str]:
+    def close_fds(self, *names: str) -> list[str]:
         gone = [name for name in names if name in self.fds]
         for name in gone:
             os.close(self.fds.pop(name))
@@ -99,7 +99,7 @@ class HeldCommand:
         for pump in self.pumps.values():
             pump.log.close()
             quota.retire(pump.log)
-        self.let_go(*list(self.fds))
+        self.close_fds(*list(self.fds))
 
     def _stdin_report(self) -> dict[str, Any] | None:
         if self.input is None:
@@ -109,7 +109,7 @@ class HeldCommand:
 
 
 def new_report(process_id: str, born: Slot) -> dict[str, Any]:
-    """The report of a command that has just begun, and of which nothing else is known."""
+    """The report of a command that has just started."""
     has_input = born["stdin"]
     return {
         "id": process_id,
@@ -123,7 +123,7 @@ def new_report(process_id: str, born: Slot) -> dict[str, Any]:
 
 
 def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
-    """The report of a bundle that is no longer held; None when there is no such bundle."""
+    """The report of an archived bundle; None when there is no such bundle."""
     state = bundle.read_state(directory)
     if state is None or state.born is None:
         return None
@@ -159,7 +159,7 @@ def tree_of(process_id: str, born: Slot) -> Tree:
 
 
 def reopen(directory: str, born: Slot, fds: Descriptors) -> None:
-    """Fill in what can be had from the bundle and the kernel alone, without any other holder."""
+    """Open again what can be opened without a holder: the process and the FIFOs."""
     if "pidfd" not in fds and born["boot"] == kernel.boot_id():
         pidfd = kernel.open_process(born["pid"], born["start"])
         if pidfd is not None:

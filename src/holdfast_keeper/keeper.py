@@ -1,7 +1,7 @@
-"""The keeper: one loop that starts commands, moves their output, buries them, and answers the daemon.
+"""The keeper: one loop that starts commands, moves their output, records their exits, and answers the daemon.
 
-It owns every bundle of its place and keeps nothing in memory that a successor would miss. The work is done in
-`starter`, `flow`, `ends` and `stopper`; here is what they share.
+It owns every bundle of its place, and keeps nothing in memory that a successor would need. The work is done in
+`starter`, `streams`, `exits` and `stopper`; this module holds what they share.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 from holdfast_keeper import adopt, bundle, fd_store, kernel, log, requests
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.daemon_restart import DaemonRestart
-from holdfast_keeper.eviction import Eviction
 from holdfast_keeper.exits import Exits
 from holdfast_keeper.groups import Groups
 from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
@@ -33,8 +32,10 @@ from holdfast_keeper.streams import Streams
 
 _SWEEP_PAUSE = 5.0
 _ACCEPT_PAUSE = 0.5
-#: Whoever started us is given this long to say hello.
-_ARRIVAL_TIME = 5.0
+#: How often the directory is looked at: it may be deleted.
+_DIRECTORY_PAUSE = 5.0
+#: A keeper without commands waits this long for the first `hello`.
+_HELLO_TIMEOUT = 5.0
 _FAILURES_BEFORE_QUARANTINE = 2
 
 
@@ -56,27 +57,29 @@ class Keeper:
         self.exits = Exits(self)
         self.oom = OomWatch(self)
         self.daemon_restart = DaemonRestart(self)
-        self.eviction = Eviction(self)
+
         self._inherited = store
         self._anchor = fd_store.HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._holders: list[fd_store.HolderLink] = []
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
-        self._is_orphan = False
+        self._anchor_is_gone = False
+        self._is_deleted = False
         self._sweep: Timer | None = None
 
     def run(self) -> fd_store.DescriptorStore:
-        """Work until there is nothing left to hold (then it exits), or until the anchor is gone (then it returns)."""
+        """Work until no command is left (then the process exits), or until the anchor is gone (then it returns)."""
         adopt.adopt_all(self, self._inherited)
         self._listen()
-        gc.freeze()  # what is here now stays, and spares share it with us
+        gc.freeze()  # these objects stay; a collection would unshare their pages from the spares
         self.exits.listen_for_children()
         self.sweep_groups()
         self.loop.when_idle(self._index_archives)
-        self.loop.when_idle(self._recall_limits)
+        self.loop.when_idle(self._sweep_old_limits)
         self.starter.refill_soon()
-        self.loop.after(_ARRIVAL_TIME, self.end_if_done)
+        self.loop.after(_DIRECTORY_PAUSE, self._check_directory)
+        self.loop.after(_HELLO_TIMEOUT, self.exit_if_done)
         self.loop.run()
-        if self._is_orphan:
+        if self._anchor_is_gone:
             return self._hand_over()
         self.starter.dismiss()
         self.limits.close()
@@ -84,7 +87,7 @@ class Keeper:
         os._exit(0)
 
     def hold(self, command: HeldCommand) -> None:
-        """From now on it is ours."""
+        """Take charge of a command that runs, or that has ended and is not archived."""
         self.commands[command.id] = command
         self.exits.expect(command)
         self.oom.begin(command)
@@ -92,15 +95,15 @@ class Keeper:
         self.exits.archive_if_complete(command)
 
     def is_current(self, command: HeldCommand) -> bool:
-        """Whether this very hold is still in charge: timers and queued events may outlive it."""
+        """Whether this object still stands for its process: timers and queued events may outlive it."""
         return self.commands.get(command.id) is command
 
     def awaits_offer(self, command: HeldCommand) -> bool:
-        """Whether what this hold lacks may still be offered: then it is too early to say that it is gone."""
+        """Whether a holder may still offer a descriptor that this command lacks."""
         return time.monotonic() < self._offers_until and adopt.may_be_offered(command)
 
     def report(self, process_id: str) -> dict[str, Any] | None:
-        """What is known of a process, held or not; None when nothing is."""
+        """The report of a process, held or archived; None when there is no such process."""
         command = self.commands.get(process_id)
         if command is not None:
             return command.report()
@@ -117,7 +120,7 @@ class Keeper:
                 connection.send(fact)
 
     def deposit(self, process_id: str, fds: fd_store.Descriptors, pid: int) -> None:
-        """Into the hands of everyone who holds; once this returns no single death takes them away."""
+        """Send the descriptors to every holder. Once this returns, no single crash loses them."""
         self._anchor.hold(process_id, fds, pid=pid)
         for holder in self._holders:
             holder.hold(process_id, fds, pid=pid)
@@ -126,8 +129,8 @@ class Keeper:
         for holder in (self._anchor, *self._holders):
             holder.drop(process_id, names)
 
-    def end_if_done(self) -> None:
-        """Nothing held and a daemon that left on purpose: our work is done."""
+    def exit_if_done(self) -> None:
+        """Exit when no command is left and the daemon has stopped on purpose."""
         if self.daemon_restart.was_left and not self.commands and not self.starter.is_busy and not self.stopper.is_busy:
             self.loop.stop()
 
@@ -140,7 +143,7 @@ class Keeper:
             self.sweep_groups_later()
 
     def sweep_groups_later(self) -> None:
-        """Leftovers of a command are still in its group; look again until they are gone."""
+        """Leftovers of a command may still be in its group: try again until they are gone."""
         if self._sweep is None:
             self._sweep = self.loop.after(_SWEEP_PAUSE, self.sweep_groups)
 
@@ -151,10 +154,10 @@ class Keeper:
         return guarded
 
     def safely(self, process_id: str, run: Callable[[], None]) -> None:
-        """A bundle that we fail on must not take the others down: the second failure puts it in quarantine."""
+        """Run it so that a failure on one bundle harms no other. The second failure puts the bundle in quarantine."""
         try:
             run()
-        except Exception:  # noqa: BLE001 - one bad bundle must not end what all others rely on
+        except Exception:  # noqa: BLE001 - one bad bundle must not end the keeper
             log.write_traceback(f"keeper: {process_id}")
             command = self.commands.get(process_id)
             if command is not None:
@@ -173,7 +176,7 @@ class Keeper:
         self.loop.watch(self.dir.fd_store.fileno(), READ, lambda _: self._accept_holder())
 
     def _next_peer(self, listener: socket.socket) -> socket.socket | None:
-        """Whoever knocked, if we are its own; None, and a pause, when there is no descriptor to be had for it."""
+        """Accept a peer of our own user. None for others, and at the limit of open files, which is retried later."""
         try:
             sock, _ = listener.accept()
         except BlockingIOError:
@@ -229,11 +232,11 @@ class Keeper:
             holder.hold(process_id, fds, pid=pid)
 
     def _anchor_gone(self) -> None:
-        self._is_orphan = True
+        self._anchor_is_gone = True
         self.loop.stop()
 
     def _hand_over(self) -> fd_store.DescriptorStore:
-        """Let go of everything but the descriptors, which the anchor that we become goes on holding."""
+        """Close everything but the commands' descriptors: this process becomes the anchor and holds them."""
         store = fd_store.DescriptorStore()
         for command in self.commands.values():
             store.hold(command.id, list(command.fds), list(command.fds.values()), command.born["pid"])
@@ -241,7 +244,7 @@ class Keeper:
                 pump.log.close()
         for process_id, (fds, pid) in self.starter.under_way().items():
             store.hold(process_id, list(fds), list(fds.values()), pid)
-        self.daemon_restart.was_left = True  # closing the connections below must not bring up a second daemon
+        self.daemon_restart.was_left = True  # closing the connections below must not start a second daemon
         for connection in list(self.connections):
             connection.close()
         for holder in (self._anchor, *self._holders):
@@ -251,13 +254,28 @@ class Keeper:
         self.loop.close()
         return store
 
-    def _recall_limits(self) -> None:
-        """What a predecessor was about to start may have left groups."""
-        if self.limits.recall():
+    def _check_directory(self) -> None:
+        """When the directory was deleted: go on while a command runs, then exit."""
+        self.loop.after(_DIRECTORY_PAUSE, self._check_directory)
+        if self.dir.exists():
+            return
+        if not self._is_deleted:
+            log.write(f"keeper: {self.dir.path} is gone")
+            self._is_deleted = True
+        if self.starter.is_busy or self.stopper.is_busy:
+            return
+        if any(connection.is_daemon for connection in self.connections):
+            return  # it has to exit first: it would start another keeper
+        if not any(command.tree.members() for command in self.commands.values()):
+            self.loop.stop()
+
+    def _sweep_old_limits(self) -> None:
+        """Starts that the last keeper did not finish may have left groups."""
+        if self.limits.find_existing():
             self.sweep_groups()
 
     def _index_archives(self) -> None:
-        """Logs of the dead count, too; but not before everything alive has been taken care of."""
+        """Count the logs of ended commands, too; after everything that runs was adopted."""
         with os.scandir(f"{self.dir.path}/{bundle.DONE}") as entries:
             paths = [(entry.stat().st_mtime, entry.path) for entry in entries]
         for _, path in sorted(paths):

@@ -1,4 +1,4 @@
-"""The directory of one place: its lock, its sockets, and the few settings that must outlive every process."""
+"""The directory of one place: its lock, its sockets, and the settings that must outlive every process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ SETTINGS = "place.json"
 
 
 class DirectoryTaken(Exception):
-    """Another family holds this place."""
+    """Another anchor and keeper hold this directory."""
 
 
 class KeeperDir:
     def __init__(self, directory: str) -> None:
-        """Take the place. Raises Taken when somebody has it, OSError when it cannot be used."""
+        """Lock the directory. Raises DirectoryTaken when it is locked already, OSError when it cannot be used."""
         self.path = os.path.abspath(directory)
-        for room in (bundle.LIVE, bundle.DONE):
-            os.makedirs(f"{self.path}/{room}", mode=0o700, exist_ok=True)
+        for name in (bundle.LIVE, bundle.DONE):
+            os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
         self._lock = _lock(f"{self.path}/{LOCK}")
         self._fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.control = _listen(self.path, CONTROL, socket.SOCK_STREAM)
@@ -55,18 +55,18 @@ class KeeperDir:
             with open(f"{path}.new", "w") as file:
                 json.dump(settings, file)
             os.replace(f"{path}.new", path)
-        except OSError as failed:  # they are in force all the same, until we are replaced
-            log.write(f"keeper: {SETTINGS} could not be written: {failed}")
+        except OSError as failed:  # they apply all the same, until the next keeper
+            log.write(f"keeper: cannot write {SETTINGS}: {failed}")
 
     def exists(self) -> bool:
-        """Whether the directory is still where it was; another one in its place is not ours."""
+        """Whether the directory is still at its path. Another directory at that path does not count."""
         try:
             return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
         except OSError:
             return False
 
     def release(self) -> None:
-        """Nobody is held any more: leave no socket behind that nobody answers."""
+        """Remove the sockets and unlock the directory."""
         for name in (CONTROL, FD_STORE) if self.exists() else ():
             bundle.unlink(f"{self.path}/{name}")
         os.close(self._fd)
@@ -86,7 +86,7 @@ def _lock(path: str) -> int:
 def _listen(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
     bundle.unlink(f"{directory}/{name}")
     listener = socket.socket(socket.AF_UNIX, kind)
-    # Through a descriptor, because the path of a socket has 107 bytes at most.
+    # Through a descriptor: the path of a socket has at most 107 bytes.
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         listener.bind(f"/proc/self/fd/{fd}/{name}")
@@ -99,7 +99,7 @@ def _listen(directory: str, name: str, kind: socket.SocketKind) -> socket.socket
 
 
 def _raise_file_limit() -> tuple[int, int]:
-    """Three descriptors a command add up; commands themselves get the limit that we were started with."""
+    """Raise the limit on open files: each command takes three or more. Returns the old one, which commands get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

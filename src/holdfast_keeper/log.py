@@ -1,4 +1,4 @@
-"""What the keeper has to say to its operator: lines in keeper.log."""
+"""Lines in keeper.log, for the operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LARGEST = 1 << 20
 
 
 def write(line: str) -> None:
-    """Never fails: a full disk is no reason to let go of anything."""
+    """Never fails: a full disk must not end the keeper."""
     try:
         if os.fstat(2).st_size > _LARGEST:
             os.ftruncate(2, 0)
@@ -21,7 +21,7 @@ def write(line: str) -> None:
 
 
 def write_traceback(where: str) -> None:
-    """With the traceback of the exception that is being handled."""
-    import traceback  # not before it is needed: every spare carries what the keeper has imported
+    """The traceback of the exception that is being handled."""
+    import traceback  # only when needed: every spare carries what the keeper has imported
 
     write(f"{where}: {traceback.format_exc()}")

@@ -1,7 +1,7 @@
-"""A command that reaches its memory limit goes with all that it started.
+"""When a command reaches its memory limit, its whole tree is killed.
 
-In the v2 tree the kernel does that by itself. A v1 hierarchy ends one process and lets the others go on: there the
-kernel tells us, and we end the rest. Its count of such kills is the record, so a successor goes on where we were.
+In the v2 tree the kernel does that itself. In a v1 hierarchy it kills one process and lets the others run: there it
+notifies us, and we kill the rest. Its counter of such kills is the record that a new keeper resumes from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
 _LOOK_PAUSE = 0.005
-#: Looks for a kill that was announced, and at a tree that should be gone.
+#: How often to look, after a notification, until the kill is counted and the tree is gone.
 _LOOKS = 400
 
 
@@ -28,16 +28,16 @@ class OomWatch:
         self._events: dict[str, int] = {}
 
     def begin(self, command: HeldCommand) -> None:
-        """Be told of kills, and look for those that happened before."""
+        """Subscribe to kills, and look for those that happened before."""
         group = command.born.get("limits", {}).get("memory")
         if group is None or command.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
             return
         try:
-            event = _announcer(group)
+            event = _oom_event(group)
         except OSError:
-            return  # the kernel lacks it, or the group is gone: then the end alone tells
+            return  # the kernel lacks it, or the cgroup is gone: the exit record still says `oom`
         self._events[command.id] = event
-        self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._announced(command, event)))
+        self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._notified(command, event)))
         if limits.oom_kills(command.born["limits"]):
             self._look(command, _LOOKS)
 
@@ -47,12 +47,12 @@ class OomWatch:
             self._keeper.loop.unwatch(event)
             os.close(event)
 
-    def _announced(self, command: HeldCommand, event: int) -> None:
+    def _notified(self, command: HeldCommand, event: int) -> None:
         os.eventfd_read(event)
         self._look(command, _LOOKS)
 
     def _look(self, command: HeldCommand, looks: int) -> None:
-        """The announcement comes before the kill, and some of the tree may be just being born."""
+        """Repeated, because the notification comes before the kill, and the tree may still be forking."""
         if looks == 0 or command.id not in self._events:
             return
         if limits.oom_kills(command.born["limits"]):
@@ -62,8 +62,8 @@ class OomWatch:
         self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(command, lambda: self._look(command, looks - 1)))
 
 
-def _announcer(group: str) -> int:
-    """A descriptor that becomes readable when the group runs out of memory."""
+def _oom_event(group: str) -> int:
+    """An eventfd that becomes readable when the cgroup runs out of memory."""
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     control = os.open(f"{group}/memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""What the daemon can ask: one function per operation, and the table of them."""
+"""The requests of the daemon: one function per operation, and the table of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_YET_PAUSE = 0.01
 
 
 def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
-    """Answer one request, now or later. Nothing a peer says makes the keeper fail."""
+    """Answer one request, now or later. No message makes the keeper fail."""
     rid = message.get("rid")
     operation = OPERATIONS.get(str(message.get("op")))
     if operation is None:
@@ -35,7 +35,7 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
             _check_id(message["id"])
             keeper.exits.archive_ended(message["id"])
             if message["op"] in _OF_A_RUN and keeper.starter.report_before(message["id"]) is not None:
-                raise NotYet  # which run is meant will be known in a moment
+                raise NotYet  # it is between two runs
         answer = operation(keeper, connection, message)
     except NotYet:
         keeper.loop.after(_NOT_YET_PAUSE, lambda: _serve_again(keeper, connection, message))
@@ -43,7 +43,7 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
         connection.refuse(rid, *refusal.args)
     except (KeyError, TypeError, ValueError) as wrong:
         connection.refuse(rid, "bad_value", f"{message.get('op')}: {wrong!r}")
-    except Exception:  # noqa: BLE001 - a request of one peer must not end what all others rely on
+    except Exception:  # noqa: BLE001 - one request must not end the keeper
         log.write_traceback(f"keeper: {message.get('op')}")
         connection.refuse(rid, "failed", f"the keeper failed on {message.get('op')}")
     else:
@@ -84,11 +84,11 @@ def _limits(keeper: Keeper, asked: Message) -> Message:
     kinds = {"memory": int, "cpus": float, "pids": int}
     limits = {name: kinds[name](value) for name, value in asked.items() if value is not None}
     if any(value <= 0 for value in limits.values()):
-        raise Refusal("bad_value", "a limit is more than nothing")
+        raise Refusal("bad_value", "a limit must be greater than 0")
     try:
         keeper.limits.check(limits)
-    except UnsupportedLimit as cannot:
-        raise Refusal("unsupported", str(cannot)) from None
+    except UnsupportedLimit as unsupported:
+        raise Refusal("unsupported", str(unsupported)) from None
     return limits
 
 
@@ -112,7 +112,7 @@ def _stop(keeper: Keeper, connection: Connection, message: Message) -> None:
 
 
 def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    """To the command's process group, as a terminal would; stop and continue reach the whole tree."""
+    """Signal the command's process group, as a terminal does. SIGSTOP and SIGCONT go to the whole tree."""
     command = _held(keeper, message)
     number = int(message["signal"])
     members = command.tree.members()
@@ -153,18 +153,20 @@ def _close_stdin(keeper: Keeper, connection: Connection, message: Message) -> Me
 
 
 def _type_end_of_file(command: HeldCommand) -> None:
-    """A terminal knows no other end of file than the key for it, and in raw mode not even that."""
+    """Type the end-of-file key: a terminal has no other end of file, and in raw mode none."""
     import termios
 
     assert command.input is not None
     settings = termios.tcgetattr(command.fds["pty"])
     if not settings[3] & termios.ICANON:
-        raise Refusal("unsupported", "a terminal in raw mode has no end of file; send what the program takes for it")
+        raise Refusal(
+            "unsupported", "a terminal in raw mode has no end of file; send the key that ends the program's input"
+        )
     key = settings[6][termios.VEOF]
     key = key if isinstance(key, bytes) else _END_OF_FILE
     accepted = command.input.journal.accepted
     last = os.pread(command.input.journal.fd, 1, accepted - 1) if accepted else b"\n"
-    # Behind an unfinished line the first key only hands over that line.
+    # Behind an unfinished line the first key only submits that line.
     command.input.journal.write(key if last in b"\r\n" else key * 2, None)
 
 

@@ -1,4 +1,4 @@
-"""Starts commands: keeps spares and nests at hand, and brings one of each together."""
+"""Starts commands. It keeps spares (prefork children) and nests (preallocated bundles) ready: a start takes both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast_keeper import bundle, failpoints, log
-from holdfast_keeper.control import Connection
+from holdfast_keeper.control import ReplyTo
 from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.held_command import HeldCommand, new_report
 from holdfast_keeper.launch import Launch, Nest
@@ -21,33 +21,31 @@ from holdfast_keeper.spare import Spare
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: Enough for an agent that starts a few commands in one go; a burst beyond waits for the nursery.
-_AT_HAND = 3
-#: The start just answered, and its exit, should not have to share a processor with a fork.
+#: Enough for an agent that starts a few commands at once. A larger burst waits for the nursery (the fork server).
+_READY_COUNT = 3
+#: After a start, so that a fork does not compete for a processor with the command, or with its exit.
 _REFILL_PAUSE = 0.003
-#: A spare that was killed before it could become anything is replaced this often: more often than there are spares.
-_TRIES = _AT_HAND + 2
-
-Asker = tuple[Connection, Any]
+#: A start is tried this often when its spare was killed: more often than there are spares.
+_TRIES = _READY_COUNT + 2
 
 
 class _Pair(NamedTuple):
-    """What a command is made of."""
+    """A spare with its nest: all that a start needs."""
 
     spare: Spare
     nest: Nest
 
 
 class StartRequest(NamedTuple):
-    """A start that was asked for."""
+    """A start that was requested, and the requests to answer."""
 
     id: str
     spec: dict[str, Any]
-    askers: list[Asker]
+    reply_to: list[ReplyTo]
     before: dict[str, Any] | None = None
     """The report of the run before, where the command is run again."""
     born: bundle.Slot = {}  # noqa: RUF012 - never changed
-    """Which run it is then, and what else is to be told of it."""
+    """What is added to the record of the start then: the number of the run, among others."""
     tries: int = _TRIES
 
 
@@ -60,8 +58,8 @@ class _Attempt(NamedTuple):
 class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._at_hand: list[_Pair] = []
-        #: Starts for which no spare was at hand.
+        self._ready: list[_Pair] = []
+        #: Starts for which no spare was ready.
         self._waiting: dict[str, StartRequest] = {}
         self._under_way: dict[str, _Attempt] = {}
         self._is_refilling = False
@@ -77,35 +75,35 @@ class Starter:
         return bool(self._under_way or self._waiting)
 
     def groups(self) -> set[str]:
-        """The cgroups that are taken though no command is held in them yet."""
+        """The cgroups that are in use though no held command is in them yet."""
         attempts = self._under_way.values()
-        spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in attempts]
+        spares = [pair.spare for pair in self._ready] + [attempt.spare for attempt in attempts]
         limits = {path for attempt in attempts for path in attempt.launch.limits.values()}
         return {spare.group for spare in spares if spare.group is not None} | limits | self._nursery.groups()
 
     def under_way(self) -> dict[str, tuple[Descriptors, int]]:
-        """Descriptors and pid of commands that are not held yet: whoever holds must have these as well."""
+        """Descriptors and pid of commands that are being started: holders must have these as well."""
         return {key: (attempt.launch.fds, attempt.spare.pid) for key, attempt in self._under_way.items()}
 
-    def start(self, asker: Asker, process_id: str, spec: dict[str, Any]) -> None:
+    def start(self, reply_to: ReplyTo, process_id: str, spec: dict[str, Any]) -> None:
         """Start a command and answer when it runs. The same id again is the same start."""
         known = self._keeper.report(process_id)
         if known is not None:
-            asker[0].answer(asker[1], known)
+            reply_to[0].answer(reply_to[1], known)
         elif process_id in self._under_way:
-            self._under_way[process_id].request.askers.append(asker)
+            self._under_way[process_id].request.reply_to.append(reply_to)
         elif process_id in self._waiting:
-            self._waiting[process_id].askers.append(asker)
+            self._waiting[process_id].reply_to.append(reply_to)
         else:
-            self._dispatch(StartRequest(process_id, spec, [asker]))
+            self._dispatch(StartRequest(process_id, spec, [reply_to]))
 
     def rerun(self, request: StartRequest) -> None:
-        """Run a command again whose bundle is at rest, and answer when it runs. The same run again is joined."""
+        """Run a command again whose bundle is archived, and answer when it runs. A repeated request joins the first."""
         known = self._request(request.id)
         if known is None:
             self._dispatch(request)
         elif known.born == request.born:
-            known.askers.extend(request.askers)
+            known.reply_to.extend(request.reply_to)
         else:
             _refuse(request, ("not_now", f"{request.id} is just being started"))
 
@@ -113,7 +111,7 @@ class Starter:
         return self._request(process_id) is not None
 
     def report_before(self, process_id: str) -> dict[str, Any] | None:
-        """Of a command that is being run again: how its last run ended."""
+        """The report of the last run of a command that is being run again."""
         request = self._request(process_id)
         return request.before if request is not None else None
 
@@ -122,32 +120,32 @@ class Starter:
         return attempt.request if attempt is not None else self._waiting.get(process_id)
 
     def refill_soon(self) -> None:
-        if not self._is_refilling and len(self._at_hand) + self._nursery.on_order < _AT_HAND:
+        if not self._is_refilling and len(self._ready) + self._nursery.on_order < _READY_COUNT:
             self._is_refilling = True
             self._keeper.loop.after(_REFILL_PAUSE, self._refill)
 
     def dismiss(self) -> None:
         self._nursery.close()
-        for pair in self._at_hand:
+        for pair in self._ready:
             pair.spare.dismiss()
             pair.nest.discard()
         for attempt in self._under_way.values():
             attempt.spare.conversation.close()
             attempt.launch.started()
-        self._at_hand.clear()
+        self._ready.clear()
 
     def _refill(self) -> None:
         self._is_refilling = False
         try:
             self._nursery.order(self._keeper.groups.make())
         except OSError:
-            return  # no room, no memory: the next start will say so
+            return  # no disk space, no memory: the next start reports it
         self.refill_soon()
 
     def _dispatch(self, request: StartRequest) -> None:
-        """With a spare at hand at once, otherwise as soon as one comes."""
-        if self._at_hand:
-            self._attempt(request, self._at_hand.pop(0))
+        """Start it at once if a spare is ready, else as soon as one is."""
+        if self._ready:
+            self._attempt(request, self._ready.pop(0))
             return
         self._waiting[request.id] = request
         try:
@@ -168,10 +166,10 @@ class Starter:
         if self._waiting:
             self._attempt(self._waiting.pop(next(iter(self._waiting))), pair)
         else:
-            self._at_hand.append(pair)
+            self._ready.append(pair)
 
     def _no_spare(self, failed: OSError) -> None:
-        """Neither now nor soon: whoever waits is told why."""
+        """No spare can be forked: refuse all starts that wait for one."""
         for request in self._waiting.values():
             _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
         self._waiting.clear()
@@ -210,7 +208,7 @@ class Starter:
         return Relaunch(request.id, keeper_dir, request.spec, nest, request.born)
 
     def _settle(self, attempt: _Attempt) -> None:
-        """The spare said why it failed, or said nothing more because it is the command now."""
+        """The spare has reported why it failed, or closed the connection because it is the command now."""
         launch, spare = attempt.launch, attempt.spare
         failure = spare.failure()
         self._keeper.loop.unwatch(spare.conversation.fileno())
@@ -222,7 +220,7 @@ class Starter:
             return
         was_too_small = oom_kills(launch.limits) > 0
         self._withdraw(launch)
-        was_killed = failure is None and not was_too_small  # before it became anything
+        was_killed = failure is None and not was_too_small  # before it claimed the bundle
         if was_killed and attempt.request.tries > 1:
             self._dispatch(attempt.request._replace(tries=attempt.request.tries - 1))
             return
@@ -230,14 +228,14 @@ class Starter:
         if failure is None and was_too_small:
             stage, message = "limits", "that memory is too little to start anything"
         _refuse(attempt.request, _describe(stage, errno, message, launch.spec))
-        self._keeper.end_if_done()
+        self._keeper.exit_if_done()
 
     def _started(self, attempt: _Attempt) -> None:
         launch = attempt.launch
         launch.started()
         failpoints.reach("start-seen")
         is_new = attempt.request.before is None
-        if is_new:  # who waits for the answer need not wait for what follows
+        if is_new:  # the answer need not wait for what follows
             _answer(attempt.request, new_report(launch.id, launch.born))
         state = bundle.BundleState(launch.born, None, None, None)
         command = HeldCommand(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
@@ -245,14 +243,14 @@ class Starter:
             _answer(attempt.request, command.report())
         self._keeper.hold(command)
         if launch.born["group"] != attempt.spare.group:
-            self._keeper.sweep_groups_later()  # it left the group that it was born in
+            self._keeper.sweep_groups_later()  # it left the group that it was forked in
 
     def _withdraw(self, launch: Launch) -> None:
-        """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""
+        """Undo a start. Its spare exits and is reaped as any child; its cgroup is swept later."""
         self._keeper.withdraw(launch.id)
         try:
             launch.give_up()
-        except OSError as failed:  # a full disk: the bundle tells the truth where it is, and a successor moves it
+        except OSError as failed:  # a full disk: the bundle is right where it is, and the next keeper moves it
             log.write(f"keeper: {launch.id}: {failed}")
         if isinstance(launch, Relaunch):
             self._keeper.quota.archive(self._keeper.dir.done(launch.id))
@@ -260,20 +258,20 @@ class Starter:
 
 
 def _answer(request: StartRequest, report: dict[str, Any]) -> None:
-    for connection, rid in request.askers:
+    for connection, rid in request.reply_to:
         connection.answer(rid, report)
 
 
 def _refuse(request: StartRequest, reason: tuple[str, str]) -> None:
-    for connection, rid in request.askers:
+    for connection, rid in request.reply_to:
         connection.refuse(rid, *reason)
 
 
 def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any]) -> tuple[str, str]:
-    """Code and text of a failed start, in the words of what the caller asked for."""
+    """Code and text of the refusal, in terms of the request."""
     program = spec["argv"][0]
     if errno is not None and is_disk_full(OSError(errno, message)):
-        return "disk_full", "no room on the disk for a new process"
+        return "disk_full", "the disk is full: no process can be started"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"
     if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):
@@ -287,5 +285,5 @@ def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any])
     if stage == "limits":
         return "failed_start", f"{program}: cannot run under its limits: {message}"
     if stage == "terminal" or (stage == "setup" and spec["pty"]):
-        return "no_pty", f"no terminal could be had: {message}"
+        return "no_pty", f"cannot open a terminal: {message}"
     return "failed_start", f"{program}: {message}"

@@ -1,4 +1,4 @@
-"""What flows: output into logs, input into commands, and word of it to those who wait."""
+"""Moves output into logs and input into commands, and answers requests that wait for output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DISK_PAUSE = 0.25
 
 
 class OutputWaiter(NamedTuple):
-    """Somebody who wants to know when a stream has grown beyond an offset."""
+    """A request that waits until a stream has grown beyond an offset."""
 
     connection: Connection
     rid: Any
@@ -28,7 +28,7 @@ class OutputWaiter(NamedTuple):
     after: int
 
     def answer(self, command: HeldCommand) -> bool:
-        """Answer if there is news; whether there was."""
+        """Answer if the stream has grown or closed. Returns whether it was answered."""
         pump = command.pumps[self.stream]
         if pump.log.end <= self.after and not pump.closed:
             return False
@@ -46,7 +46,7 @@ class Streams:
         for name, pump in command.pumps.items():
             if not pump.closed:
                 self._watch_output(command, name)
-                # A predecessor may have died with bytes on their way, of which no descriptor tells.
+                # The last keeper may have died with bytes in its own pipe, for which no descriptor becomes ready.
                 self._loop.after(0, self._keeper.guarded(command, partial(self._output, command, name)))
         self.feed(command)
 
@@ -67,7 +67,7 @@ class Streams:
             self._waiters[command.id] = [waiter for waiter in waiting if not waiter.answer(command)]
 
     def feed(self, command: HeldCommand) -> None:
-        """Pass on what was written to the command, and end its input when that was asked for."""
+        """Pass on what was written to the command, and close its input once that is requested and all is passed on."""
         if command.input is None or not self._keeper.is_current(command):
             return
         failpoints.reach("input-written")
@@ -90,7 +90,7 @@ class Streams:
     def _output(self, command: HeldCommand, name: str) -> None:
         pump = command.pumps[name]
         if not self._keeper.is_current(command) or pump.closed:
-            return  # its descriptors may belong to somebody else by now
+            return  # its descriptor numbers may be in use for something else by now
         first = pump.log.first
         failpoints.reach("output-seen")
         try:
@@ -120,7 +120,7 @@ class Streams:
             self._loop.unwatch(pump.source)
 
     def _wait_for_disk(self, command: HeldCommand, name: str) -> None:
-        """The bytes stay in the pipe; the command waits when that is full, and nothing is lost."""
+        """Full disk: the bytes stay in the pipe, and the command blocks when that is full. Nothing is lost."""
         self._loop.unwatch(command.pumps[name].source)
         if name not in command.full_streams:
             command.full_streams.add(name)
@@ -136,7 +136,7 @@ class Streams:
         if name in command.full_streams:
             command.full_streams.discard(name)
             self._keeper.publish({"fact": "disk_free", "id": command.id, "stream": name})
-            self.feed(command)  # on a terminal, input had to wait as well
+            self.feed(command)  # on a terminal, input waited as well
 
     def _watch_input(self, command: HeldCommand, more: bool) -> None:
         if command.is_terminal:

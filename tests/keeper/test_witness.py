@@ -41,7 +41,7 @@ def test_last_words_arrive_after_the_line_was_left() -> None:
         try:
             os.execv("/nowhere", ["nowhere"])
         except OSError:
-            witness.say(b"no")
+            witness.report_failure(b"no")
         os._exit(0)
     theirs.close()
     with ours:
