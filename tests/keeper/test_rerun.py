@@ -11,7 +11,14 @@ import pytest
 from tests.keeper.driver import ONE, TWO, Family, Refused
 from tests.support import eventually, is_alive
 
-RERUNS = ["rerun-moved", "rerun-state-aside", "rerun-files-moved", "start-prepared", "start-deposited", "start-released"]
+RERUNS = [
+    "rerun-moved",
+    "rerun-state-aside",
+    "rerun-files-moved",
+    "start-prepared",
+    "start-deposited",
+    "start-released",
+]
 COUNTING = "n=$(($(cat times 2>/dev/null || echo 0) + 1)); echo $n > times; echo run $n; exit $n"
 
 
