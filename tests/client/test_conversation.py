@@ -48,7 +48,7 @@ def test_messages_of_a_newer_release_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("raw", [encode_bytes(b"x"), b"\xff" * 8, encode({"rid": 1, "data": {}}) + encode_bytes(b"")])
-def test_invalid_limits_are_refused(raw: bytes) -> None:
+def test_nonsense_is_refused(raw: bytes) -> None:
     with pytest.raises(FrameError):
         ClientProtocol().feed(raw)
 

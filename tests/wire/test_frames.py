@@ -33,7 +33,7 @@ def test_they_come_out_as_they_went_in(frames: list[Message | bytes], cuts: list
         b"GET / HTTP/1.1\r\n",
     ],
 )
-def test_invalid_limits_are_refused(raw: bytes) -> None:
+def test_nonsense_is_refused(raw: bytes) -> None:
     with pytest.raises(FrameError):
         FrameDecoder().feed(raw)
 
