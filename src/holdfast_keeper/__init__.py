@@ -1,4 +1,5 @@
-"""The keeper: holds every command of one place. Standard library only.
+"""Anchor and keeper: they start the commands of one place and hold their output, input and exit codes.
 
-`bundle` and `protocol` are its papers, read by the rest of holdfast; everything else is private to it.
+Standard library only, and nothing of holdfast. `bundle`, `protocol` and `failpoints` are public: holdfast imports
+them. All other modules are private.
 """

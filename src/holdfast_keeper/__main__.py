@@ -1,4 +1,4 @@
-"""`python -m holdfast_keeper DIRECTORY`: hold the commands of one place."""
+"""`python -m holdfast_keeper DIRECTORY`: the anchor and the keeper of one place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast_keeper.anchor import live
-from holdfast_keeper.place import Place, Taken
+from holdfast_keeper.keeper_dir import DirectoryTaken, KeeperDir
 
 
 def main() -> None:
@@ -14,10 +14,10 @@ def main() -> None:
         sys.exit("usage: python -m holdfast_keeper DIRECTORY")
     os.umask(0o077)
     try:
-        place = Place(sys.argv[1])
-    except Taken:
-        return  # somebody else holds this place, and that is all that was wanted
-    live(place)
+        keeper_dir = KeeperDir(sys.argv[1])
+    except DirectoryTaken:
+        return  # another anchor and keeper hold it already
+    live(keeper_dir)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The anchor: parent of the keeper, subreaper, second pair of hands.
+"""The anchor: parent of the keeper, subreaper, and second holder of every descriptor.
 
-Anchor and keeper are two roles of one program. When the keeper dies, the anchor forks a new one that has every
-descriptor from birth. When the anchor dies, the keeper takes its place, and forks a new keeper. Neither needs
-anything but the bundles and the descriptors to go on.
+Anchor and keeper are two roles of one program. When the keeper dies, the anchor forks a new one, which inherits every
+descriptor. When the anchor dies, the keeper becomes the anchor and forks a new keeper. Bundles and descriptors are all
+that a successor needs.
 """
 
 from __future__ import annotations
@@ -13,73 +13,75 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, controllers, depot, groups, kernel, log
+from holdfast_keeper import bundle, controllers, fd_store, groups, kernel, log
 from holdfast_keeper.keeper import Keeper
-from holdfast_keeper.place import Place
+from holdfast_keeper.keeper_dir import KeeperDir
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
-#: At the very end: how often, and how long after another, it is looked whether everybody has left the cgroups.
-_LAST_LOOKS = 50
-_LAST_PAUSE = 0.02
-#: What is deposited is safe with the kernel; to fetch it at once would only take a processor from the start it is for.
+#: At the end: how often, and at which interval, the cgroups are tried until they are empty.
+_SWEEP_TRIES = 50
+_SWEEP_PAUSE = 0.02
+#: The kernel has what was sent. To fetch it at once would compete with the start that it belongs to.
 _FETCH_PAUSE = 0.03
 
 
-def live(place: Place) -> None:
-    """Be the anchor, or become it, until there is nothing left to hold."""
-    controllers.leave_held()
+def live(keeper_dir: KeeperDir) -> None:
+    """Be the anchor, or become it, until no command is left."""
+    controllers.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
-    store = depot.DescriptorStore()
+    store = fd_store.DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             keeper = os.fork()
-        except OSError as failed:  # no more processes to be had: those that are held still have us
-            log.say(f"anchor: cannot fork a keeper: {failed}")
+        except OSError as failed:  # the process limit: go on holding the descriptors
+            log.write(f"anchor: cannot fork a keeper: {failed}")
             ours.close()
             theirs.close()
             time.sleep(_PAUSE_AFTER_FAILURE)
             continue
         if keeper == 0:
             ours.close()
-            store = Keeper(place, theirs, store).run()
-            continue  # its anchor is gone, and it takes its place
+            store = Keeper(keeper_dir, theirs, store).run()
+            continue  # the anchor is gone: this process is the anchor now
         theirs.close()
         kernel.name_process("holdfast-anchor")
-        status = _Watch(place, store, keeper, ours).run()
+        status = _Watch(keeper_dir, store, keeper, ours).run()
         ours.close()
-        if status == 0 or (not place.is_there() and not any(map(_is_alive, store.by_pid))):
-            _clear_groups(place)
-            place.release()
+        if status == 0 or (not keeper_dir.exists() and not any(map(_is_alive, store.by_pid))):
+            _clear_groups(keeper_dir)
+            keeper_dir.release()
             return
         if not os.WIFSIGNALED(status):
             time.sleep(_PAUSE_AFTER_FAILURE)
 
 
-def _clear_groups(place: Place) -> None:
-    """Spares that were sent away take a moment to go, and their groups with them."""
-    groups_of_place = groups.Groups.of_place(place.directory)
-    for _ in range(_LAST_LOOKS):
+def _clear_groups(keeper_dir: KeeperDir) -> None:
+    """Remove the cgroups. Spares that were dismissed take a moment to leave theirs."""
+    groups_of_place = groups.Groups.of_place(keeper_dir.path)
+    for _ in range(_SWEEP_TRIES):
         if not groups_of_place.sweep(set()):
             break
-        time.sleep(_LAST_PAUSE)
+        time.sleep(_SWEEP_PAUSE)
     groups_of_place.close()
 
 
 class _Watch:
     """The anchor's work while one keeper lives."""
 
-    def __init__(self, place: Place, store: depot.DescriptorStore, keeper: int, line: socket.socket) -> None:
-        self._place = place
+    def __init__(
+        self, keeper_dir: KeeperDir, store: fd_store.DescriptorStore, keeper: int, line: socket.socket
+    ) -> None:
+        self._dir = keeper_dir
         self._store = store
         self._keeper = keeper
         self._line = line
         self._status: int | None = None
 
     def run(self) -> int:
-        """The wait status of the keeper, when it is gone and everything it deposited is in the store."""
+        """Returns the wait status of the keeper once it is dead and everything that it deposited is in the store."""
         self._line.setblocking(False)
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
@@ -106,7 +108,7 @@ class _Watch:
     def _take(self) -> None:
         while True:
             try:
-                received = depot.receive(self._line)
+                received = fd_store.receive(self._line)
             except BlockingIOError:
                 return
             if received is None:
@@ -118,7 +120,7 @@ class _Watch:
                 self._store.drop(header["id"], header["names"])
 
     def _reap(self) -> None:
-        """Bury orphans. Of a held command, what it ended with is written down first."""
+        """Reap orphans. The exit status of a held command is recorded first."""
         while True:
             try:
                 seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -137,9 +139,9 @@ class _Watch:
         exited = seen.si_code == os.CLD_EXITED
         status = seen.si_status << 8 if exited else seen.si_status
         try:
-            bundle.write_slot(self._place.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
+            bundle.write_slot(self._dir.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
         except OSError as failed:
-            log.say(f"anchor: no witness for {process_id}: {failed}")
+            log.write(f"anchor: cannot record the exit status of {process_id}: {failed}")
 
 
 def _is_alive(pid: int) -> bool:

@@ -1,17 +1,17 @@
-"""One held process is one directory: file names, the state file and its slots.
+"""The bundle: one directory per process. File names, the state file and its slots.
 
-    live/<id>/            while the command runs or something still writes to its output
-    done/<id>/            afterwards, until it is forgotten
-        spec.json         what was asked for (0600: it holds the environment)
-        pending-<pid>     the state file before the command was let go, named for the process that may become it
-        state             the same file, renamed by that process itself just before exec
-        state.<run>       what `state` was in the run before this one
+    live/<id>/            while the command runs, or a process can still write to its output
+    done/<id>/            afterwards, until it is removed
+        spec.json         how the command is run (0600: it contains the environment)
+        pending-<pid>     the state file before the command runs; only the process with this pid can claim it
+        state             the same file, renamed by that process just before exec
+        state.<run>       the state of the run before this one
         in.fifo out.fifo err.fifo
         out.<offset>      log segments, named by the offset of their first byte
         err.<offset>      likewise, when the streams are kept apart
 
-`state` has a fixed size and four slots that are overwritten in place, so that a full disk cannot keep an
-exit from being recorded. A slot is one line of JSON, or blank.
+`state` has a fixed size and four slots that are overwritten in place, so that an exit can be recorded on a full disk.
+A slot is one line of JSON, or blank.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FIFO = {"out": "out.fifo", "err": "err.fifo"}
 SLOT_SIZE = 1024
 STATE_SIZE = 4 * SLOT_SIZE
 
-#: What each slot says, in file order: who the command is; who asked for its end; how it ended, with its output
-#: drained; what the anchor saw when it reaped the command on the keeper's behalf.
+#: The slots, in file order: the identity of the command; the request to stop it; its exit, after its output was
+#: drained; the exit status that the anchor saw when it reaped the command in the keeper's absence.
 BORN, STOP, EXIT, WITNESS = range(4)
 
 Slot = dict[str, Any]
@@ -54,17 +54,17 @@ def pending(pid: int) -> str:
 
 
 def void_pending(directory: str) -> None:
-    """See to it that a command which was not let go yet never will be."""
+    """Make sure that a command which does not run yet never will."""
     for name in os.listdir(directory):
         if name.startswith(_PENDING):
             try:
                 os.rename(f"{directory}/{name}", f"{directory}/void")
             except FileNotFoundError:
-                continue  # claimed at this very moment
+                continue  # it was claimed at this moment
 
 
-def part_with_state(directory: str, run: int) -> None:
-    """Put the state of a run that is over aside, so that the next one can be claimed. Only the newest is kept."""
+def set_state_aside(directory: str, run: int) -> None:
+    """Set the state of the last run aside, so that the next run can be claimed. Only the newest one is kept."""
     before = _past_runs(directory)
     os.rename(f"{directory}/{STATE}", f"{directory}/{STATE}.{run}")
     for other in before:
@@ -72,8 +72,8 @@ def part_with_state(directory: str, run: int) -> None:
             unlink(f"{directory}/{STATE}.{other}")
 
 
-def bring_back_state(directory: str) -> bool:
-    """Undo `part_with_state` in a bundle whose next run never was let go; whether there was a run before it."""
+def restore_state(directory: str) -> bool:
+    """Undo `set_state_aside` in a bundle whose next run never started. Returns whether there was a run before it."""
     unlink(f"{directory}/void")
     runs = _past_runs(directory)
     if runs:
@@ -107,7 +107,7 @@ def decode_slot(raw: bytes) -> Slot | None:
 
 
 def read_state(directory: str) -> BundleState | None:
-    """The state of a bundle, or None when its command was never let go."""
+    """The state of a bundle; None when its command never ran."""
     try:
         fd = os.open(f"{directory}/{STATE}", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -161,7 +161,7 @@ def unlink(path: str) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a bundle, which has no directories in it; one that is gone already is fine."""
+    """Remove a bundle, which has no directories in it. One that is gone already is no error."""
     try:
         for name in os.listdir(directory):
             unlink(f"{directory}/{name}")
@@ -171,9 +171,9 @@ def remove(directory: str) -> None:
 
 
 def find(place: str, process_id: str) -> str | None:
-    """Where the bundle of a process lies now; None when there is none."""
-    for room in (LIVE, DONE, LIVE):  # the keeper moves it from live to done, so look at live once more
-        directory = f"{place}/{room}/{process_id}"
+    """The directory of a process's bundle now; None when there is none."""
+    for state in (LIVE, DONE, LIVE):  # the keeper moves it from live to done, so look at live once more
+        directory = f"{place}/{state}/{process_id}"
         if os.path.isdir(directory):
             return directory
     return None

@@ -1,4 +1,4 @@
-"""The keeper's side of a control stream: frames in, requests out, answers back, without ever waiting."""
+"""The keeper's side of a control stream: it parses requests and sends answers, and never waits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from holdfast_keeper import protocol
 from holdfast_keeper.loop import READ, WRITE, Loop
 
-#: A peer that does not read for this long is not one.
+#: A peer that leaves more than this unread is disconnected.
 _MOST_UNREAD = 64 << 20
 
 
 class Connection:
-    """One peer. `on_request` gets each message, `on_close` is called once."""
+    """One peer. `on_request` is called with each message, `on_close` once."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class Connection:
         self._decoder = protocol.Decoder()
         self._unsent = bytearray()
         self.is_open = True
-        #: Whether it said hello, and so wants to hear facts.
+        #: Whether it sent `hello`: then it receives facts.
         self.is_daemon = False
-        #: Whether it said that it goes on purpose.
+        #: Whether it sent `leave`: the daemon stops on purpose.
         self.has_left = False
         sock.setblocking(False)
         loop.watch(sock.fileno(), READ, self._ready)
@@ -95,7 +95,11 @@ class Connection:
             self.close()
 
 
+#: The connection and the `rid` of a request that is answered later.
+ReplyTo = tuple[Connection, Any]
+
+
 def is_owner(sock: socket.socket) -> bool:
-    """Whether the peer runs as the user that we run as."""
+    """Whether the peer runs as our own user, or as root."""
     _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return uid in (os.geteuid(), 0)

@@ -1,7 +1,7 @@
-"""Where this machine's cgroup controllers sit: in the v2 tree, in hierarchies of their own (v1), or nowhere for us.
+"""Where each cgroup controller can be used: in the v2 tree, in a v1 hierarchy of its own, or not at all.
 
 Many machines are mixed: a v2 tree without controllers beside v1 hierarchies that have them. Each controller is looked
-for on its own.
+up separately.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast_keeper import kernel
-from holdfast_keeper.groups import Groups, join, outside_of_held
+from holdfast_keeper.groups import Groups, join, outside_command_groups
 
-#: What can be limited, with the file that each version sets the limit by.
+#: The controllers, with the file that sets the limit in each cgroup version.
 FILES = {
     "memory": {1: "memory.limit_in_bytes", 2: "memory.max"},
     "cpu": {1: "cpu.cfs_quota_us", 2: "cpu.max"},
@@ -22,37 +22,37 @@ FILES = {
 }
 
 
-class Seat(NamedTuple):
-    """Where groups with one controller can be made."""
+class ControllerRoot(NamedTuple):
+    """Where cgroups with one controller can be created."""
 
     version: int
     groups: Groups
 
 
-def find(name: str) -> dict[str, Seat]:
-    """The seat of every controller that we may use; `name` is what our directory in each of them is called."""
-    seats = {controller: seat for controller in FILES if (seat := _v1_seat(controller, name)) is not None}
-    wanted = [controller for controller in FILES if controller not in seats]
-    return {**seats, **_v2_seats(wanted, f"{name}-limited")}
+def find(name: str) -> dict[str, ControllerRoot]:
+    """The root of every controller that we may use; `name` is the name of our directory in each."""
+    roots = {controller: found for controller in FILES if (found := _v1_root(controller, name)) is not None}
+    missing = [controller for controller in FILES if controller not in roots]
+    return {**roots, **_v2_roots(missing, f"{name}-limited")}
 
 
 def were_used(name: str) -> bool:
-    """Whether directories of that name were made, by us or by a predecessor."""
-    places = [outside_of_held(own) for _, own in own_groups()]
-    names = [f"{place}/{name}" for place in places] + [f"{base}/{name}-limited" for base in _v2_bases()]
+    """Whether there are directories of that name."""
+    bases = [outside_command_groups(own) for _, own in own_groups()]
+    names = [f"{base}/{name}" for base in bases] + [f"{base}/{name}-limited" for base in _v2_bases()]
     return any(map(os.path.isdir, names))
 
 
-def leave_held() -> None:
-    """Whoever started us may itself be held: get out of its groups, or we would end with it and share its limits."""
+def leave_command_groups() -> None:
+    """Leave the cgroups of a held command that started us: we would be killed with it, and share its limits."""
     for own in (Groups.mount_and_own()[1], *(own for _, own in own_groups())):
-        if own is not None and own != outside_of_held(own):
+        if own is not None and own != outside_command_groups(own):
             with contextlib.suppress(OSError):
-                join(outside_of_held(own))
+                join(outside_command_groups(own))
 
 
 def own_groups() -> Iterator[tuple[str, str]]:
-    """Every v1 hierarchy by its controllers (`cpu`, or `cpu,cpuacct`), with the directory of our group in it."""
+    """Every v1 hierarchy by its controllers (`cpu`, or `cpu,cpuacct`), with the directory of our cgroup in it."""
     mounts = dict(_v1_mounts())
     with open("/proc/self/cgroup") as file:
         for line in file:
@@ -64,7 +64,7 @@ def own_groups() -> Iterator[tuple[str, str]]:
 
 
 def _v1_mounts() -> Iterator[tuple[frozenset[str], tuple[str, str]]]:
-    """The controllers of each hierarchy, with its mount point and what of it is mounted there."""
+    """The controllers of each hierarchy, with its mount point and the root that is mounted there."""
     with open("/proc/self/mountinfo") as file:
         for line in file:
             fields, _, kind = line.rstrip("\n").partition(" - ")
@@ -73,37 +73,37 @@ def _v1_mounts() -> Iterator[tuple[frozenset[str], tuple[str, str]]]:
                 yield frozenset(kind.split()[-1].split(",")), (words[4].rstrip("/"), words[3])
 
 
-def _v1_seat(controller: str, name: str) -> Seat | None:
+def _v1_root(controller: str, name: str) -> ControllerRoot | None:
     for controllers, own in own_groups():
         if controller in controllers.split(","):
-            root = f"{outside_of_held(own)}/{name}"
-            return Seat(1, Groups(root)) if _has(root, FILES[controller][1]) else None
+            root = f"{outside_command_groups(own)}/{name}"
+            return ControllerRoot(1, Groups(root)) if _has(root, FILES[controller][1]) else None
     return None
 
 
-def _v2_seats(wanted: list[str], name: str) -> dict[str, Seat]:
-    """A process is in one group of the v2 tree, so all that it has to offer must be in one place: the best there is."""
+def _v2_roots(missing: list[str], name: str) -> dict[str, ControllerRoot]:
+    """A process is in one cgroup of the v2 tree, so all controllers are used in one: the one that offers most."""
     best: list[str] = []
     chosen: Groups | None = None
-    for base in _v2_bases() if wanted else ():
-        offered = [controller for controller in wanted if _enable(base, name, controller)]
+    for base in _v2_bases() if missing else ():
+        offered = [controller for controller in missing if _enable(base, name, controller)]
         if len(offered) > len(best):
             if chosen is not None:
                 chosen.close()
             best, chosen = offered, Groups(f"{base}/{name}")
         elif base != (chosen and os.path.dirname(str(chosen.root))):
             Groups(f"{base}/{name}").close()
-        if len(best) == len(wanted):
+        if len(best) == len(missing):
             break
-    return {controller: Seat(2, chosen) for controller in best} if chosen is not None else {}
+    return {controller: ControllerRoot(2, chosen) for controller in best} if chosen is not None else {}
 
 
 def _v2_bases() -> Iterator[str]:
-    """Our own group, and those above it as far as they are ours to make groups in."""
+    """Our own cgroup, and those above it as far as we may create cgroups there."""
     mount, own = Groups.mount_and_own()
     if mount is None or own is None:
         return
-    base = outside_of_held(own)
+    base = outside_command_groups(own)
     while base.startswith(mount) and os.access(base, os.W_OK):
         yield base
         if base == mount:
@@ -112,7 +112,7 @@ def _v2_bases() -> Iterator[str]:
 
 
 def _enable(base: str, name: str, controller: str) -> bool:
-    """Whether groups in base/name have the controller, after it was handed down where that is up to us."""
+    """Enable a controller for cgroups in base/name. Returns whether they have it."""
     root = f"{base}/{name}"
     try:
         if controller not in _words(f"{base}/cgroup.controllers"):
@@ -127,7 +127,7 @@ def _enable(base: str, name: str, controller: str) -> bool:
 
 
 def _has(root: str, file: str) -> bool:
-    """Whether a group made in this directory can be limited by this file."""
+    """Whether a cgroup created in this directory can be limited by this file."""
     probe = f"{root}/probe-{os.getpid()}"
     try:
         os.makedirs(probe, exist_ok=True)
@@ -143,7 +143,7 @@ def _words(path: str) -> list[str]:
 
 
 def write(path: str, text: str) -> None:
-    """One write to a file of the kernel's. Raises OSError when it does not take that."""
+    """One write to a file of the kernel. Raises OSError when it refuses the value."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())

@@ -1,4 +1,4 @@
-"""Cgroups (v2) for held commands, where the machine lets us make some."""
+"""Cgroups (v2) for held commands, where the machine lets us create them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _PREFIX = "holdfast-"
 
 
 class Groups:
-    """A directory of cgroups that belongs to one place. `root` is None where there can be none."""
+    """The cgroups of one place, in the directory `root`. It is None where cgroups cannot be created."""
 
     def __init__(self, root: str | None) -> None:
         self.root = root
         self._count = 0
 
-        #: What our directories in any hierarchy are called; None where we are to make none.
+        #: The name of our directory in every hierarchy; None when cgroups are switched off.
         self.name = None if root is None else os.path.basename(root)
 
     @classmethod
@@ -24,7 +24,7 @@ class Groups:
             return cls(None)
         name = f"{_PREFIX}{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
         own = _own_group()
-        root = f"{outside_of_held(own)}/{name}" if own is not None else None
+        root = f"{outside_command_groups(own)}/{name}" if own is not None else None
         groups = cls(root if root is not None and _is_usable(root) else None)
         groups.name = name
         return groups
@@ -35,7 +35,7 @@ class Groups:
         return _mount_point(), _own_group()
 
     def make(self) -> str | None:
-        """A new, empty group; None where there can be none."""
+        """A new, empty cgroup; None where none can be created."""
         if self.root is None:
             return None
         try:
@@ -44,7 +44,7 @@ class Groups:
             return None
 
     def make_or_raise(self) -> str:
-        """As make, where the directory itself may have been removed meanwhile. Raises OSError."""
+        """As `make`. Raises OSError."""
         while True:
             self._count += 1
             group = f"{self.root}/{os.getpid()}-{self._count}-{os.urandom(4).hex()}"
@@ -55,7 +55,7 @@ class Groups:
             return group
 
     def sweep(self, kept: set[str]) -> bool:
-        """Remove the groups that nobody is in and nobody needs; whether some are still in use by leftovers."""
+        """Remove the empty cgroups that are not in `kept`. Returns whether leftovers are still in some."""
         if self.root is None:
             return False
         busy = False
@@ -88,8 +88,8 @@ def join(group: str) -> None:
         file.write("0")
 
 
-def outside_of_held(group: str) -> str:
-    """The group itself, or the one around our directories if it is within them."""
+def outside_command_groups(group: str) -> str:
+    """The cgroup itself; if it is one of ours, the one that our directory is in."""
     at = group.find(f"/{_PREFIX}")
     return group if at < 0 else group[:at]
 

@@ -1,7 +1,7 @@
-"""What was written to a command and has not reached it yet: a memory file, spliced onward.
+"""The input journal: a memory file with what was written to a command, passed on with splice(2).
 
-The descriptor is shared by all holders, and with it the position: whoever goes on after a kill goes on with the
-next byte. What is typed is never on a disk. End of input is a seal on the file, so it is shared as well.
+All holders share the descriptor, and with it the position: after a kill the next keeper continues with the next byte.
+Typed input is never on a disk. End of input is a seal on the file, so it is shared as well.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from holdfast_keeper import kernel
 
 _SEALED = fcntl.F_SEAL_GROW
 _PAGE = 4096
-#: What a command may leave unread before writers are refused.
+#: Writes are refused when a command leaves this much unread.
 LIMIT = 16 << 20
-#: A pipe may still point at pages this far behind the position.
+#: A pipe may still refer to pages this far behind the position.
 _IN_THE_PIPE = 1 << 20
 
 
@@ -24,11 +24,11 @@ class Gap(Exception):
 
 
 class Full(Exception):
-    """The command does not read what it was given."""
+    """The command does not read its input."""
 
 
 class Closed(Exception):
-    """The input was ended."""
+    """The input was closed."""
 
 
 class Journal:
@@ -56,7 +56,7 @@ class Journal:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALED)
 
     def write(self, data: bytes, at: int | None) -> int:
-        """Take the data in, once: with `at`, what was accepted before is not taken again. The new end."""
+        """Append data; with `at`, without what was accepted before. Returns the new end. Raises Closed, Gap, Full."""
         if self.is_sealed:
             raise Closed
         accepted = self.accepted
@@ -72,14 +72,14 @@ class Journal:
         return accepted + len(data)
 
     def release(self) -> None:
-        """Give back the memory of what the command has read for certain."""
+        """Free the memory of what the command has certainly read."""
         behind = (self.passed_on - _IN_THE_PIPE) // _PAGE * _PAGE
         if behind > self._punched:
             kernel.punch_hole(self.fd, self._punched, behind - self._punched)
             self._punched = behind
 
     def wipe(self) -> None:
-        """Forget what was passed on and is copied by now, but for its last byte: it may have been a password."""
+        """Erase what was passed on, except its last byte: it may be a password. A terminal has copied it by now."""
         behind = self.passed_on - 1
         if behind > self._punched:
             kernel.punch_hole(self.fd, self._punched, behind - self._punched)
@@ -94,7 +94,7 @@ class PipeInput:
         self.sink = sink
 
     def move(self) -> bool:
-        """Pass on what the command takes; whether there is more. Raises BrokenPipeError when it reads no more."""
+        """Pass on what the pipe takes; whether there is more. Raises BrokenPipeError when the command closed it."""
         try:
             while os.splice(self.journal.fd, self.sink, _IN_THE_PIPE):
                 pass
@@ -123,7 +123,7 @@ class TerminalInput:
         return False
 
     def _is_stuck(self) -> bool:
-        """Empty the pipe into the terminal; whether the terminal takes no more for now."""
+        """Empty the pipe into the terminal; whether the terminal is full."""
         while kernel.waiting_bytes(self._pipe_out):
             try:
                 os.splice(self._pipe_out, self.sink, _PAGE)

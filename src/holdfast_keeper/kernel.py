@@ -1,4 +1,4 @@
-"""What the kernel is asked that Python has no call for, and who is who in /proc."""
+"""System calls that Python lacks, and the identity of processes in /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import termios
 from typing import NamedTuple
 
 _libc = ctypes.CDLL(None, use_errno=True)
-#: Calls through this one keep the interpreter's lock, as a fork must.
+#: Calls through this one keep the GIL, as a fork must.
 _locked_libc = ctypes.PyDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
@@ -26,7 +26,7 @@ _PIDFD_EXIT_CODE_AT = 60
 _F_SETPIPE_SZ = 1031
 _F_GETPIPE_SZ = 1032
 
-#: Python's own waitid does not tell what was used.
+#: Python's own waitid does not return the resource usage.
 _SYS_WAITID = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(os.uname().machine)
 _SIGINFO_SIZE, _RUSAGE_SIZE = 128, 144
 _MAXRSS_AT = 4 * struct.calcsize("l")
@@ -56,7 +56,7 @@ def punch_hole(fd: int, start: int, length: int) -> None:
 
 
 def reaped_status(pidfd: int) -> int | None:
-    """The wait status of a process that anybody has reaped (Linux 6.15 and later), else None."""
+    """The wait status of a process that was reaped by any process (Linux 6.15 and later), else None."""
     info = bytearray(_PIDFD_INFO_SIZE)
     struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
     try:
@@ -70,14 +70,14 @@ def reaped_status(pidfd: int) -> int | None:
 
 
 def peak_of_dead(pidfd: int) -> int | None:
-    """The most resident memory that a dead child of ours, or one that it waited for, ever had; it stays unreaped."""
+    """Peak resident memory of a dead child of ours, or of a child that it waited for. Does not reap it."""
     if _SYS_WAITID is None:
         return None
     usage = bytearray(_RUSAGE_SIZE)
     info = bytearray(_SIGINFO_SIZE)
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    told = [(ctypes.c_char * len(buffer)).from_buffer(buffer) for buffer in (info, usage)]
-    if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, told[0], how, told[1]) != 0:
+    buffers = [(ctypes.c_char * len(buffer)).from_buffer(buffer) for buffer in (info, usage)]
+    if _libc.syscall(_SYS_WAITID, os.P_PIDFD, pidfd, buffers[0], how, buffers[1]) != 0:
         return None
     return int(struct.unpack_from("l", usage, _MAXRSS_AT)[0]) * 1024 or None
 
@@ -90,7 +90,7 @@ def waiting_bytes(fd: int) -> int:
 
 
 def grow_pipe(fd: int, size: int) -> int:
-    """Ask for a larger pipe; how large it is then, for what the system does not grant is done without."""
+    """Try to enlarge a pipe. Returns its size afterwards."""
     try:
         return fcntl.fcntl(fd, _F_SETPIPE_SZ, size)
     except OSError:
@@ -102,10 +102,10 @@ def set_window_size(fd: int, cols: int, rows: int) -> None:
 
 
 def fork_for_parent(group: str | None) -> int:
-    """As os.fork, for a process without threads: the child is our sibling, and born in the cgroup.
+    """As os.fork, for a process without threads: the child is our sibling, and in the cgroup from the start.
 
     Joining a cgroup later makes every fork and exit on the machine wait for some milliseconds. Raises OSError where
-    the kernel, or a sandbox, does not offer it.
+    the kernel, or a sandbox, does not support it.
     """
     if group is None:
         return _clone3(_CLONE_PARENT, 0)
@@ -126,7 +126,7 @@ def _clone3(flags: int, group: int) -> int:
 
 
 def keep_only(fd: int) -> bool:
-    """Give the calling thread descriptors of its own, this one and no other; False where that cannot be had."""
+    """Give the calling thread a descriptor table of its own with only this one; False where that is unsupported."""
 
     def close_range(first: int, last: int) -> bool:
         return bool(_libc.syscall(_SYS_CLOSE_RANGE, first, ctypes.c_uint(last), _CLOSE_RANGE_UNSHARE) == 0)
@@ -154,7 +154,7 @@ def read(path: str) -> bytes:
 
 
 def group_cpu(group: str | None) -> float | None:
-    """Seconds of processor time that were ever used in a cgroup (v2); None when nobody can tell."""
+    """Seconds of processor time that were ever used in a cgroup (v2); None when unknown."""
     try:
         words = read(f"{group}/cpu.stat").split()
     except OSError:
@@ -163,7 +163,7 @@ def group_cpu(group: str | None) -> float | None:
 
 
 class Stat(NamedTuple):
-    """The parts of /proc/PID/stat that we go by."""
+    """The fields of /proc/PID/stat that are used here."""
 
     pid: int
     state: str
@@ -180,7 +180,7 @@ class Stat(NamedTuple):
 
 
 def stat(pid: int) -> Stat | None:
-    """Who goes by that number now; None when nobody does."""
+    """The process with this pid now; None when there is none."""
     try:
         fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -197,7 +197,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def is_ours(pid: int) -> bool:
-    """Whether /proc tells us the exit status of this process; of a stranger's it says 0 whatever it was."""
+    """Whether /proc shows us the exit status of this process. Of another user's process it shows 0."""
     try:
         _, _, users = read(f"/proc/{pid}/status").partition(b"\nUid:")
     except OSError:
@@ -206,7 +206,7 @@ def is_ours(pid: int) -> bool:
 
 
 def open_process(pid: int, start: int) -> int | None:
-    """A pidfd for exactly this process: its number and its start time must both fit."""
+    """A pidfd for exactly this process: pid and start time must both match. None when it is gone."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:

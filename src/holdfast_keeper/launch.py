@@ -1,7 +1,7 @@
-"""Makes the bundle of a new command and opens what it needs: everything up to the moment it is let go.
+"""Creates the bundle of a new command and opens its streams: everything up to the moment when the spare may exec.
 
-Making directory entries is what costs on a busy disk, so most of a bundle is made ahead of time, as a nest, and a
-start only renames it and fills in what is special.
+Directory entries are what costs time on a busy disk. So most of a bundle is created ahead of time, as a nest, and a
+start only renames it and adds what is specific to the command.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import time
 from typing import Any
 
-from holdfast_keeper import bundle, hold, kernel
-from holdfast_keeper.depot import Descriptors
+from holdfast_keeper import bundle, held_command, kernel
+from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Journal
 from holdfast_keeper.limits import Paths, ProcessLimits, group_of
 from holdfast_keeper.spare import Spare
@@ -22,14 +22,14 @@ Spec = dict[str, Any]
 
 
 class Nest:
-    """A bundle that waits for its command, which the process with this pid may become."""
+    """A bundle created ahead of time. Only the spare with this pid can claim it."""
 
     def __init__(self, directory: str, pid: int) -> None:
         self.directory = directory
         self.pid = pid
         os.mkdir(directory, 0o700)
         os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
-        self.out = hold.open_fifo(directory, "out")
+        self.out = held_command.open_fifo(directory, "out")
         self._open: list[int] = []
         try:
             self._fill(pid)
@@ -46,8 +46,8 @@ class Nest:
         _write(self._state, b" " * bundle.STATE_SIZE)
 
     def settle(self, spare: Spare) -> None:
-        """Give the spare what nearly every command writes to. Raises OSError when it is no more."""
-        # Read-write, so that a moment without a reader is no SIGPIPE for the command.
+        """Send the spare the output that nearly every command has. Raises OSError when the spare is dead."""
+        # Read-write, so that a moment without a reader does not cause a SIGPIPE in the command.
         out = os.open(f"{self.directory}/{bundle.FIFO['out']}", os.O_RDWR | os.O_CLOEXEC)
         try:
             spare.settle(out)
@@ -61,7 +61,7 @@ class Nest:
         os.pwrite(self._state, bundle.encode_slot(born), bundle.BORN * bundle.SLOT_SIZE)
 
     def close(self) -> None:
-        """What only writing needed; once or twice."""
+        """Close the files that are open for writing only. May be called twice."""
         for fd in self._open:
             os.close(fd)
         self._open.clear()
@@ -81,18 +81,18 @@ class Launch:
         self.spec = spec
         self.fds: Descriptors = {}
         self.born: bundle.Slot = {}
-        #: Ends that only the command keeps; held until it has them.
+        #: Ends that only the command keeps, open here until it has them.
         self._for_command: list[int] = []
         self._nest = nest
         #: The groups that limit it, by controller.
         self.limits: Paths = {}
         #: The command's end of its terminal, where it has one.
         self.terminal: int | None = None
-        #: What else the record of its birth says.
+        #: What is added to the record of its start.
         self._also_born: bundle.Slot = {"run": 0}
 
     def prepare(self) -> None:
-        """Move into the nest and open the streams. Raises OSError, and leaves what it made to `give_up`."""
+        """Rename the nest and open the streams. Raises OSError; `give_up` then removes what was created."""
         if self.spec["pty"]:
             os.close(self._nest.out)
         else:
@@ -104,16 +104,16 @@ class Launch:
             self._open_pipes()
 
     def limit(self, limits: ProcessLimits) -> None:
-        """Make the groups that it will join. Raises OSError when the kernel does not take such a limit."""
+        """Create the cgroups that it will join. Raises OSError when the kernel does not accept such a limit."""
         if self.spec.get("limits"):
             self.limits = limits.make(self.spec["limits"])
 
     def write_spec(self) -> None:
-        """What the spare goes by; with the groups that it has to join."""
+        """Write the spec for the spare, with the cgroups that it has to join."""
         self._write_spec({**self.spec, "join": sorted(set(self.limits.values()))})
 
     def write_born(self, spare: Spare) -> None:
-        """Record who the command will be. It counts only once the spare has claimed it."""
+        """Record the identity of the command. It counts only once the spare has claimed the bundle."""
         spec = self.spec
         self.born = {
             "pid": spare.pid,
@@ -137,13 +137,13 @@ class Launch:
         self._nest.close()
 
     def started(self) -> None:
-        """The command has its own ends now."""
+        """The command has its own ends now: close ours."""
         for fd in self._for_command:
             os.close(fd)
         self._for_command.clear()
 
     def give_up(self) -> None:
-        """Nothing is left of it."""
+        """Close and remove everything."""
         self._close()
         for directory in (self._nest.directory, self.directory):
             bundle.remove(directory)
@@ -180,10 +180,10 @@ class Launch:
     def _open_pipes(self) -> None:
         if self.spec["split"]:
             self._make_fifo(bundle.FIFO["err"])
-            self.fds["err"] = hold.open_fifo(self.directory, "err")
+            self.fds["err"] = held_command.open_fifo(self.directory, "err")
         if self.spec["stdin"]:
             fifo = self._make_fifo(bundle.STDIN)
-            # A reader of our own lets the write end open at once; the command brings its own.
+            # With a reader of our own, the write end opens at once; the command opens its own.
             self._for_command.append(os.open(fifo, os.O_RDWR | os.O_CLOEXEC))
             self.fds["stdin"] = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             self.fds["journal"] = Journal.create().fd

@@ -1,7 +1,7 @@
-"""Limits on memory, processors and processes of a held command with everything it spawned, by cgroup.
+"""Limits on memory, processors and processes of a command's whole tree, by cgroup.
 
-The groups are made and filled with limits before the command is let go; it joins them itself, just before exec, so
-that its first instruction is already counted. What cannot be limited here is refused, never left out.
+The cgroups exist and have their limits before the command runs. It joins them itself just before exec, so that the
+limits hold from its first instruction. A limit that this machine does not support is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -10,89 +10,89 @@ import os
 from typing import Any, NamedTuple
 
 from holdfast_keeper import controllers, kernel
-from holdfast_keeper.controllers import FILES, Seat, write
+from holdfast_keeper.controllers import FILES, ControllerRoot, write
 from holdfast_keeper.groups import Groups, remove
 
-#: The controller behind each limit that can be asked for.
+#: The cgroup controller of each limit.
 CONTROLLER = {"memory": "memory", "cpus": "cpu", "pids": "pids"}
 _PERIOD = 100_000
 
-Wanted = dict[str, Any]
-#: The group of each controller that limits a command, as recorded in `born`.
+LimitValues = dict[str, Any]
+#: The cgroup by controller, as recorded in `born`.
 Paths = dict[str, str]
 
 
-class Cannot(Exception):
-    """A limit that this machine does not offer."""
+class UnsupportedLimit(Exception):
+    """This machine does not support a limit."""
 
 
 class ProcessLimits:
-    """The limits that commands of one place can have. Looked up when first needed: most commands have none."""
+    """The limits that commands of one place can have. Looked up on first use: most commands have none."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
-        self._found: dict[str, Seat] | None = None
+        self._found: dict[str, ControllerRoot] | None = None
 
     @property
-    def _seats(self) -> dict[str, Seat]:
+    def _roots(self) -> dict[str, ControllerRoot]:
         if self._found is None:
             name = self._groups.name
             self._found = controllers.find(name) if name is not None else {}
         return self._found
 
-    def recall(self) -> bool:
-        """Whether there are groups that a predecessor made; from then on they are swept, too."""
+    def find_existing(self) -> bool:
+        """Whether the last keeper has left cgroups. If so, they are swept from now on."""
         name = self._groups.name
-        return name is not None and controllers.were_used(name) and bool(self._seats)
+        return name is not None and controllers.were_used(name) and bool(self._roots)
 
-    def told(self) -> dict[str, Any]:
-        """For each limit where it is set: version and directory; None where it cannot be."""
-        return {limit: _told(self._seats.get(controller)) for limit, controller in CONTROLLER.items()}
+    def describe(self) -> dict[str, Any]:
+        """Cgroup version and directory for each limit; None where it is not supported."""
+        return {limit: _describe(self._roots.get(controller)) for limit, controller in CONTROLLER.items()}
 
-    def check(self, wanted: Wanted) -> None:
-        """Raises Cannot for what this machine does not offer."""
-        missing = [limit for limit in wanted if CONTROLLER[limit] not in self._seats]
+    def check(self, values: LimitValues) -> None:
+        """Raises UnsupportedLimit."""
+        missing = [limit for limit in values if CONTROLLER[limit] not in self._roots]
         if missing:
-            raise Cannot(f"this machine offers no way to limit {' and '.join(missing)}")
+            raise UnsupportedLimit(f"this machine cannot limit {' and '.join(missing)}")
 
-    def make(self, wanted: Wanted) -> Paths:
-        """Groups with these limits, and nobody in them. Raises OSError, and then nothing is left of them."""
+    def make(self, values: LimitValues) -> Paths:
+        """New, empty cgroups with these limits. Raises OSError after removing what was created."""
         made: dict[Groups, str] = {}
         paths: Paths = {}
         try:
-            for limit, value in wanted.items():
-                seat = self._seats[CONTROLLER[limit]]
-                if seat.groups not in made:
-                    made[seat.groups] = seat.groups.make_or_raise()
-                paths[CONTROLLER[limit]] = made[seat.groups]
-                _set(made[seat.groups], seat.version, limit, value)
+            for limit, value in values.items():
+                root = self._roots[CONTROLLER[limit]]
+                if root.groups not in made:
+                    made[root.groups] = root.groups.make_or_raise()
+                paths[CONTROLLER[limit]] = made[root.groups]
+                _set(made[root.groups], root.version, limit, value)
         except OSError:
-            give_up(paths)
+            remove_groups(paths)
             raise
         return paths
 
     def sweep(self, kept: set[str]) -> bool:
         """As Groups.sweep."""
-        busy = [groups for groups in self._places() if groups.sweep(kept)]
+        busy = [groups for groups in self._all_groups() if groups.sweep(kept)]
         return bool(busy)
 
     def close(self) -> None:
-        for groups in self._places():
+        for groups in self._all_groups():
             groups.close()
 
-    def _places(self) -> set[Groups]:
-        return {seat.groups for seat in (self._found or {}).values()}
+    def _all_groups(self) -> set[Groups]:
+        return {root.groups for root in (self._found or {}).values()}
 
 
 class Setting(NamedTuple):
     file: str
     value: str
     needed: bool = True
-    """Otherwise it is set where the kernel has it."""
+    """Otherwise it is set only where the kernel has the file."""
 
 
 def settings(version: int, limit: str, value: float) -> list[Setting]:
-    """What is written for a limit, in order."""
+    """The files to write for a limit, in order."""
     quota = max(1000, int(value * _PERIOD))
     table = {
         ("memory", 1): [
@@ -112,21 +112,21 @@ def settings(version: int, limit: str, value: float) -> list[Setting]:
 
 
 def group_of(paths: Paths, otherwise: str | None) -> str | None:
-    """The group that tells who belongs to the command: one of the v2 tree, where a limit is set there."""
+    """The cgroup whose members are the command's tree: the v2 cgroup of a limit, if there is one."""
     for path in paths.values():
         if os.path.exists(f"{path}/cgroup.events"):
             return path
     return otherwise
 
 
-def give_up(paths: Paths) -> None:
-    """Remove groups that nobody is in."""
+def remove_groups(paths: Paths) -> None:
+    """Remove empty cgroups."""
     for path in set(paths.values()):
         remove(path)
 
 
 def oom_kills(paths: Paths) -> int:
-    """How many processes the kernel ended because the memory limit was reached."""
+    """How many processes the kernel has killed because the memory limit was reached."""
     group = paths.get("memory")
     for file in ("memory.events", "memory.oom_control") if group is not None else ():
         try:
@@ -139,7 +139,7 @@ def oom_kills(paths: Paths) -> int:
 
 
 def peak_bytes(paths: Paths) -> int | None:
-    """The most memory that was ever charged to the command."""
+    """The peak of the memory that was charged to the command."""
     group = paths.get("memory")
     for file in ("memory.peak", "memory.max_usage_in_bytes") if group is not None else ():
         try:
@@ -158,8 +158,8 @@ def _set(group: str, version: int, limit: str, value: float) -> None:
                 raise OSError(failed.errno, f"cannot limit {limit} to {value:g}: {failed.strerror}") from failed
 
 
-def _told(seat: Seat | None) -> dict[str, Any] | None:
-    return None if seat is None else {"version": seat.version, "directory": seat.groups.root}
+def _describe(root: ControllerRoot | None) -> dict[str, Any] | None:
+    return None if root is None else {"version": root.version, "directory": root.groups.root}
 
 
 assert {*CONTROLLER.values()} == FILES.keys()

@@ -1,4 +1,4 @@
-"""What the keeper has to say to its operator: lines in keeper.log."""
+"""Lines in keeper.log, for the operator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 _LARGEST = 1 << 20
 
 
-def say(line: str) -> None:
-    """Never fails: a full disk is no reason to let go of anything."""
+def write(line: str) -> None:
+    """Never fails: a full disk must not end the keeper."""
     try:
         if os.fstat(2).st_size > _LARGEST:
             os.ftruncate(2, 0)
@@ -20,8 +20,8 @@ def say(line: str) -> None:
         return
 
 
-def say_failure(where: str) -> None:
-    """With the traceback of the exception that is being handled."""
-    import traceback  # not before it is needed: every spare carries what the keeper has imported
+def write_traceback(where: str) -> None:
+    """The traceback of the exception that is being handled."""
+    import traceback  # only when needed: every spare carries what the keeper has imported
 
-    say(f"{where}: {traceback.format_exc()}")
+    write(f"{where}: {traceback.format_exc()}")

@@ -1,4 +1,4 @@
-"""One thread, one epoll: descriptors, timers, and work for when nothing else is to be done."""
+"""The event loop: one thread, one epoll, timers, and idle work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Watched(NamedTuple):
 
 
 class Loop:
-    """Handlers run one after the other and never wait; `stop` ends `run` after the current round."""
+    """Handlers run one after the other and must not wait. `stop` ends `run` after the current round."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -54,7 +54,7 @@ class Loop:
         self._running = True
 
     def watch(self, fd: int, mask: int, ready: Ready) -> None:
-        """Call `ready(events)` when the descriptor is; a second call replaces mask and handler."""
+        """Call `ready(events)` when the descriptor is ready. A second call replaces mask and handler."""
         known = self._ready.get(fd)
         if known is None:
             self._epoll.register(fd, mask)
@@ -72,7 +72,7 @@ class Loop:
         return timer
 
     def when_idle(self, run: Due) -> None:
-        """Once, in a round in which no descriptor was ready."""
+        """Call it once, in a round in which no descriptor was ready."""
         self._idle.append(run)
 
     def stop(self) -> None:
@@ -80,11 +80,11 @@ class Loop:
 
     def run(self) -> None:
         while self._running:
-            events = self._epoll.poll(self._patience(), 256)
+            events = self._epoll.poll(self._timeout(), 256)
             self._round += 1
             for fd, mask in events:
                 watched = self._ready.get(fd)
-                # A number that was closed and given away within this round has nothing to do with this event.
+                # A descriptor that was closed and opened again in this round is not the one of this event.
                 if watched is not None and watched.since < self._round:
                     watched.ready(mask)
             self._fire_timers()
@@ -94,7 +94,7 @@ class Loop:
     def close(self) -> None:
         self._epoll.close()
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         if self._idle:
             return 0
         if not self._timers:

@@ -1,8 +1,8 @@
-"""Where spares come from: a process that does nothing but fork them, as children of the keeper.
+"""The nursery: a fork server. Its only work is to fork spares, as children of the keeper.
 
-A fork makes every page of the forking process copy-on-write, which the keeper would pay for during the next start. The
-nursery is forked once, while the keeper is small, and pays instead; its children are born in their cgroup and belong
-to the keeper (CLONE_PARENT). Where that cannot be had, the keeper forks by itself.
+A fork makes every page of the forking process copy-on-write, which would slow down the keeper's next start. The
+nursery is forked once, while the keeper is small, and bears that cost instead. Its children are in their cgroup from
+the start and are children of the keeper (CLONE_PARENT). Where that is not supported, the keeper forks itself.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
-from holdfast_keeper import depot, kernel, log
+from holdfast_keeper import fd_store, kernel, log
 from holdfast_keeper.loop import READ, Loop
 from holdfast_keeper.spare import Spare, close_all_but, fork_spare, live
 
-#: How a kernel, or a sandbox, says that it does not let us make children for our parent.
+#: The errors of a kernel, or a sandbox, that does not support children for our parent.
 _NEVER = (errno.ENOSYS, errno.EPERM, errno.EINVAL)
 
 
 class _Order:
-    """A spare that was asked for: its group, and our end of the conversation with it."""
+    """A spare that was ordered: its cgroup, and our end of the connection to it."""
 
     __slots__ = ("conversation", "group")
 
@@ -34,7 +34,7 @@ class _Order:
 
 
 class Nursery:
-    """`on_spare` is called with each spare that was asked for, in order, `on_failure` when one cannot be had."""
+    """`on_spare` is called with each spare that was ordered, in order; `on_failure` when one cannot be forked."""
 
     def __init__(
         self,
@@ -59,15 +59,15 @@ class Nursery:
         return {order.group for order in self._orders if order.group is not None}
 
     def order(self, group: str | None) -> None:
-        """Ask for a spare. Raises OSError when none can be had at all."""
+        """Order a spare. Raises OSError when none can be forked."""
         if self._line is None:
             self._on_spare(fork_spare(group, self._file_limit))
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            depot.send(self._line, {"group": group}, [theirs.fileno()])
+            fd_store.send(self._line, {"group": group}, [theirs.fileno()])
         except ConnectionError:
-            pass  # it was killed; the next one gets this order, too
+            pass  # the nursery was killed: the next one gets this order, too
         except OSError:
             ours.close()
             raise
@@ -89,7 +89,7 @@ class Nursery:
             if os.fork() == 0:
                 _nurse(theirs, self._file_limit)
         except OSError as failed:
-            log.say(f"keeper: no nursery: {failed}")
+            log.write(f"keeper: cannot start the fork server: {failed}")
             ours.close()
             return
         finally:
@@ -116,7 +116,7 @@ class Nursery:
             return
         order.conversation.close()
         if -pid in _NEVER:
-            log.say("keeper: no nursery on this system, forking by itself")
+            log.write("keeper: this system does not support the fork server; the keeper forks itself")
             groups = [order.group, *(other.group for other in self._orders)]
             self.close()
             self._order_again(groups)
@@ -132,7 +132,7 @@ class Nursery:
             self._on_failure(failed)
             return
         found = kernel.stat(pid)
-        if found is None:  # killed at birth and buried
+        if found is None:  # it was killed and reaped already
             order.conversation.close()
             os.close(pidfd)
             self._order_again([order.group])
@@ -140,7 +140,7 @@ class Nursery:
             self._on_spare(Spare(pid, pidfd, found.start, order.conversation, order.group))
 
     def _reopen(self) -> None:
-        """The nursery was killed: what it did not deliver is ordered from a new one."""
+        """The nursery was killed: open orders go to a new one."""
         groups = [order.group for order in self._orders]
         self.close()
         self._open()
@@ -155,13 +155,13 @@ class Nursery:
 
 
 def _nurse(line: socket.socket, file_limit: tuple[int, int]) -> NoReturn:
-    """The nursery's own life: fork what is ordered, until the keeper is gone."""
+    """The main loop of the nursery: fork what is ordered, until the keeper is gone."""
     try:
         signal.set_wakeup_fd(-1)
         close_all_but(line.fileno())
         kernel.name_process("holdfast-nurse")
         while True:
-            received = depot.receive(line)
+            received = fd_store.receive(line)
             if received is None:
                 break
             request, (conversation,) = received

@@ -1,7 +1,7 @@
-"""A command that reaches its memory limit goes with all that it started.
+"""When a command reaches its memory limit, its whole tree is killed.
 
-In the v2 tree the kernel does that by itself. A v1 hierarchy ends one process and lets the others go on: there the
-kernel tells us, and we end the rest. Its count of such kills is the record, so a successor goes on where we were.
+In the v2 tree the kernel does that itself. In a v1 hierarchy it kills one process and lets the others run: there it
+notifies us, and we kill the rest. Its counter of such kills is the record that a new keeper resumes from.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from holdfast_keeper import limits
 from holdfast_keeper.controllers import write
-from holdfast_keeper.hold import Hold
+from holdfast_keeper.held_command import HeldCommand
 from holdfast_keeper.loop import READ
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
 _LOOK_PAUSE = 0.005
-#: Looks for a kill that was announced, and at a tree that should be gone.
+#: How often to look, after a notification, until the kill is counted and the tree is gone.
 _LOOKS = 400
 
 
@@ -27,43 +27,43 @@ class OomWatch:
         self._keeper = keeper
         self._events: dict[str, int] = {}
 
-    def begin(self, hold: Hold) -> None:
-        """Be told of kills, and look for those that happened before."""
-        group = hold.born.get("limits", {}).get("memory")
-        if group is None or hold.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
+    def begin(self, command: HeldCommand) -> None:
+        """Subscribe to kills, and look for those that happened before."""
+        group = command.born.get("limits", {}).get("memory")
+        if group is None or command.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
             return
         try:
-            event = _announcer(group)
+            event = _oom_event(group)
         except OSError:
-            return  # the kernel lacks it, or the group is gone: then the end alone tells
-        self._events[hold.id] = event
-        self._keeper.loop.watch(event, READ, self._keeper.guarded(hold, lambda _: self._announced(hold, event)))
-        if limits.oom_kills(hold.born["limits"]):
-            self._look(hold, _LOOKS)
+            return  # the kernel lacks it, or the cgroup is gone: the exit record still says `oom`
+        self._events[command.id] = event
+        self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._notified(command, event)))
+        if limits.oom_kills(command.born["limits"]):
+            self._look(command, _LOOKS)
 
-    def end(self, hold: Hold) -> None:
-        event = self._events.pop(hold.id, None)
+    def end(self, command: HeldCommand) -> None:
+        event = self._events.pop(command.id, None)
         if event is not None:
             self._keeper.loop.unwatch(event)
             os.close(event)
 
-    def _announced(self, hold: Hold, event: int) -> None:
+    def _notified(self, command: HeldCommand, event: int) -> None:
         os.eventfd_read(event)
-        self._look(hold, _LOOKS)
+        self._look(command, _LOOKS)
 
-    def _look(self, hold: Hold, looks: int) -> None:
-        """The announcement comes before the kill, and some of the tree may be just being born."""
-        if looks == 0 or hold.id not in self._events:
+    def _look(self, command: HeldCommand, looks: int) -> None:
+        """Repeated, because the notification comes before the kill, and the tree may still be forking."""
+        if looks == 0 or command.id not in self._events:
             return
-        if limits.oom_kills(hold.born["limits"]):
-            if hold.exit is not None and not hold.tree.members():
+        if limits.oom_kills(command.born["limits"]):
+            if command.exit is not None and not command.tree.members():
                 return
-            hold.tree.force()
-        self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(hold, lambda: self._look(hold, looks - 1)))
+            command.tree.force()
+        self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(command, lambda: self._look(command, looks - 1)))
 
 
-def _announcer(group: str) -> int:
-    """A descriptor that becomes readable when the group runs out of memory."""
+def _oom_event(group: str) -> int:
+    """An eventfd that becomes readable when the cgroup runs out of memory."""
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     control = os.open(f"{group}/memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,13 +1,13 @@
-"""What is said on the keeper's control stream.
+"""The protocol of the keeper's control stream.
 
-A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemon asks
-`{"rid": n, "op": ..., ...}` and is answered `{"rid": n, "ok": {...}}` or
-`{"rid": n, "error": {"code": ..., "message": ...}}`, not always in the order it asked. Facts come unasked, as
-`{"fact": ..., "id": ..., ...}`. A fact is a hint: after a reconnect the `hello` answer tells the same from disk.
+A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemon sends requests
+`{"rid": n, "op": ..., ...}` and gets answers `{"rid": n, "ok": {...}}` or
+`{"rid": n, "error": {"code": ..., "message": ...}}`, not always in the same order. Facts come without a request, as
+`{"fact": ..., "id": ..., ...}`. A fact may be lost: after a reconnect the answer to `hello` has the same from disk.
 
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
-                  -> version, pid, anchor_pid, cgroup (path or null), offers: [word], live: [bundle report]
+                  -> version, pid, anchor_pid, cgroup (path or null), offers: [optional field], live: [bundle report]
     start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
     rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
                                                                 must be the next; the same run again answers the same. After
@@ -16,7 +16,7 @@ Requests
     stop          id, by, reason, signal, grace, quiet, late -> forced, survivors, report; answered when the tree is gone.
                                                                 quiet: seconds before the first signal; late: recorded also
                                                                 when the command has ended, so that it is not run again
-    signal        id, signal                                 -> sent: number of processes that got it
+    signal        id, signal                                 -> sent: number of processes that it was sent to
     write         id, data (base64), at (offset or null)     -> accepted: offset after the data, so a retry is harmless
     close_stdin   id                                         -> {}
     resize        id, cols, rows                             -> {}
@@ -25,22 +25,22 @@ Requests
     forget        id                                         -> {}; the bundle of an ended process is removed
     limits        -                                          -> memory, cpus, pids: {version, directory}, null where it cannot be limited
     usage         -                                          -> log_bytes, log_total, live
-    leave         -                                          -> {}; "I stop on purpose": the daemon is not revived; with nothing
-                                                                left to hold the keeper and its anchor end, too
+    leave         -                                          -> {}; the daemon stops on purpose and is not started again; once no
+                                                                command is left, keeper and anchor exit, too
 
 Facts
-    adopted       id, report      a holder gave back what was missing of it
+    adopted       id, report      a holder has offered the descriptors that it lacked
     ended         id, report      the exit is on disk and the output up to it in the log
     closed        id, report      nothing can write to the output any more; the bundle is complete and in done/
     trimmed       id, stream, first      the head of the log was dropped up to `first`
-    disk_full     id, stream      output waits in the pipe until there is room
-    disk_free     id, stream      and flows again
-    quarantined   id, message     the keeper failed on this bundle twice and leaves it alone
+    disk_full     id, stream      the disk is full: output waits in the pipe
+    disk_free     id, stream      output is written again
+    quarantined   id, message     the keeper failed on this bundle twice and does not touch it any more
 
 Bundle report
     id, born, stop, exit (slots of bundle.py, null where blank), streams: {name: {first, end, closed}},
-    stdin: {open, accepted, consumed} or null, trouble ("disk_full", "quarantined" or null). `born` says which `run` it is
-    and, where it was run again, with which `streak`; `stop` says `late` where it came after the exit.
+    stdin: {open, accepted, consumed} or null, trouble ("disk_full", "quarantined" or null). `born` has the number of the
+    `run` and, for a rerun, its `streak`; `stop` has `late` where it came after the exit.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ MAX_FRAME = 16 << 20
 
 Message = dict[str, Any]
 
-#: The reason of a stop after which the command is run again, unless somebody asks for its end meanwhile.
+#: The reason of a stop after which the command is run again, unless it is stopped for good meanwhile.
 RESTART = "restart"
 
-#: The spec of `start`: everything the keeper needs to run the command again in the same way, and `meta`, which
-#: it keeps for others without looking at it.
+#: The spec of `start`: everything that the keeper needs to run the command, also again, and `meta`, which it only
+#: stores.
 SPEC_FIELDS = (
     "argv",  # list of str, already with the shell in front where there is one
     "cwd",  # absolute directory
@@ -74,7 +74,7 @@ SPEC_FIELDS = (
     "log_cap",  # bytes kept per process
     "meta",  # dict, opaque
 )
-#: A keeper that knows one of these offers it: an older one would ignore it.
+#: A keeper lists those that it supports in `offers`: an older one would ignore them.
 OPTIONAL_FIELDS = (
     "limits",  # dict of memory (bytes), cpus, pids, each of them or none
     "nice",  # int, -20 to 19
@@ -84,7 +84,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class ProtocolError(Exception):
-    """The peer does not speak this protocol; the connection is of no further use."""
+    """The peer does not speak this protocol: close the connection."""
 
 
 def encode(message: Message) -> bytes:
@@ -95,7 +95,7 @@ def encode(message: Message) -> bytes:
 
 
 class Decoder:
-    """Bytes in, messages out, however the bytes are cut."""
+    """Splits a byte stream into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

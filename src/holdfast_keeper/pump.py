@@ -1,6 +1,6 @@
-"""Moves what a command writes into its log, so that a kill at any instant leaves each byte in exactly one place.
+"""Moves the output of a command into its log with splice(2).
 
-splice(2) is what makes it exact: a byte is in the pipe or in the file, never in this process.
+A kill at any moment leaves each byte in exactly one place: in the pipe or in the file, never in this process.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import os
 from holdfast_keeper import kernel
 from holdfast_keeper.segments import Segments
 
-#: What one call moves before the others get their turn: what the pipe of a flood holds, the same for every flood.
+#: What one call moves before other streams get a turn: what the enlarged pipe of a flood holds.
 _BUDGET = 1 << 20
 _CHUNK = 1 << 20
 _FULL_PIPE = 64 << 10
-#: Moves that follow each other this closely or find a pipe half full, so many in a row, are a flood.
+#: A stream is a flood after this many moves in a row that come this close together or find the pipe half full.
 _CLOSE = 0.002
 _FLOOD = 16
-#: What a flood is allowed to gather before it is moved: a few large moves cost a fraction of many small ones.
+#: How long a flood may fill its pipe before the next move: a few large moves cost a fraction of many small ones.
 _GATHER = 0.001
-#: A terminal buffers less than this, so that much, read after the exit, is all that was written before it.
+#: More than a terminal buffers: this much, read after the exit, includes all that was written before it.
 _TERMINAL_BUFFER = 128 << 10
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def is_no_room(error: OSError) -> bool:
-    return error.errno in _NO_ROOM
+def is_disk_full(error: OSError) -> bool:
+    return error.errno in _DISK_FULL
 
 
 class PipePump:
-    """A FIFO that commands write to, and its log."""
+    """From the FIFO that a command writes to, into its log."""
 
     def __init__(self, source: int, log: Segments) -> None:
         self.source = source
@@ -43,18 +43,18 @@ class PipePump:
         self._moved = 0
 
     def pause(self, now: float) -> float:
-        """After a move: how long to let the pipe fill up before the next one. Nothing, unless it is a flood."""
+        """After a move: how long to let the pipe fill before the next one. 0 unless it is a flood."""
         is_more = now - self._last_move < _CLOSE or self._moved >= self._capacity // 2
         self._in_a_row = self._in_a_row + 1 if is_more else 0
         self._last_move = now
         if self._in_a_row == _FLOOD:
-            # On demand only: without privileges a user gets 64 large pipes in all.
+            # Only on demand: an unprivileged user gets 64 large pipes in all.
             self._capacity = kernel.grow_pipe(self.source, _CHUNK)
         has_room = self._capacity >= _CHUNK and self._moved < self._capacity // 2
         return _GATHER if self._in_a_row >= _FLOOD and has_room else 0.0
 
     def move(self, budget: int = _BUDGET) -> None:
-        """Move what is there, up to the budget. Raises OSError when the disk has no room; nothing is lost then."""
+        """Move what is there, up to the budget. Raises OSError when the disk is full; nothing is lost then."""
         self._moved = 0
         while budget > 0 and not self.closed:
             target, room = self.log.open_for_append()
@@ -68,19 +68,19 @@ class PipePump:
             budget -= count
 
     def drain(self) -> int:
-        """Move what was written up to now and no more, however busy other writers are; where the log then stands."""
+        """Move what was written up to now and no more, however busy other writers are. Returns where that ends."""
         waiting = kernel.waiting_bytes(self.source)
         try:
             self.move(waiting)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_disk_full(error):
                 raise
             return self.log.end + kernel.waiting_bytes(self.source)
         return self.log.end
 
 
 class TerminalPump:
-    """The master of a PTY, its log, and the pipe between them that splice needs."""
+    """From the master of a PTY into its log, through a pipe because splice needs one."""
 
     def __init__(self, source: int, pipe: tuple[int, int], log: Segments) -> None:
         self.source = source
@@ -89,12 +89,12 @@ class TerminalPump:
         self.closed = False
 
     def move(self, budget: int = _BUDGET) -> None:
-        """As PipePump.move. What a killed keeper left in the pipe goes first."""
+        """As PipePump.move. What the last keeper left in the pipe goes first."""
         self._empty_pipe()
         while budget > 0 and not self.closed:
             try:
-                # Linux looks for input first and for the end afterwards. What was written and closed in between is
-                # still there, so only an end that is seen twice is one.
+                # Linux checks for data first and for the hangup afterwards. What was written and closed in between is
+                # still there, so only a hangup that is seen twice is the end.
                 count = self._take() or self._take()
             except BlockingIOError:
                 return
@@ -103,7 +103,7 @@ class TerminalPump:
             budget -= count
 
     def pause(self, now: float) -> float:
-        """A terminal holds too little to gather anything."""
+        """0: a terminal buffers too little."""
         return 0.0
 
     def drain(self) -> int:
@@ -111,16 +111,16 @@ class TerminalPump:
         try:
             self.move(_TERMINAL_BUFFER)
         except OSError as error:
-            if not is_no_room(error):
+            if not is_disk_full(error):
                 raise
         return self.log.end + kernel.waiting_bytes(self._pipe_out)
 
     def _take(self) -> int:
-        """Terminal to pipe; nothing at the end."""
+        """Terminal to pipe. Returns 0 at the end."""
         try:
             return os.splice(self.source, self._pipe_in, _FULL_PIPE)
         except OSError as error:
-            if error.errno != errno.EIO:  # EIO: nobody has the terminal open any more
+            if error.errno != errno.EIO:  # EIO: no process has the terminal open any more
                 raise
             return 0
 
@@ -131,7 +131,7 @@ class TerminalPump:
 
 
 class LostPump:
-    """A terminal whose master nobody holds any more: its log can be read, nothing is added to it."""
+    """A terminal whose master is lost: its log can be read, and no more is added to it."""
 
     closed = True
 

@@ -1,4 +1,4 @@
-"""Bytes of output that all processes of a place may keep together."""
+"""The limit on the bytes of output that all processes of a place keep together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_LEAST = 64 << 10
 
 
 class CappedLog(Protocol):
-    """Something that takes room and can give some back, oldest bytes first."""
+    """A log that counts against the quota and can drop its oldest bytes."""
 
     @property
     def held(self) -> int: ...
@@ -22,7 +22,7 @@ class CappedLog(Protocol):
 
 
 class Quota:
-    """Room is made at the expense of what ended first, then of the largest log that is still written."""
+    """Drops bytes of the process that ended first, then of the largest log that is still written."""
 
     def __init__(self, total: int | None) -> None:
         self.total = total
@@ -35,7 +35,7 @@ class Quota:
         self.used += log.held
 
     def make_room(self) -> int:
-        """How many bytes may be appended now: more than none, whatever it takes."""
+        """Drop bytes until some may be appended. Returns how many may be, at least 1."""
         if self.total is None:
             return _STEP
         while self.total - self.used < min(_AT_LEAST, self.total):
@@ -44,13 +44,13 @@ class Quota:
         return self.total - self.used
 
     def retire(self, log: CappedLog) -> None:
-        """A log that is no longer written; `archive` takes it up again with the rest of its bundle."""
+        """A log that is no longer written; `archive` counts it again with the rest of its bundle."""
         if log in self._live:
             self._live.discard(log)
             self.used -= log.held
 
     def archive(self, directory: str) -> None:
-        """A bundle in done/: its logs are the first to go, in the order in which they came."""
+        """Count a bundle in done/. Such logs are dropped first, in the order in which they were archived."""
         if directory not in self._archives and os.path.isdir(directory):
             archive = _Archive(directory)
             self._archives[directory] = archive
@@ -74,7 +74,7 @@ class Quota:
 
 
 class _Archive:
-    """The segments of a bundle that nobody appends to any more."""
+    """The segments of an archived bundle."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -92,7 +92,7 @@ class _Archive:
         segment, stream = self._left.pop()
         following = bundle.segment_path(self._directory, stream, segment.start + segment.size)
         try:
-            # An empty successor keeps the offset where the log ended.
+            # The name of an empty successor keeps the offset where the log ended.
             os.close(os.open(following, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except FileNotFoundError:
             pass

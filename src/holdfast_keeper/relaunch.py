@@ -1,7 +1,7 @@
-"""The same command once more, in the bundle that it has: its log goes on, its state begins anew.
+"""The next run of a command, in its bundle: the log continues, the state is new.
 
-At every instant the bundle tells of a run that is over or of the one that was claimed. Its old state is put aside,
-never overwritten, and comes back when the next run is never let go.
+At every moment the bundle records either the last run or the claimed next one. The old state is set aside, not
+overwritten, and is restored when the next run never starts.
 """
 
 from __future__ import annotations
@@ -9,42 +9,42 @@ from __future__ import annotations
 import json
 import os
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, failpoints
+from holdfast_keeper.keeper_dir import KeeperDir
 from holdfast_keeper.launch import Launch, Nest, Spec
-from holdfast_keeper.place import Place
 
 
 class Relaunch(Launch):
-    """`born` says which run it is, and whatever else whoever asked for it wants to be told again."""
+    """`born` is added to the record of the start: `run`, `streak`, `begins`."""
 
-    def __init__(self, process_id: str, place: Place, spec: Spec, nest: Nest, born: bundle.Slot) -> None:
-        super().__init__(process_id, place.live(process_id), spec, nest)
-        self._at_rest = place.done(process_id)
+    def __init__(self, process_id: str, keeper_dir: KeeperDir, spec: Spec, nest: Nest, born: bundle.Slot) -> None:
+        super().__init__(process_id, keeper_dir.live(process_id), spec, nest)
+        self._done_directory = keeper_dir.done(process_id)
         self._also_born = born
         self._pending = bundle.pending(nest.pid)
 
     def give_up(self) -> None:
-        """The bundle is as it was before: of a run that is over."""
+        """Put the bundle back as the last run left it."""
         self._close()
         if os.path.isdir(self.directory):
             bundle.void_pending(self.directory)
             if not os.path.exists(f"{self.directory}/{bundle.STATE}"):
-                bundle.bring_back_state(self.directory)
-            os.rename(self.directory, self._at_rest)
+                bundle.restore_state(self.directory)
+            os.rename(self.directory, self._done_directory)
         bundle.remove(self._nest.directory)
 
     def _move_in(self) -> None:
         if not os.path.isdir(self.directory):
-            os.rename(self._at_rest, self.directory)
-        points.reach("rerun-moved")
-        bundle.part_with_state(self.directory, self._also_born["run"] - 1)
-        points.reach("rerun-parted")
+            os.rename(self._done_directory, self.directory)
+        failpoints.reach("rerun-moved")
+        bundle.set_state_aside(self.directory, self._also_born["run"] - 1)
+        failpoints.reach("rerun-state-aside")
         for name in (bundle.FIFO["out"], self._pending):
             os.rename(f"{self._nest.directory}/{name}", f"{self.directory}/{name}")
-        points.reach("rerun-moved-in")
+        failpoints.reach("rerun-files-moved")
 
     def _write_spec(self, spec: Spec) -> None:
-        """It is what it was, but for the groups: those that limit it are made anew for each run."""
+        """The spec stays the same, except for the cgroups that limit it: each run has new ones."""
         bundle.remove(self._nest.directory)
         if spec["join"] == self.spec.get("join", []):
             return
@@ -56,7 +56,7 @@ class Relaunch(Launch):
         os.rename(f"{path}.new", path)
 
     def _make_fifo(self, name: str) -> str:
-        """Over the old one: at no time is there none, for a successor of ours opens it by its name."""
+        """Rename it over the old one, so that there always is one: a new keeper opens it by name."""
         path = f"{self.directory}/{name}"
         bundle.unlink(f"{path}.new")
         os.mkfifo(f"{path}.new", 0o600)

@@ -1,4 +1,4 @@
-"""What the daemon can ask: one function per operation, and the table of them."""
+"""The requests of the daemon: one function per operation, and the table of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.control import Connection
-from holdfast_keeper.flow import OutputWaiter
-from holdfast_keeper.hold import Hold, tree_of
-from holdfast_keeper.limits import Cannot
+from holdfast_keeper.held_command import HeldCommand, tree_of
+from holdfast_keeper.limits import UnsupportedLimit
 from holdfast_keeper.reruns import NotYet, Refusal
+from holdfast_keeper.streams import OutputWaiter
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -24,7 +24,7 @@ _NOT_YET_PAUSE = 0.01
 
 
 def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
-    """Answer one request, now or later. Nothing a peer says makes the keeper fail."""
+    """Answer one request, now or later. No message makes the keeper fail."""
     rid = message.get("rid")
     operation = OPERATIONS.get(str(message.get("op")))
     if operation is None:
@@ -33,9 +33,9 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
     try:
         if "id" in message:
             _check_id(message["id"])
-            keeper.ends.settle(message["id"])
+            keeper.exits.archive_ended(message["id"])
             if message["op"] in _OF_A_RUN and keeper.starter.report_before(message["id"]) is not None:
-                raise NotYet  # which run is meant will be known in a moment
+                raise NotYet  # it is between two runs
         answer = operation(keeper, connection, message)
     except NotYet:
         keeper.loop.after(_NOT_YET_PAUSE, lambda: _serve_again(keeper, connection, message))
@@ -43,8 +43,8 @@ def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
         connection.refuse(rid, *refusal.args)
     except (KeyError, TypeError, ValueError) as wrong:
         connection.refuse(rid, "bad_value", f"{message.get('op')}: {wrong!r}")
-    except Exception:  # noqa: BLE001 - a request of one peer must not end what all others rely on
-        log.say_failure(f"keeper: {message.get('op')}")
+    except Exception:  # noqa: BLE001 - one request must not end the keeper
+        log.write_traceback(f"keeper: {message.get('op')}")
         connection.refuse(rid, "failed", f"the keeper failed on {message.get('op')}")
     else:
         if answer is not None:
@@ -59,16 +59,16 @@ def _serve_again(keeper: Keeper, connection: Connection, message: Message) -> No
 def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
     connection.is_daemon = True
     keeper.settings = {"log_total": message.get("log_total"), "revive": message.get("revive"), "left": False}
-    keeper.place.write_settings(keeper.settings)
+    keeper.dir.write_settings(keeper.settings)
     keeper.quota.total = message.get("log_total")
-    keeper.revival.arrived()
+    keeper.daemon_restart.arrived()
     return {
         "version": protocol.VERSION,
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
         "offers": list(protocol.OPTIONAL_FIELDS),
-        "live": [hold.report() for hold in keeper.holds.values()],
+        "live": [command.report() for command in keeper.commands.values()],
     }
 
 
@@ -84,11 +84,11 @@ def _limits(keeper: Keeper, asked: Message) -> Message:
     kinds = {"memory": int, "cpus": float, "pids": int}
     limits = {name: kinds[name](value) for name, value in asked.items() if value is not None}
     if any(value <= 0 for value in limits.values()):
-        raise Refusal("bad_value", "a limit is more than nothing")
+        raise Refusal("bad_value", "a limit must be greater than 0")
     try:
         keeper.limits.check(limits)
-    except Cannot as cannot:
-        raise Refusal("unsupported", str(cannot)) from None
+    except UnsupportedLimit as unsupported:
+        raise Refusal("unsupported", str(unsupported)) from None
     return limits
 
 
@@ -112,22 +112,24 @@ def _stop(keeper: Keeper, connection: Connection, message: Message) -> None:
 
 
 def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    """To the command's process group, as a terminal would; stop and continue reach the whole tree."""
-    hold = _held(keeper, message)
+    """Signal the command's process group, as a terminal does. SIGSTOP and SIGCONT go to the whole tree."""
+    command = _held(keeper, message)
     number = int(message["signal"])
-    members = hold.tree.members()
+    members = command.tree.members()
     if number not in (signal.SIGCONT, signal.SIGSTOP):
-        members = tree.in_process_group(members, hold.born["pid"]) or members[:1]
+        members = tree.in_process_group(members, command.born["pid"]) or members[:1]
     return {"sent": sum(tree.send(member, number) for member in members)}
 
 
 def _write(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    hold = _held(keeper, message)
-    if hold.input is None:
-        raise Refusal("stdin_closed", "its input is closed" if hold.born["stdin"] else "it was started without input")
+    command = _held(keeper, message)
+    if command.input is None:
+        raise Refusal(
+            "stdin_closed", "its input is closed" if command.born["stdin"] else "it was started without input"
+        )
     try:
         data = binascii.a2b_base64(message["data"], strict_mode=True)
-        accepted = hold.input.journal.write(data, message.get("at"))
+        accepted = command.input.journal.write(data, message.get("at"))
     except binascii.Error:
         raise Refusal("bad_value", "data is not base64") from None
     except journal.Closed:
@@ -135,42 +137,44 @@ def _write(keeper: Keeper, connection: Connection, message: Message) -> Message:
     except journal.Full:
         raise Refusal("stdin_full", "it does not read what was written before") from None
     except journal.Gap:
-        raise Refusal("bad_value", f"only {hold.input.journal.accepted} bytes were written before") from None
-    keeper.flow.feed(hold)
+        raise Refusal("bad_value", f"only {command.input.journal.accepted} bytes were written before") from None
+    keeper.streams.feed(command)
     return {"accepted": accepted}
 
 
 def _close_stdin(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    hold = _held(keeper, message)
-    if hold.input is not None and not hold.input.journal.is_sealed:
-        if hold.is_terminal:
-            _type_end_of_file(hold)
-        hold.input.journal.seal()
-        keeper.flow.feed(hold)
+    command = _held(keeper, message)
+    if command.input is not None and not command.input.journal.is_sealed:
+        if command.is_terminal:
+            _type_end_of_file(command)
+        command.input.journal.seal()
+        keeper.streams.feed(command)
     return {}
 
 
-def _type_end_of_file(hold: Hold) -> None:
-    """A terminal knows no other end of file than the key for it, and in raw mode not even that."""
+def _type_end_of_file(command: HeldCommand) -> None:
+    """Type the end-of-file key: a terminal has no other end of file, and in raw mode none."""
     import termios
 
-    assert hold.input is not None
-    settings = termios.tcgetattr(hold.fds["pty"])
+    assert command.input is not None
+    settings = termios.tcgetattr(command.fds["pty"])
     if not settings[3] & termios.ICANON:
-        raise Refusal("unsupported", "a terminal in raw mode has no end of file; send what the program takes for it")
+        raise Refusal(
+            "unsupported", "a terminal in raw mode has no end of file; send the key that ends the program's input"
+        )
     key = settings[6][termios.VEOF]
     key = key if isinstance(key, bytes) else _END_OF_FILE
-    accepted = hold.input.journal.accepted
-    last = os.pread(hold.input.journal.fd, 1, accepted - 1) if accepted else b"\n"
-    # Behind an unfinished line the first key only hands over that line.
-    hold.input.journal.write(key if last in b"\r\n" else key * 2, None)
+    accepted = command.input.journal.accepted
+    last = os.pread(command.input.journal.fd, 1, accepted - 1) if accepted else b"\n"
+    # Behind an unfinished line the first key only submits that line.
+    command.input.journal.write(key if last in b"\r\n" else key * 2, None)
 
 
 def _resize(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    hold = _held(keeper, message)
-    if "pty" not in hold.fds:
+    command = _held(keeper, message)
+    if "pty" not in command.fds:
         raise Refusal("no_terminal", "it has no terminal")
-    kernel.set_window_size(hold.fds["pty"], int(message["cols"]), int(message["rows"]))
+    kernel.set_window_size(command.fds["pty"], int(message["cols"]), int(message["rows"]))
     return {}
 
 
@@ -179,10 +183,10 @@ def _wait_output(keeper: Keeper, connection: Connection, message: Message) -> Me
     known = _report(keeper, connection, message)["streams"].get(stream)
     if known is None:
         raise Refusal("bad_value", f"no stream {stream!r}")
-    hold = keeper.holds.get(message["id"])
-    if hold is None:
+    command = keeper.commands.get(message["id"])
+    if command is None:
         return {"end": known["end"], "closed": True}
-    keeper.flow.wait(hold, OutputWaiter(connection, message["rid"], stream, int(message["after"])))
+    keeper.streams.wait(command, OutputWaiter(connection, message["rid"], stream, int(message["after"])))
     return None
 
 
@@ -192,9 +196,9 @@ def _tree(keeper: Keeper, connection: Connection, message: Message) -> Message:
 
 
 def _forget(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    if message["id"] in keeper.holds:
+    if message["id"] in keeper.commands:
         raise Refusal("not_now", "it still runs, or something still writes to its output")
-    directory = keeper.place.done(message["id"])
+    directory = keeper.dir.done(message["id"])
     keeper.quota.forget(directory)
     bundle.remove(directory)
     return {}
@@ -204,29 +208,29 @@ def _usage(keeper: Keeper, connection: Connection, message: Message) -> Message:
     return {
         "log_bytes": keeper.quota.used,
         "log_total": keeper.quota.total,
-        "live": len(keeper.holds),
+        "live": len(keeper.commands),
     }
 
 
-def _told_limits(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    return keeper.limits.told()
+def _describe_limits(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    return keeper.limits.describe()
 
 
 def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
     connection.has_left = True
     keeper.settings = {**keeper.settings, "left": True}
-    keeper.place.write_settings(keeper.settings)
+    keeper.dir.write_settings(keeper.settings)
     return {}
 
 
-def _held(keeper: Keeper, message: Message) -> Hold:
-    hold = keeper.holds.get(message["id"])
-    if hold is not None and keeper.is_awaiting(hold):
+def _held(keeper: Keeper, message: Message) -> HeldCommand:
+    command = keeper.commands.get(message["id"])
+    if command is not None and keeper.awaits_offer(command):
         raise NotYet
-    if hold is None or hold.exit is not None:
+    if command is None or command.exit is not None:
         known = keeper.report(message["id"])
         raise Refusal("not_found" if known is None else "ended", f"{message['id']} does not run")
-    return hold
+    return command
 
 
 def _check_id(process_id: object) -> None:
@@ -247,7 +251,7 @@ OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] =
     "wait_output": _wait_output,
     "tree": _tree,
     "forget": _forget,
-    "limits": _told_limits,
+    "limits": _describe_limits,
     "usage": _usage,
     "leave": _leave,
 }

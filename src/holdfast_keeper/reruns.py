@@ -1,4 +1,4 @@
-"""Running an ended command again: what must be true before, and who may ask twice."""
+"""Running an ended command again: the conditions, and the answer to a repeated request."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle
 from holdfast_keeper.control import Connection
-from holdfast_keeper.hold import Hold
-from holdfast_keeper.starter import Wish
+from holdfast_keeper.held_command import HeldCommand
+from holdfast_keeper.starter import StartRequest
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
 
 class NotYet(Exception):
-    """Too early to say: the request is looked at again."""
+    """The request cannot be decided yet: it is tried again."""
 
 
 class Refusal(Exception):
-    """A request that cannot be granted: code and text of the answer."""
+    """The request is refused: code and text of the answer."""
 
 
 def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> dict[str, Any] | None:
-    """Run it again as run `run`; answered when it runs, at once if it is that run already. Raises Refusal or NotYet."""
+    """Run it again as run `run`. Answered when it runs; at once if it is that run already. Raises Refusal, NotYet."""
     process_id, run, streak = message["id"], int(message["run"]), int(message.get("streak") or 0)
     report = keeper.report(process_id)
     if report is None:
@@ -36,17 +36,17 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
     if report["exit"] is None:
         raise Refusal("not_now", f"{process_id} still runs")
     if (report["stop"] or {}).get("late") and not message.get("despite_stop"):
-        raise Refusal("stopped", f"{process_id} was to be run no more")
-    if keeper.stopper.is_ending(process_id):
-        raise NotYet  # without cgroups, what ends the last run could take the next one for a part of it
-    if process_id in keeper.holds:
-        _lay_to_rest(keeper, keeper.holds[process_id])
+        raise Refusal("stopped", f"{process_id} was stopped for good")
+    if keeper.stopper.is_stopping(process_id):
+        raise NotYet  # without cgroups, the stop of the last run could signal the next one
+    if process_id in keeper.commands:
+        _archive_last_run(keeper, keeper.commands[process_id])
     spec = _spec(keeper, message)
     before = keeper.report(process_id)
-    # Where each stream stands: what lies before it is of other runs.
+    # The offset of this run's first byte in each stream.
     begins = {name: extent["end"] for name, extent in (before or report)["streams"].items()}
     born = {"run": run, "streak": streak, "begins": begins}
-    keeper.starter.rerun(Wish(process_id, spec, [(connection, message["rid"])], before, born))
+    keeper.starter.rerun(StartRequest(process_id, spec, [(connection, message["rid"])], before, born))
     return None
 
 
@@ -54,23 +54,23 @@ def run_of(born: bundle.Slot) -> int:
     return int(born.get("run", 0))
 
 
-def _lay_to_rest(keeper: Keeper, hold: Hold) -> None:
-    """Complete a bundle whose output somebody may still hold open: what it writes from now on is nobody's."""
-    if any(pump.drain() > pump.log.end for pump in hold.pumps.values()):
-        raise Refusal("disk_full", "no room on the disk for what it wrote")
-    for pump in hold.pumps.values():
+def _archive_last_run(keeper: Keeper, command: HeldCommand) -> None:
+    """Archive a bundle whose output leftovers may still hold open: what they write from now on is discarded."""
+    if any(pump.drain() > pump.log.end for pump in command.pumps.values()):
+        raise Refusal("disk_full", "the disk is full: its last output cannot be written")
+    for pump in command.pumps.values():
         pump.closed = True
-    keeper.ends.complete(hold)
-    if keeper.holds_still(hold):
-        raise Refusal("disk_full", "no room on the disk to run it again")
+    keeper.exits.archive_if_complete(command)
+    if keeper.is_current(command):
+        raise Refusal("disk_full", "the disk is full: it cannot be run again")
 
 
 def _spec(keeper: Keeper, message: dict[str, Any]) -> dict[str, Any]:
-    """As it was asked for at first, but for the size that its terminal had last."""
-    directory = bundle.find(keeper.place.directory, message["id"])
+    """The spec of its first run, with the last size of its terminal."""
+    directory = bundle.find(keeper.dir.path, message["id"])
     try:
         with open(f"{directory}/{bundle.SPEC}", "rb") as file:
             spec = dict(json.load(file))
     except (OSError, ValueError) as broken:
-        raise Refusal("failed_start", f"its bundle does not say how to run it: {broken}") from broken
+        raise Refusal("failed_start", f"the spec in its bundle cannot be read: {broken}") from broken
     return {**spec, **{key: int(message[key]) for key in ("cols", "rows") if message.get(key) is not None}}

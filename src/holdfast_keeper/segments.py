@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 
-from holdfast_keeper import bundle, points
+from holdfast_keeper import bundle, failpoints
 from holdfast_keeper.quota import Quota
 
 _LARGEST = 8 << 20
@@ -15,7 +15,7 @@ _SMALLEST = 8 << 10
 class Segments:
     """Appends to the newest file and drops the oldest, so that at most `cap` bytes are kept.
 
-    The newest file is never without a successor when it goes: its name is what tells a restarted keeper the offset.
+    A file is dropped only when it has a successor: a new keeper learns the offset from the name of the newest file.
     """
 
     def __init__(self, directory: str, stream: str, cap: int, quota: Quota, is_new: bool = False) -> None:
@@ -52,7 +52,7 @@ class Segments:
         self._quota.used += count
 
     def drop_oldest(self) -> int:
-        """Drop the oldest file; how many bytes went."""
+        """Drop the oldest file. Returns how many bytes were dropped."""
         if not self.held:
             return 0
         if len(self._starts) == 1:
@@ -75,7 +75,7 @@ class Segments:
         self.close()
         self._open(self.end)
         self._starts.append(self.end)
-        points.reach("segment-started")
+        failpoints.reach("segment-started")
 
     def _open_newest(self) -> None:
         self._open(self._starts[-1])

@@ -1,9 +1,9 @@
-"""A process forked ahead of time that becomes the next command.
+"""A spare: a process forked ahead of time that becomes the next command (prefork child).
 
-Forking costs a millisecond and joining a cgroup several; a spare has paid both before anyone asks. It waits for the
-directory of a bundle, sets itself up as the spec in there says, claims the bundle and execs. The claim is a rename:
-of the spare and a keeper that recovers after a crash, only one can have it, so a command that was given up never
-runs, and one that runs is always recorded.
+A fork takes a millisecond and joining a cgroup several; a spare has done both before a start is requested. It waits for
+the directory of a bundle, sets itself up by the spec in it, claims the bundle and execs. The claim is a rename: of
+the spare and a keeper that recovers after a crash, only one succeeds. So a start that was undone never runs, and a
+command that runs is always recorded.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import sys
 import termios
 from typing import NoReturn
 
-from holdfast_keeper import bundle, depot, groups, kernel, points
+from holdfast_keeper import bundle, failpoints, fd_store, groups, kernel
 from holdfast_keeper.witness import Witness
 
-#: A spare that fails says so in one datagram; one that runs the command says nothing more.
+#: A spare that fails sends one datagram. One that runs the command sends none.
 _REPORT_SIZE = 4096
 
 _MAX_FD = 1 << 20
@@ -40,15 +40,15 @@ class Spare:
         self.group = group
 
     def settle(self, out: int) -> None:
-        """Give it the output that it will write to, unless it gets a terminal. Raises OSError when it is no more."""
+        """Send it the output that it will write to, unless it gets a terminal. Raises OSError when it is dead."""
         socket.send_fds(self.conversation, [b"out"], [out])
 
     def become(self, directory: str, terminal: int | None) -> None:
-        """Let it run the command of this bundle, on this terminal. Raises OSError when the spare is no more."""
+        """Let it run the command of this bundle, on this terminal. Raises OSError when it is dead."""
         socket.send_fds(self.conversation, [os.fsencode(directory)], [] if terminal is None else [terminal])
 
     def failure(self) -> tuple[str, int | None, str] | None:
-        """Once the conversation is readable: stage, errno and text of what went wrong; None when it says nothing."""
+        """Once the connection is readable: stage, errno and text of what went wrong; None when it was closed."""
         try:
             report = self.conversation.recv(_REPORT_SIZE)
         except ConnectionError:
@@ -74,7 +74,7 @@ def fork_spare(group: str | None, file_limit: tuple[int, int]) -> Spare:
 
 
 def live(conversation: socket.socket, group: str | None, file_limit: tuple[int, int]) -> NoReturn:
-    """The spare's own life, in a cgroup that it still has to join. Ends in exec or _exit, whatever happens."""
+    """The main function of a spare. `group` is a cgroup that it has to join. Never returns: ends in exec or _exit."""
     try:
         gc.disable()
         signal.set_wakeup_fd(-1)
@@ -88,19 +88,19 @@ def live(conversation: socket.socket, group: str | None, file_limit: tuple[int, 
             groups.join(group)
         witness = Witness(conversation)
         _rehearse()
-        _, outs = depot.receive_raw(conversation)
+        _, outs = fd_store.receive_raw(conversation)
         _take_usual_streams(*outs)
-        directory, fds = depot.receive_raw(conversation)
+        directory, fds = fd_store.receive_raw(conversation)
         if directory:
             _become(witness, os.fsdecode(directory), *fds)
-    except BaseException as unexpected:  # noqa: BLE001 - whatever it is, it must not return into the keeper's stack
+    except BaseException as unexpected:  # noqa: BLE001 - it must never return into the keeper's stack
         with contextlib.suppress(OSError):
             conversation.send(_report("setup", unexpected))
     os._exit(127)
 
 
 def close_all_but(kept: int) -> None:
-    """Of what a fork brought along, only the three standard streams and this one are left."""
+    """Close all inherited descriptors except the three standard streams and this one."""
     os.closerange(3, kept)
     os.closerange(kept + 1, _MAX_FD)
 
@@ -124,7 +124,7 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
         for group in spec.get("join", ()):
             groups.join(group)
         stage = "exec"
-        points.reach("spare-ready")
+        failpoints.reach("spare-ready")
         os.rename(f"{directory}/{bundle.pending(os.getpid())}", f"{directory}/{bundle.STATE}")
         claimed = True
         witness.leave_line()
@@ -132,11 +132,11 @@ def _become(witness: Witness, directory: str, terminal: int | None = None) -> No
     except (OSError, ValueError, TypeError) as failed:
         if claimed:
             os.rename(f"{directory}/{bundle.STATE}", f"{directory}/void")
-        witness.say(_report(stage, failed))
+        witness.report_failure(_report(stage, failed))
 
 
 def _rehearse() -> None:
-    """Go through the motions once: pages that the keeper and the spare share are copied now and not during a start."""
+    """Run the steps of a start once, so that pages shared with the keeper are copied now and not during the start."""
     spec = {"argv": ["sh"], "env": {f"VARIABLE_{number}": "x" * 50 for number in range(100)}, "pty": False}
     json.loads(json.dumps(spec).encode())
     with contextlib.suppress(OSError):
@@ -151,7 +151,7 @@ def _rehearse() -> None:
 
 
 def _take_streams(directory: str, spec: dict[str, object], terminal: int | None) -> None:
-    """Where they are not the usual ones."""
+    """Open the streams that differ from the usual ones."""
     if terminal is not None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         for number in range(3):
@@ -164,7 +164,7 @@ def _take_streams(directory: str, spec: dict[str, object], terminal: int | None)
 
 
 def _take_usual_streams(*outs: int) -> None:
-    """No input, and one output for both."""
+    """The usual streams: no input, and one output for stdout and stderr."""
     _open_as(0, os.devnull, os.O_RDONLY)
     for out in outs:
         os.dup2(out, 1, inheritable=True)
@@ -200,7 +200,7 @@ def _find_program(name: str, env: dict[str, str]) -> str:
 
 
 def _default_signals() -> None:
-    """What the keeper ignores must not be ignored by commands."""
+    """Reset the signals that the keeper ignores: commands must not inherit that."""
     for number in signal.valid_signals():
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Starts commands: keeps spares and nests at hand, and brings one of each together."""
+"""Starts commands. It keeps spares (prefork children) and nests (preallocated bundles) ready: a start takes both."""
 
 from __future__ import annotations
 
@@ -6,53 +6,51 @@ import errno as errors
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, log, points
-from holdfast_keeper.control import Connection
-from holdfast_keeper.depot import Descriptors
-from holdfast_keeper.hold import Hold, new_report
+from holdfast_keeper import bundle, failpoints, log
+from holdfast_keeper.control import ReplyTo
+from holdfast_keeper.fd_store import Descriptors
+from holdfast_keeper.held_command import HeldCommand, new_report
 from holdfast_keeper.launch import Launch, Nest
 from holdfast_keeper.limits import oom_kills
 from holdfast_keeper.loop import READ
 from holdfast_keeper.nursery import Nursery
-from holdfast_keeper.pump import is_no_room
+from holdfast_keeper.pump import is_disk_full
 from holdfast_keeper.relaunch import Relaunch
 from holdfast_keeper.spare import Spare
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-#: Enough for an agent that starts a few commands in one go; a burst beyond waits for the nursery.
-_AT_HAND = 3
-#: The start just answered, and its exit, should not have to share a processor with a fork.
+#: Enough for an agent that starts a few commands at once. A larger burst waits for the nursery (the fork server).
+_READY_COUNT = 3
+#: After a start, so that a fork does not compete for a processor with the command, or with its exit.
 _REFILL_PAUSE = 0.003
-#: A spare that was killed before it could become anything is replaced this often: more often than there are spares.
-_TRIES = _AT_HAND + 2
-
-Asker = tuple[Connection, Any]
+#: A start is tried this often when its spare was killed: more often than there are spares.
+_TRIES = _READY_COUNT + 2
 
 
 class _Pair(NamedTuple):
-    """What a command is made of."""
+    """A spare with its nest: all that a start needs."""
 
     spare: Spare
     nest: Nest
 
 
-class Wish(NamedTuple):
-    """A start that was asked for."""
+class StartRequest(NamedTuple):
+    """A start that was requested, and the requests to answer."""
 
     id: str
     spec: dict[str, Any]
-    askers: list[Asker]
+    reply_to: list[ReplyTo]
     before: dict[str, Any] | None = None
     """The report of the run before, where the command is run again."""
     born: bundle.Slot = {}  # noqa: RUF012 - never changed
-    """Which run it is then, and what else is to be told of it."""
+    """What is added to the record of the start then: the number of the run, among others."""
     tries: int = _TRIES
 
 
 class _Attempt(NamedTuple):
-    wish: Wish
+    request: StartRequest
     launch: Launch
     spare: Spare
 
@@ -60,96 +58,96 @@ class _Attempt(NamedTuple):
 class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._at_hand: list[_Pair] = []
-        #: Starts for which no spare was at hand.
-        self._waiting: dict[str, Wish] = {}
+        self._ready: list[_Pair] = []
+        #: Starts for which no spare was ready.
+        self._waiting: dict[str, StartRequest] = {}
         self._under_way: dict[str, _Attempt] = {}
         self._is_refilling = False
-        self._nests = f"{keeper.place.directory}/nests"
+        self._nests = f"{keeper.dir.path}/nests"
         self._nest_count = 0
         os.makedirs(self._nests, mode=0o700, exist_ok=True)
         for name in os.listdir(self._nests):
             bundle.remove(f"{self._nests}/{name}")
-        self._nursery = Nursery(keeper.loop, keeper.place.file_limit, self._spare_came, self._no_spare)
+        self._nursery = Nursery(keeper.loop, keeper.dir.file_limit, self._spare_came, self._no_spare)
 
     @property
     def is_busy(self) -> bool:
         return bool(self._under_way or self._waiting)
 
     def groups(self) -> set[str]:
-        """The cgroups that are taken though no command is held in them yet."""
+        """The cgroups that are in use though no held command is in them yet."""
         attempts = self._under_way.values()
-        spares = [pair.spare for pair in self._at_hand] + [attempt.spare for attempt in attempts]
+        spares = [pair.spare for pair in self._ready] + [attempt.spare for attempt in attempts]
         limits = {path for attempt in attempts for path in attempt.launch.limits.values()}
         return {spare.group for spare in spares if spare.group is not None} | limits | self._nursery.groups()
 
     def under_way(self) -> dict[str, tuple[Descriptors, int]]:
-        """Descriptors and pid of commands that are not held yet: whoever holds must have these as well."""
+        """Descriptors and pid of commands that are being started: holders must have these as well."""
         return {key: (attempt.launch.fds, attempt.spare.pid) for key, attempt in self._under_way.items()}
 
-    def start(self, asker: Asker, process_id: str, spec: dict[str, Any]) -> None:
+    def start(self, reply_to: ReplyTo, process_id: str, spec: dict[str, Any]) -> None:
         """Start a command and answer when it runs. The same id again is the same start."""
         known = self._keeper.report(process_id)
         if known is not None:
-            asker[0].answer(asker[1], known)
+            reply_to[0].answer(reply_to[1], known)
         elif process_id in self._under_way:
-            self._under_way[process_id].wish.askers.append(asker)
+            self._under_way[process_id].request.reply_to.append(reply_to)
         elif process_id in self._waiting:
-            self._waiting[process_id].askers.append(asker)
+            self._waiting[process_id].reply_to.append(reply_to)
         else:
-            self._grant(Wish(process_id, spec, [asker]))
+            self._dispatch(StartRequest(process_id, spec, [reply_to]))
 
-    def rerun(self, wish: Wish) -> None:
-        """Run a command again whose bundle is at rest, and answer when it runs. The same run again is joined."""
-        known = self._wish(wish.id)
+    def rerun(self, request: StartRequest) -> None:
+        """Run a command again whose bundle is archived, and answer when it runs. A repeated request joins the first."""
+        known = self._request(request.id)
         if known is None:
-            self._grant(wish)
-        elif known.born == wish.born:
-            known.askers.extend(wish.askers)
+            self._dispatch(request)
+        elif known.born == request.born:
+            known.reply_to.extend(request.reply_to)
         else:
-            _refuse(wish, ("not_now", f"{wish.id} is just being started"))
+            _refuse(request, ("not_now", f"{request.id} is just being started"))
 
     def is_starting(self, process_id: str) -> bool:
-        return self._wish(process_id) is not None
+        return self._request(process_id) is not None
 
     def report_before(self, process_id: str) -> dict[str, Any] | None:
-        """Of a command that is being run again: how its last run ended."""
-        wish = self._wish(process_id)
-        return wish.before if wish is not None else None
+        """The report of the last run of a command that is being run again."""
+        request = self._request(process_id)
+        return request.before if request is not None else None
 
-    def _wish(self, process_id: str) -> Wish | None:
+    def _request(self, process_id: str) -> StartRequest | None:
         attempt = self._under_way.get(process_id)
-        return attempt.wish if attempt is not None else self._waiting.get(process_id)
+        return attempt.request if attempt is not None else self._waiting.get(process_id)
 
     def refill_soon(self) -> None:
-        if not self._is_refilling and len(self._at_hand) + self._nursery.on_order < _AT_HAND:
+        if not self._is_refilling and len(self._ready) + self._nursery.on_order < _READY_COUNT:
             self._is_refilling = True
             self._keeper.loop.after(_REFILL_PAUSE, self._refill)
 
     def dismiss(self) -> None:
         self._nursery.close()
-        for pair in self._at_hand:
+        for pair in self._ready:
             pair.spare.dismiss()
             pair.nest.discard()
         for attempt in self._under_way.values():
             attempt.spare.conversation.close()
             attempt.launch.started()
-        self._at_hand.clear()
+        self._ready.clear()
 
     def _refill(self) -> None:
         self._is_refilling = False
         try:
             self._nursery.order(self._keeper.groups.make())
         except OSError:
-            return  # no room, no memory: the next start will say so
+            return  # no disk space, no memory: the next start reports it
         self.refill_soon()
 
-    def _grant(self, wish: Wish) -> None:
-        """With a spare at hand at once, otherwise as soon as one comes."""
-        if self._at_hand:
-            self._attempt(wish, self._at_hand.pop(0))
+    def _dispatch(self, request: StartRequest) -> None:
+        """Start it at once if a spare is ready, else as soon as one is."""
+        if self._ready:
+            self._attempt(request, self._ready.pop(0))
             return
-        self._waiting[wish.id] = wish
+        self._waiting[request.id] = request
         try:
             if self._nursery.on_order < len(self._waiting):
                 self._nursery.order(self._keeper.groups.make())
@@ -168,49 +166,49 @@ class Starter:
         if self._waiting:
             self._attempt(self._waiting.pop(next(iter(self._waiting))), pair)
         else:
-            self._at_hand.append(pair)
+            self._ready.append(pair)
 
     def _no_spare(self, failed: OSError) -> None:
-        """Neither now nor soon: whoever waits is told why."""
-        for wish in self._waiting.values():
-            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+        """No spare can be forked: refuse all starts that wait for one."""
+        for request in self._waiting.values():
+            _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
         self._waiting.clear()
 
-    def _attempt(self, wish: Wish, pair: _Pair) -> None:
+    def _attempt(self, request: StartRequest, pair: _Pair) -> None:
         spare = pair.spare
-        launch = self._launch(wish, pair.nest)
+        launch = self._launch(request, pair.nest)
         try:
             launch.prepare()
             launch.limit(self._keeper.limits)
             launch.write_spec()
-            points.reach("start-prepared")
+            failpoints.reach("start-prepared")
             launch.write_born(spare)
-            self._keeper.deposit(wish.id, launch.fds, spare.pid)
-            points.reach("start-deposited")
+            self._keeper.deposit(request.id, launch.fds, spare.pid)
+            failpoints.reach("start-deposited")
             spare.become(launch.directory, launch.terminal)
-            points.reach("start-let-go")
+            failpoints.reach("start-released")
         except OSError as failed:
             spare.conversation.close()
             launch.fds.setdefault("pidfd", spare.pidfd)
             self._withdraw(launch)
-            if isinstance(failed, ConnectionError) and wish.tries > 1:  # the spare was killed while it waited
-                self._grant(wish._replace(tries=wish.tries - 1))
+            if isinstance(failed, ConnectionError) and request.tries > 1:  # the spare was killed while it waited
+                self._dispatch(request._replace(tries=request.tries - 1))
                 return
-            _refuse(wish, _describe("setup", failed.errno, failed.strerror or str(failed), wish.spec))
+            _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
             return
-        attempt = _Attempt(wish, launch, spare)
-        self._under_way[wish.id] = attempt
+        attempt = _Attempt(request, launch, spare)
+        self._under_way[request.id] = attempt
         self._keeper.loop.watch(spare.conversation.fileno(), READ, lambda _: self._settle(attempt))
 
-    def _launch(self, wish: Wish, nest: Nest) -> Launch:
-        place = self._keeper.place
-        if wish.before is None:
-            return Launch(wish.id, place.live(wish.id), wish.spec, nest)
-        self._keeper.quota.forget(place.done(wish.id))
-        return Relaunch(wish.id, place, wish.spec, nest, wish.born)
+    def _launch(self, request: StartRequest, nest: Nest) -> Launch:
+        keeper_dir = self._keeper.dir
+        if request.before is None:
+            return Launch(request.id, keeper_dir.live(request.id), request.spec, nest)
+        self._keeper.quota.forget(keeper_dir.done(request.id))
+        return Relaunch(request.id, keeper_dir, request.spec, nest, request.born)
 
     def _settle(self, attempt: _Attempt) -> None:
-        """The spare said why it failed, or said nothing more because it is the command now."""
+        """The spare has reported why it failed, or closed the connection because it is the command now."""
         launch, spare = attempt.launch, attempt.spare
         failure = spare.failure()
         self._keeper.loop.unwatch(spare.conversation.fileno())
@@ -222,58 +220,58 @@ class Starter:
             return
         was_too_small = oom_kills(launch.limits) > 0
         self._withdraw(launch)
-        was_killed = failure is None and not was_too_small  # before it became anything
-        if was_killed and attempt.wish.tries > 1:
-            self._grant(attempt.wish._replace(tries=attempt.wish.tries - 1))
+        was_killed = failure is None and not was_too_small  # before it claimed the bundle
+        if was_killed and attempt.request.tries > 1:
+            self._dispatch(attempt.request._replace(tries=attempt.request.tries - 1))
             return
         stage, errno, message = failure or ("setup", None, "it was killed before it could start")
         if failure is None and was_too_small:
             stage, message = "limits", "that memory is too little to start anything"
-        _refuse(attempt.wish, _describe(stage, errno, message, launch.spec))
-        self._keeper.end_if_done()
+        _refuse(attempt.request, _describe(stage, errno, message, launch.spec))
+        self._keeper.exit_if_done()
 
     def _started(self, attempt: _Attempt) -> None:
         launch = attempt.launch
         launch.started()
-        points.reach("start-seen")
-        is_new = attempt.wish.before is None
-        if is_new:  # who waits for the answer need not wait for what follows
-            _answer(attempt.wish, new_report(launch.id, launch.born))
+        failpoints.reach("start-seen")
+        is_new = attempt.request.before is None
+        if is_new:  # the answer need not wait for what follows
+            _answer(attempt.request, new_report(launch.id, launch.born))
         state = bundle.BundleState(launch.born, None, None, None)
-        hold = Hold(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
+        command = HeldCommand(launch.id, launch.directory, state, launch.fds, self._keeper.quota, is_new)
         if not is_new:
-            _answer(attempt.wish, hold.report())
-        self._keeper.hold(hold)
+            _answer(attempt.request, command.report())
+        self._keeper.hold(command)
         if launch.born["group"] != attempt.spare.group:
-            self._keeper.sweep_groups_later()  # it left the group that it was born in
+            self._keeper.sweep_groups_later()  # it left the group that it was forked in
 
     def _withdraw(self, launch: Launch) -> None:
-        """Nothing is left of it but a spare about to end, which is buried, and its group removed, in passing."""
+        """Undo a start. Its spare exits and is reaped as any child; its cgroup is swept later."""
         self._keeper.withdraw(launch.id)
         try:
             launch.give_up()
-        except OSError as failed:  # a full disk: the bundle tells the truth where it is, and a successor moves it
-            log.say(f"keeper: {launch.id}: {failed}")
+        except OSError as failed:  # a full disk: the bundle is right where it is, and the next keeper moves it
+            log.write(f"keeper: {launch.id}: {failed}")
         if isinstance(launch, Relaunch):
-            self._keeper.quota.archive(self._keeper.place.done(launch.id))
+            self._keeper.quota.archive(self._keeper.dir.done(launch.id))
         self._keeper.sweep_groups_later()
 
 
-def _answer(wish: Wish, report: dict[str, Any]) -> None:
-    for connection, rid in wish.askers:
+def _answer(request: StartRequest, report: dict[str, Any]) -> None:
+    for connection, rid in request.reply_to:
         connection.answer(rid, report)
 
 
-def _refuse(wish: Wish, reason: tuple[str, str]) -> None:
-    for connection, rid in wish.askers:
+def _refuse(request: StartRequest, reason: tuple[str, str]) -> None:
+    for connection, rid in request.reply_to:
         connection.refuse(rid, *reason)
 
 
 def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any]) -> tuple[str, str]:
-    """Code and text of a failed start, in the words of what the caller asked for."""
+    """Code and text of the refusal, in terms of the request."""
     program = spec["argv"][0]
-    if errno is not None and is_no_room(OSError(errno, message)):
-        return "disk_full", "no room on the disk for a new process"
+    if errno is not None and is_disk_full(OSError(errno, message)):
+        return "disk_full", "the disk is full: no process can be started"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"
     if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):
@@ -287,5 +285,5 @@ def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any])
     if stage == "limits":
         return "failed_start", f"{program}: cannot run under its limits: {message}"
     if stage == "terminal" or (stage == "setup" and spec["pty"]):
-        return "no_pty", f"no terminal could be had: {message}"
+        return "no_pty", f"cannot open a terminal: {message}"
     return "failed_start", f"{program}: {message}"

@@ -1,144 +1,144 @@
-"""Ends that are under way: one ladder per process, its askers, and a record that a restarted keeper goes on from."""
+"""Stops in progress: the escalation of each, the requests to answer, and the record that a new keeper resumes from."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, points, protocol
-from holdfast_keeper.control import Connection
-from holdfast_keeper.hold import Hold, tree_of
-from holdfast_keeper.ladder import Ladder
+from holdfast_keeper import bundle, failpoints, protocol
+from holdfast_keeper.control import ReplyTo
+from holdfast_keeper.escalation import Escalation
+from holdfast_keeper.held_command import HeldCommand, tree_of
 from holdfast_keeper.tree import Tree
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
 
-Asker = tuple[Connection, Any]
-
 
 class Stopper:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._ends: dict[str, _End] = {}
+        self._stops: dict[str, _Stop] = {}
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._ends)
+        return bool(self._stops)
 
-    def is_ending(self, process_id: str) -> bool:
-        return process_id in self._ends
+    def is_stopping(self, process_id: str) -> bool:
+        return process_id in self._stops
 
-    def stop(self, asker: Asker, process_id: str, stop: dict[str, Any], late: bool = False) -> bool:
-        """End a tree; the asker is answered when it is gone. False when there is no such process.
+    def stop(self, reply_to: ReplyTo, process_id: str, stop: dict[str, Any], late: bool = False) -> bool:
+        """End a tree and answer when it is gone. Returns False when there is no such process.
 
-        Who asked first, and why, is recorded before anything is signalled and never overwritten; only a stop that was
-        for a restart gives way to one for good. With `late` it is recorded also when the command has ended: then it
-        shall not be run again.
+        The first request and its reason are recorded before any signal is sent, and never overwritten, except that a
+        stop for good replaces a stop for a restart. With `late` the request is recorded even when the command has
+        ended: then it is not run again.
         """
         now = time.time()
-        end = self._ends.get(process_id)
+        current = self._stops.get(process_id)
         tree = self._tree(process_id)
         if tree is None:
             return False
         self._record(process_id, {**stop, "at": now, "forced": False}, late)
-        if end is not None:
-            end.ladder.hurry(stop["grace"], now, stop["quiet"])
+        if current is not None:
+            current.escalation.hurry(stop["grace"], now, stop["quiet"])
         else:
-            end = self._ends[process_id] = _End(Ladder(tree, stop["signal"], stop["grace"], now, quiet=stop["quiet"]))
-        end.askers.append(asker)
-        self.look(process_id)
+            current = self._stops[process_id] = _Stop(
+                Escalation(tree, stop["signal"], stop["grace"], now, quiet=stop["quiet"])
+            )
+        current.reply_to.append(reply_to)
+        self.step(process_id)
         return True
 
-    def resume(self, hold: Hold) -> None:
-        """Go on with an end that a predecessor began."""
-        stop = hold.stop
-        if stop is not None and hold.exit is None:
+    def resume(self, command: HeldCommand) -> None:
+        """Continue a stop that the last keeper began."""
+        stop = command.stop
+        if stop is not None and command.exit is None:
             quiet = stop.get("quiet", 0.0)
-            ladder = Ladder(hold.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"], quiet)
-            self._ends[hold.id] = _End(ladder)
-            self._keeper.loop.after(0, lambda: self.look(hold.id))
+            escalation = Escalation(command.tree, stop["signal"], stop["grace"], stop["at"], stop["forced"], quiet)
+            self._stops[command.id] = _Stop(escalation)
+            self._keeper.loop.after(0, lambda: self.step(command.id))
 
-    def look(self, process_id: str) -> None:
-        """Take the next step of an end, if there is one under way."""
-        end = self._ends.get(process_id)
-        if end is None:
+    def step(self, process_id: str) -> None:
+        """Take the next step of a stop, if one is in progress."""
+        current = self._stops.get(process_id)
+        if current is None:
             return
-        was_forced = end.ladder.forced
-        pause = end.ladder.step(time.time())
-        if end.ladder.forced and not was_forced:
+        was_forced = current.escalation.forced
+        pause = current.escalation.step(time.time())
+        if current.escalation.forced and not was_forced:
             self._record_force(process_id)
-        hold = self._keeper.holds.get(process_id)
-        if pause is None and not end.ladder.survivors and hold is not None and hold.exit is None:
-            pause = 0.01 if end.patience() else None
+        command = self._keeper.commands.get(process_id)
+        if pause is None and not current.escalation.survivors and command is not None and command.exit is None:
+            pause = 0.01 if current.may_wait() else None
         if pause is not None:
-            self._again(end, process_id, pause)
+            self._again(current, process_id, pause)
             return
-        del self._ends[process_id]
-        self._answer(end, process_id)
+        del self._stops[process_id]
+        self._answer(current, process_id)
 
-    def _again(self, end: _End, process_id: str, pause: float) -> None:
-        if end.timer is not None:
-            end.timer.cancel()
-        end.timer = self._keeper.loop.after(pause, lambda: self.look(process_id))
+    def _again(self, current: _Stop, process_id: str, pause: float) -> None:
+        if current.timer is not None:
+            current.timer.cancel()
+        current.timer = self._keeper.loop.after(pause, lambda: self.step(process_id))
 
-    def _answer(self, end: _End, process_id: str) -> None:
+    def _answer(self, current: _Stop, process_id: str) -> None:
         answer = {
-            "forced": end.ladder.forced,
-            "survivors": end.ladder.survivors,
+            "forced": current.escalation.forced,
+            "survivors": current.escalation.survivors,
             "report": self._keeper.report(process_id),
         }
-        for connection, rid in end.askers:
+        for connection, rid in current.reply_to:
             connection.answer(rid, answer)
         self._keeper.sweep_groups()
-        self._keeper.end_if_done()
+        self._keeper.exit_if_done()
 
     def _record(self, process_id: str, stop: dict[str, Any], late: bool) -> None:
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            if _counts(hold.stop, stop) and (hold.exit is None or late):
-                hold.record_stop(stop if hold.exit is None else {**stop, "late": True})
-                points.reach("stop-recorded")
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            if _counts(command.stop, stop) and (command.exit is None or late):
+                command.record_stop(stop if command.exit is None else {**stop, "late": True})
+                failpoints.reach("stop-recorded")
             return
-        directory = self._keeper.place.done(process_id)
+        directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if late and state is not None and _counts(state.stop, stop):
             bundle.write_slot(directory, bundle.STOP, {**stop, "late": True})
-            points.reach("stop-recorded")
+            failpoints.reach("stop-recorded")
 
     def _record_force(self, process_id: str) -> None:
-        """Also for what the command left behind when it obeyed; but not when nobody asked for its end."""
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            if hold.stop is not None:
-                hold.record_stop({**hold.stop, "forced": True})
+        """Also when only leftovers of the command had to be killed; but not without a recorded stop."""
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            if command.stop is not None:
+                command.record_stop({**command.stop, "forced": True})
             return
-        directory = self._keeper.place.done(process_id)
+        directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if state is not None and state.stop is not None:
             bundle.write_slot(directory, bundle.STOP, {**state.stop, "forced": True})
 
     def _tree(self, process_id: str) -> Tree | None:
-        hold = self._keeper.holds.get(process_id)
-        if hold is not None:
-            return hold.tree
-        state = bundle.read_state(self._keeper.place.done(process_id))
+        command = self._keeper.commands.get(process_id)
+        if command is not None:
+            return command.tree
+        state = bundle.read_state(self._keeper.dir.done(process_id))
         return tree_of(process_id, state.born) if state is not None and state.born is not None else None
 
 
 def _counts(before: dict[str, Any] | None, stop: dict[str, Any]) -> bool:
-    """Whether a stop is to be recorded beside what was recorded before."""
+    """Whether a stop is recorded over the one before."""
     return before is None or (before["reason"] == protocol.RESTART != stop["reason"])
 
 
-class _End:
-    def __init__(self, ladder: Ladder) -> None:
-        self.ladder = ladder
-        self.askers: list[Asker] = []
+class _Stop:
+    def __init__(self, escalation: Escalation) -> None:
+        self.escalation = escalation
+        self.reply_to: list[ReplyTo] = []
         self.timer: Any = None
-        #: Looks at an empty tree whose exit is not recorded yet: the kernel is about to say it.
-        self._looks = 300
+        #: Looks at an empty tree whose exit is not recorded yet: the kernel is about to report it.
+        self._tries_left = 300
 
-    def patience(self) -> bool:
-        self._looks -= 1
-        return self._looks > 0
+    def may_wait(self) -> bool:
+        self._tries_left -= 1
+        return self._tries_left > 0

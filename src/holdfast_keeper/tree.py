@@ -1,8 +1,8 @@
-"""Which processes belong to a held command, and how they are reached.
+"""The tree of a held command: the command and everything it started, and how to signal them.
 
-With a cgroup of its own, membership is the kernel's word. Without, it is pieced together from /proc: descendants,
-the command's session and process group, and the mark in the environment. Nothing is ever signalled by its number
-alone: a pidfd is opened and the start time checked.
+With a cgroup, the kernel knows the members. Without, they are found in /proc: descendants, the command's session and
+process group, and HOLDFAST_ID in the environment. No process is signalled by its pid alone: a pidfd is opened and the
+start time compared.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Tree(NamedTuple):
     group: str | None
     """Its cgroup, where it has one."""
     boot: str
-    """The start of the machine that it ran after."""
+    """The boot id of the machine when it ran."""
 
     def members(self) -> list[TreeMember]:
-        """Who is alive now, the leader first if it is."""
+        """The living members, the leader first if it lives."""
         if self.boot != kernel.boot_id():
             return []
         found = set(_in_group(self.group)) if self.group is not None else set(_in_proc(self))
         return sorted(found, key=lambda member: (member != self.leader, member.start, member.pid))
 
     def force(self) -> None:
-        """Kill everyone, as often as it takes for those who are just being born."""
+        """Send SIGKILL to every member. Without cgroup.kill, a fork at this moment may escape: call it again."""
         if self.group is not None and _kill_group(self.group):
             return
         for member in self.members():
@@ -46,7 +46,7 @@ class Tree(NamedTuple):
 
 
 def send(member: TreeMember, signum: int) -> bool:
-    """Signal exactly this process; whether it was there to get it."""
+    """Signal exactly this process. Returns whether it was sent."""
     pidfd = kernel.open_process(*member)
     if pidfd is None:
         return False
@@ -100,13 +100,13 @@ def _kill_group(group: str) -> bool:
 
 
 def _in_proc(tree: Tree) -> Iterator[TreeMember]:
-    everyone = [stat for stat in map(kernel.stat, _pids()) if stat is not None]
+    stats = [stat for stat in map(kernel.stat, _pids()) if stat is not None]
     leader = tree.leader
-    below = _descendants(everyone, leader)
+    below = _descendants(stats, leader)
     mark = f"HOLDFAST_ID={tree.process_id}".encode()
-    # Once the leader is buried, its number may be given to somebody else, and with it a session and a group.
-    has_leader = any((stat.pid, stat.start) == leader for stat in everyone)
-    for stat in everyone:
+    # Once the leader is reaped, its pid may be reused, and with it the ids of its session and process group.
+    has_leader = any((stat.pid, stat.start) == leader for stat in stats)
+    for stat in stats:
         if stat.is_dead or stat.start < leader.start:
             continue
         is_near = stat.pid in below or (has_leader and leader.pid in (stat.session, stat.pgrp))
@@ -114,12 +114,12 @@ def _in_proc(tree: Tree) -> Iterator[TreeMember]:
             yield TreeMember(stat.pid, stat.start)
 
 
-def _descendants(everyone: list[kernel.Stat], leader: TreeMember) -> set[int]:
+def _descendants(stats: list[kernel.Stat], leader: TreeMember) -> set[int]:
     children: dict[int, list[int]] = {}
-    for stat in everyone:
+    for stat in stats:
         children.setdefault(stat.ppid, []).append(stat.pid)
     below: set[int] = set()
-    ahead = [stat.pid for stat in everyone if (stat.pid, stat.start) == leader]
+    ahead = [stat.pid for stat in stats if (stat.pid, stat.start) == leader]
     while ahead:
         pid = ahead.pop()
         below.add(pid)

@@ -192,7 +192,7 @@ async def _sleeps(staged: StagedPlace, pid: int) -> bool:
     return (await staged.place.wait_state(pid) or "").startswith("S (sleeping)")
 
 
-def test_a_port_of_the_tree_is_told_from_one_of_another_process(staged: StagedPlace) -> None:
+def test_a_port_of_the_tree_differs_from_one_of_another_process(staged: StagedPlace) -> None:
     port = free_port()
     process = staged.start("sh", "-c", f'exec {sys.executable} -c "$0" {port}', LISTEN, stdin=True)
     other = staged.start("sleep", "1000")
@@ -342,7 +342,7 @@ def test_a_shell_that_is_missing_or_cannot_run_is_refused_by_name(staged: Staged
         staged.place.shell_argv("x", plain, env)
 
 
-def test_the_default_directory_is_there(staged: StagedPlace) -> None:
+def test_the_default_directory_exists(staged: StagedPlace) -> None:
     directory = staged.place.default_directory
     process = staged.start("sh", "-c", f"cd '{directory}' && printf yes")
     staged.report_at_end(process)

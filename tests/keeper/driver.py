@@ -1,4 +1,4 @@
-"""Speaks to a real keeper as the daemon does, so that tests can look at it alone."""
+"""A client of a real keeper, in the role of the daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RUN = os.urandom(3).hex()
 def named(name: object) -> str:
     """An id that only this run of the tests uses.
 
-    Without a cgroup, whoever has the id in its environment is a member of that tree, on the whole machine.
+    Without a cgroup, every process of the machine with the id in its environment is a member of that tree.
     """
     return f"proc_{_RUN}_{name}"
 
@@ -37,7 +37,7 @@ class Refused(Exception):
         self.code = error["code"]
 
 
-class Line:
+class ControlConnection:
     """One control connection."""
 
     def __init__(self, place: str) -> None:
@@ -85,7 +85,7 @@ class Line:
                 self._answers[message["rid"]] = message
 
 
-class Family:
+class KeeperPair:
     """An anchor and a keeper of the test's own."""
 
     def __init__(self, directory: Path, **environ: str) -> None:
@@ -94,7 +94,7 @@ class Family:
         self._environ = {**os.environ, **environ}
         self._started: list[subprocess.Popen[bytes]] = []
         self.launch()
-        self.line = Line(self.place)
+        self.control = ControlConnection(self.place)
         self.hello()
 
     def launch(self) -> None:
@@ -103,17 +103,17 @@ class Family:
             self._started.append(subprocess.Popen(command, stderr=log, env=self._environ, start_new_session=True))
 
     def hello(self, **settings: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self.line.ask("hello", **settings)
+        answer: dict[str, Any] = self.control.ask("hello", **settings)
         self.keeper, self.anchor = answer["pid"], answer["anchor_pid"]
         return answer
 
     def reconnect(self) -> dict[str, Any]:
-        self.line.close()
-        self.line = Line(self.place)
+        self.control.close()
+        self.control = ControlConnection(self.place)
         return self.hello()
 
     def kill(self, *pids: int) -> dict[str, Any]:
-        """SIGKILL, and come back when there is a keeper again that has taken over everything."""
+        """SIGKILL them, and return when a new keeper has taken over."""
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         gone = set(pids)
@@ -143,21 +143,21 @@ class Family:
             "meta": {},
             **spec,
         }
-        report: dict[str, Any] = self.line.ask("start", id=process_id, spec=full)
+        report: dict[str, Any] = self.control.ask("start", id=process_id, spec=full)
         return report
 
     def write(self, process_id: str, data: bytes, at: int | None = None) -> int:
-        return int(self.line.ask("write", id=process_id, data=base64.b64encode(data).decode(), at=at)["accepted"])
+        return int(self.control.ask("write", id=process_id, data=base64.b64encode(data).decode(), at=at)["accepted"])
 
     def stop(self, process_id: str, grace: float = 5.0, by: str = "tester", reason: str = "killed") -> dict[str, Any]:
-        answer: dict[str, Any] = self.line.ask("stop", id=process_id, by=by, reason=reason, signal=15, grace=grace)
+        answer: dict[str, Any] = self.control.ask("stop", id=process_id, by=by, reason=reason, signal=15, grace=grace)
         return answer
 
     def exit_of(self, process_id: str) -> dict[str, Any]:
         """The exit slot, as soon as there is one."""
 
         def recorded() -> dict[str, Any] | None:
-            exit_: dict[str, Any] | None = self.line.ask("report", id=process_id)["exit"]
+            exit_: dict[str, Any] | None = self.control.ask("report", id=process_id)["exit"]
             return exit_
 
         return eventually(recorded, timeout=30)
@@ -180,7 +180,7 @@ class Family:
         eventually(lambda: not _kill_all(home))
         for started in self._started:
             started.wait()
-        self.line.close()
+        self.control.close()
 
 
 def connect(place: str, name: str, kind: socket.SocketKind) -> socket.socket | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper import bundle
-from tests.keeper.driver import ONE, Family, named
+from tests.keeper.driver import ONE, KeeperPair, named
 from tests.support import eventually
 
 MIB = 1 << 20
@@ -31,68 +31,68 @@ def on_disk(place: str) -> int:
 
 
 def numbered(first: int, end: int) -> bytes:
-    """What the numbered lines below say between two offsets; each line has 8 bytes."""
+    """The numbered lines below between two offsets; each line has 8 bytes."""
     lines = b"".join(b"%07d\n" % number for number in range(first // 8, end // 8 + 1))
     return lines[first % 8 :][: end - first]
 
 
-def test_the_newest_bytes_are_kept_and_offsets_never_change(family: Family) -> None:
-    family.start(ONE, "seq -f %07.0f 0 999999", log_cap=MIB)
-    kept = family.complete(ONE)
-    (first, *_) = bundle.segments(f"{family.place}/done/{ONE}", "out")
+def test_the_newest_bytes_are_kept_and_offsets_never_change(pair: KeeperPair) -> None:
+    pair.start(ONE, "seq -f %07.0f 0 999999", log_cap=MIB)
+    kept = pair.complete(ONE)
+    (first, *_) = bundle.segments(f"{pair.place}/done/{ONE}", "out")
     assert MIB * 3 // 4 <= len(kept) <= MIB
     assert first.start + len(kept) == 8_000_000
     assert kept == numbered(first.start, 8_000_000)
 
 
-def test_the_cap_holds_at_every_moment_and_through_a_crash(family: Family) -> None:
-    family.start(ONE, "yes", log_cap=MIB)
+def test_the_cap_holds_at_every_moment_and_through_a_crash(pair: KeeperPair) -> None:
+    pair.start(ONE, "yes", log_cap=MIB)
     largest = 0
     for _ in range(3):
         for _ in range(50):
-            largest = max(largest, on_disk(family.place))
-        family.kill(family.keeper)
-    before = family.line.ask("report", id=ONE)["streams"]["out"]
-    assert eventually(lambda: family.line.ask("report", id=ONE)["streams"]["out"]["first"] > before["end"])
+            largest = max(largest, on_disk(pair.place))
+        pair.kill(pair.keeper)
+    before = pair.control.ask("report", id=ONE)["streams"]["out"]
+    assert eventually(lambda: pair.control.ask("report", id=ONE)["streams"]["out"]["first"] > before["end"])
     assert 0 < largest <= MIB
-    family.stop(ONE)
+    pair.stop(ONE)
 
 
-def test_all_logs_together_stay_within_the_quota(family: Family) -> None:
-    family.hello(log_total=2 * MIB)
+def test_all_logs_together_stay_within_the_quota(pair: KeeperPair) -> None:
+    pair.hello(log_total=2 * MIB)
     for count in range(4):
-        family.start(named(count), "head -c 1M /dev/zero; echo end")
-        family.complete(named(count))
-        assert on_disk(family.place) <= 2 * MIB
-    assert family.output(named(3))[-4:] == b"end\n"
-    oldest = family.line.ask("report", id=named(0))["streams"]["out"]
+        pair.start(named(count), "head -c 1M /dev/zero; echo end")
+        pair.complete(named(count))
+        assert on_disk(pair.place) <= 2 * MIB
+    assert pair.output(named(3))[-4:] == b"end\n"
+    oldest = pair.control.ask("report", id=named(0))["streams"]["out"]
     assert oldest["first"] == oldest["end"] == MIB + 4
 
 
-def has_written(family: Family, process_id: str, end: int) -> bool:
-    return bool(family.line.ask("report", id=process_id)["streams"]["out"]["end"] > end)
+def has_written(pair: KeeperPair, process_id: str, end: int) -> bool:
+    return bool(pair.control.ask("report", id=process_id)["streams"]["out"]["end"] > end)
 
 
-def test_the_quota_holds_for_those_who_still_write(family: Family) -> None:
-    family.hello(log_total=MIB)
+def test_the_quota_holds_for_running_commands(pair: KeeperPair) -> None:
+    pair.hello(log_total=MIB)
     for count in range(4):
-        family.start(named(count), "yes")
-    ends = [family.line.ask("report", id=named(count))["streams"]["out"]["end"] for count in range(4)]
+        pair.start(named(count), "yes")
+    ends = [pair.control.ask("report", id=named(count))["streams"]["out"]["end"] for count in range(4)]
     for count in range(4):
-        eventually(partial(has_written, family, named(count), ends[count] + 4 * MIB))
-        assert on_disk(family.place) <= MIB
+        eventually(partial(has_written, pair, named(count), ends[count] + 4 * MIB))
+        assert on_disk(pair.place) <= MIB
     for count in range(4):
-        family.stop(named(count), grace=1)
+        pair.stop(named(count), grace=1)
 
 
-def test_a_wait_for_output_is_answered_when_there_is_some(family: Family) -> None:
-    family.start(ONE, "read x; echo $x; read x", stdin=True)
-    waiting = family.line.begin("wait_output", id=ONE, stream="out", after=0)
-    family.write(ONE, b"hello\n")
-    assert family.line.answer(waiting) == {"end": 6, "closed": False}
-    waiting = family.line.begin("wait_output", id=ONE, stream="out", after=6)
-    family.write(ONE, b"\n")
-    assert family.line.answer(waiting) == {"end": 6, "closed": True}
+def test_a_wait_for_output_is_answered_when_there_is_some(pair: KeeperPair) -> None:
+    pair.start(ONE, "read x; echo $x; read x", stdin=True)
+    waiting = pair.control.begin("wait_output", id=ONE, stream="out", after=0)
+    pair.write(ONE, b"hello\n")
+    assert pair.control.answer(waiting) == {"end": 6, "closed": False}
+    waiting = pair.control.begin("wait_output", id=ONE, stream="out", after=6)
+    pair.write(ONE, b"\n")
+    assert pair.control.answer(waiting) == {"end": 6, "closed": True}
 
 
 @pytest.fixture
@@ -119,30 +119,30 @@ def fill(disk: Path) -> None:
 
 
 @pytest.mark.parametrize("pty", [False, True])
-def test_a_full_disk_loses_nothing_and_is_said(small_disk: Path, pty: bool) -> None:
-    family = Family(small_disk)
+def test_a_full_disk_loses_nothing_and_is_published(small_disk: Path, pty: bool) -> None:
+    pair = KeeperPair(small_disk)
     try:
         ballast = small_disk / "ballast"
         command = "stty -onlcr 2>/dev/null; seq -f %07.0f 0 199999; exit 6"
         ballast.write_bytes(bytes(MIB * 3 // 2))
-        family.start(ONE, command, pty=pty)
-        assert family.line.fact("disk_full", ONE)["stream"] == "out"
-        assert family.line.ask("report", id=ONE)["trouble"] == "disk_full"
-        family.kill(family.keeper)
+        pair.start(ONE, command, pty=pty)
+        assert pair.control.fact("disk_full", ONE)["stream"] == "out"
+        assert pair.control.ask("report", id=ONE)["trouble"] == "disk_full"
+        pair.kill(pair.keeper)
         subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
-        assert family.complete(ONE) == numbered(0, 1_600_000)
-        assert family.exit_of(ONE)["code"] == 6
-        assert family.line.ask("report", id=ONE)["trouble"] is None
+        assert pair.complete(ONE) == numbered(0, 1_600_000)
+        assert pair.exit_of(ONE)["code"] == 6
+        assert pair.control.ask("report", id=ONE)["trouble"] is None
     finally:
-        family.close()
+        pair.close()
 
 
 def test_an_exit_is_recorded_on_a_full_disk(small_disk: Path) -> None:
-    family = Family(small_disk)
+    pair = KeeperPair(small_disk)
     try:
-        family.start(ONE, "read x; exit 8", stdin=True)
+        pair.start(ONE, "read x; exit 8", stdin=True)
         fill(small_disk)
-        family.write(ONE, b"\n")
-        assert family.exit_of(ONE)["code"] == 8
+        pair.write(ONE, b"\n")
+        assert pair.exit_of(ONE)["code"] == 8
     finally:
-        family.close()
+        pair.close()

@@ -1,4 +1,4 @@
-"""Pumps: floods get equal shares; the end of a terminal is believed when it is sure."""
+"""Pumps: floods get equal shares; a terminal has ended when its hangup is seen twice."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast_keeper.quota import Quota
 from holdfast_keeper.segments import Segments
 
 
-def test_what_was_written_just_before_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linux may say EIO to a read that began before the last write, with that write still to be read."""
+def test_output_written_just_before_the_hangup_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux may return EIO to a read that began before the last write, though that write can still be read."""
     master, slave = pty.openpty()
     pipe = os.pipe()
     for fd in (master, *pipe):
@@ -33,13 +33,13 @@ def test_what_was_written_just_before_the_end_is_kept(tmp_path: Path, monkeypatc
 
     log = Segments(str(tmp_path), "out", 1 << 20, Quota(1 << 20))
     pump = TerminalPump(master, pipe, log)
-    os.write(slave, b"last words\n")
+    os.write(slave, b"last line\n")
     os.close(slave)
     monkeypatch.setattr(os, "splice", splice)
     try:
         pump.move()
         assert pump.closed
-        assert Path(bundle.segment_path(str(tmp_path), "out", 0)).read_bytes() == b"last words\r\n"
+        assert Path(bundle.segment_path(str(tmp_path), "out", 0)).read_bytes() == b"last line\r\n"
     finally:
         log.close()
         for fd in (master, *pipe):
@@ -47,7 +47,7 @@ def test_what_was_written_just_before_the_end_is_kept(tmp_path: Path, monkeypatc
 
 
 def fill(pipe: int) -> int:
-    """To the brim, as a writer does who is only held back by the pipe; how many bytes went in."""
+    """Fill the pipe. Returns how many bytes went in."""
     total = 0
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -55,8 +55,8 @@ def fill(pipe: int) -> int:
     return total
 
 
-def test_a_flood_gets_its_share_however_seldom_its_turn_comes(tmp_path: Path) -> None:
-    """Others may hold us up for as long as they like between two turns: what came meanwhile tells that it is one."""
+def test_a_flood_is_detected_with_long_pauses_between_moves(tmp_path: Path) -> None:
+    """With any pause between two moves, a pipe that is half full again shows that it is a flood."""
     source, target = os.pipe()
     for fd in (source, target):
         os.set_blocking(fd, False)
@@ -79,7 +79,7 @@ def test_a_flood_gets_its_share_however_seldom_its_turn_comes(tmp_path: Path) ->
             os.close(fd)
 
 
-def test_little_at_a_time_now_and_then_is_no_flood(tmp_path: Path) -> None:
+def test_small_rare_writes_are_no_flood(tmp_path: Path) -> None:
     source, target = os.pipe()
     os.set_blocking(source, False)
     log = Segments(str(tmp_path), "out", 64 << 20, Quota(None))

@@ -1,4 +1,4 @@
-"""A start says the truth: it runs, or nothing is left of it."""
+"""A start that is answered runs; one that is refused leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keeper.driver import ONE, Family, Refused, named
+from tests.keeper.driver import ONE, KeeperPair, Refused, named
 from tests.support import eventually
 
 
@@ -26,20 +26,20 @@ from tests.support import eventually
     ],
 )
 @pytest.mark.parametrize("pty", [False, True])
-def test_what_cannot_start_leaves_nothing_behind(family: Family, spec: dict[str, object], code: str, pty: bool) -> None:
+def test_a_failed_start_leaves_nothing_behind(pair: KeeperPair, spec: dict[str, object], code: str, pty: bool) -> None:
     with pytest.raises(Refused) as refused:
-        family.start(ONE, "true", **{"pty": pty, **spec})
+        pair.start(ONE, "true", **{"pty": pty, **spec})
     assert refused.value.code == code
-    assert os.listdir(f"{family.place}/live") == os.listdir(f"{family.place}/done") == []
-    family.start(ONE, "exit 5")
-    assert family.exit_of(ONE)["code"] == 5
+    assert os.listdir(f"{pair.place}/live") == os.listdir(f"{pair.place}/done") == []
+    pair.start(ONE, "exit 5")
+    assert pair.exit_of(ONE)["code"] == 5
 
 
-def test_the_same_id_again_is_the_same_start(family: Family) -> None:
-    first = family.start(ONE, "sleep 300")
-    assert family.start(ONE, "sleep 300")["born"] == first["born"]
-    family.stop(ONE, grace=0)
-    assert family.start(ONE, "sleep 300")["exit"]["signal"] == 9
+def test_the_same_id_again_is_the_same_start(pair: KeeperPair) -> None:
+    first = pair.start(ONE, "sleep 300")
+    assert pair.start(ONE, "sleep 300")["born"] == first["born"]
+    pair.stop(ONE, grace=0)
+    assert pair.start(ONE, "sleep 300")["exit"]["signal"] == 9
 
 
 CORPUS = [
@@ -61,50 +61,50 @@ CORPUS = [
 
 
 @pytest.mark.parametrize("text", CORPUS)
-def test_a_command_text_does_what_bash_does(family: Family, text: str) -> None:
+def test_a_command_text_does_what_bash_does(pair: KeeperPair, text: str) -> None:
     plain = subprocess.run(
         ["/bin/bash", "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
         umask=0o022, check=False,
     )  # fmt: skip
-    family.start(ONE, text)
-    assert family.complete(ONE) == plain.stdout
-    ended = family.exit_of(ONE)
+    pair.start(ONE, text)
+    assert pair.complete(ONE) == plain.stdout
+    ended = pair.exit_of(ONE)
     assert (ended["code"] if ended["signal"] is None else -ended["signal"]) == plain.returncode
 
 
-def test_a_command_gets_what_its_spec_says_and_nothing_of_ours(family: Family, tmp_path: Path) -> None:
+def test_a_command_gets_its_spec_and_nothing_of_the_keeper(pair: KeeperPair, tmp_path: Path) -> None:
     show = "pwd; umask; echo $MINE; ls /proc/self/fd | wc -l; ulimit -n; ps -o pid=,sid=,pgid= $$ | tr -s ' '"
-    report = family.start(ONE, show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})
+    report = pair.start(ONE, show, cwd=str(tmp_path), umask=0o027, env={**os.environ, "MINE": "x=y z"})
     pid = report["born"]["pid"]
     files = subprocess.run(["bash", "-c", "ulimit -n"], capture_output=True, text=True, check=True).stdout.strip()
-    lines = family.complete(ONE).decode().split("\n")
+    lines = pair.complete(ONE).decode().split("\n")
     assert lines[:3] == [str(tmp_path), "0027", "x=y z"]
     assert lines[3:5] == ["4", files]
     assert lines[5].split() == [str(pid)] * 3
 
 
-def test_signals_that_the_keeper_ignores_are_not_ignored_by_commands(family: Family) -> None:
-    family.start(ONE, ["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"])
-    masks = [int(line.split()[1], 16) for line in family.complete(ONE).decode().splitlines()]
+def test_signals_that_the_keeper_ignores_are_not_ignored_by_commands(pair: KeeperPair) -> None:
+    pair.start(ONE, ["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"])
+    masks = [int(line.split()[1], 16) for line in pair.complete(ONE).decode().splitlines()]
     assert masks == [0, 0]
 
 
-def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) -> None:
+def test_many_starts_leave_no_descriptor_and_no_zombie_behind(pair: KeeperPair) -> None:
     def children() -> int:
-        return len(Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split())
+        return len(Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split())
 
     def nests() -> int:
-        return sum("/pending-" in os.path.realpath(fd) for fd in Path(f"/proc/{family.keeper}/fd").iterdir())
+        return sum("/pending-" in os.path.realpath(fd) for fd in Path(f"/proc/{pair.keeper}/fd").iterdir())
 
     def descriptors_at_rest() -> int:
         eventually(lambda: children() == 4 and nests() == 3)  # the spares and where they come from
-        return len(os.listdir(f"/proc/{family.keeper}/fd")) + len(os.listdir(f"/proc/{family.anchor}/fd"))
+        return len(os.listdir(f"/proc/{pair.keeper}/fd")) + len(os.listdir(f"/proc/{pair.anchor}/fd"))
 
     def round_of(name: str) -> None:
         for count in range(40):
-            family.start(named(f"{name}{count}"), "echo x", pty=count % 2 == 0, stdin=count % 3 == 0)
+            pair.start(named(f"{name}{count}"), "echo x", pty=count % 2 == 0, stdin=count % 3 == 0)
         for count in range(40):
-            family.complete(named(f"{name}{count}"))
+            pair.complete(named(f"{name}{count}"))
 
     before = descriptors_at_rest()
     round_of("a")
@@ -112,25 +112,25 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(family: Family) ->
     eventually(lambda: descriptors_at_rest() == before)
 
 
-def test_spares_that_were_killed_while_they_waited_are_replaced(family: Family) -> None:
+def test_spares_that_were_killed_while_they_waited_are_replaced(pair: KeeperPair) -> None:
     def spares() -> list[int]:
-        children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
+        children = Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split()
         return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-spare\n"]
 
     eventually(lambda: len(spares()) == 3)
     for pid in spares():
         os.kill(pid, signal.SIGKILL)
     for count in range(4):
-        family.start(named(count), f"exit {count}")
-        assert family.exit_of(named(count))["code"] == count
+        pair.start(named(count), f"exit {count}")
+        assert pair.exit_of(named(count))["code"] == count
 
 
-def test_a_nursery_that_was_killed_is_replaced(family: Family) -> None:
+def test_a_nursery_that_was_killed_is_replaced(pair: KeeperPair) -> None:
     def nurses() -> list[int]:
-        children = Path(f"/proc/{family.keeper}/task/{family.keeper}/children").read_text().split()
+        children = Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split()
         return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-nurse\n"]
 
     os.kill(eventually(nurses)[0], signal.SIGKILL)
     for count in range(6):
-        family.start(named(count), f"exit {count}")
-    assert [family.exit_of(named(count))["code"] for count in range(6)] == list(range(6))
+        pair.start(named(count), f"exit {count}")
+    assert [pair.exit_of(named(count))["code"] for count in range(6)] == list(range(6))

@@ -1,4 +1,4 @@
-"""The line between spare and keeper: it ends when the exec can no longer fail, and carries the reason when it did."""
+"""The connection from spare to keeper: closed when the exec can no longer fail, and used to report why it failed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper.witness import Witness
-from tests.keeper.driver import ONE, Family, Refused
+from tests.keeper.driver import ONE, KeeperPair, Refused
 from tests.support import eventually
 
 
-def test_the_line_ends_with_the_exec_though_the_command_inherits_everything() -> None:
+def test_the_connection_is_closed_by_the_exec_despite_inherited_descriptors() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -31,7 +31,7 @@ def test_the_line_ends_with_the_exec_though_the_command_inherits_everything() ->
     os.waitpid(pid, 0)
 
 
-def test_last_words_arrive_after_the_line_was_left() -> None:
+def test_a_failure_is_reported_after_the_connection_was_left() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -41,7 +41,7 @@ def test_last_words_arrive_after_the_line_was_left() -> None:
         try:
             os.execv("/nowhere", ["nowhere"])
         except OSError:
-            witness.say(b"no")
+            witness.report_failure(b"no")
         os._exit(0)
     theirs.close()
     with ours:
@@ -51,16 +51,16 @@ def test_last_words_arrive_after_the_line_was_left() -> None:
     assert os.waitstatus_to_exitcode(status) == 127
 
 
-def test_the_command_has_only_the_three_standard_descriptors(family: Family) -> None:
-    family.start(ONE, "ls /proc/self/fd | wc -l")  # the fourth is ls's own
-    family.complete(ONE)
-    assert family.output(ONE) == b"4\n"
+def test_the_command_has_only_the_three_standard_descriptors(pair: KeeperPair) -> None:
+    pair.start(ONE, "ls /proc/self/fd | wc -l")  # the fourth is ls's own
+    pair.complete(ONE)
+    assert pair.output(ONE) == b"4\n"
 
 
-def test_an_exec_that_fails_late_leaves_nothing_behind(family: Family, tmp_path: Path) -> None:
+def test_an_exec_that_fails_late_leaves_nothing_behind(pair: KeeperPair, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/nowhere/interpreter\n")
     script.chmod(0o755)
     with pytest.raises(Refused):
-        family.start(ONE, [str(script)])
-    assert not os.path.exists(f"{family.place}/live/{ONE}")
+        pair.start(ONE, [str(script)])
+    assert not os.path.exists(f"{pair.place}/live/{ONE}")

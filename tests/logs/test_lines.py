@@ -46,7 +46,7 @@ def test_a_line_that_lost_its_head_is_left_out_of_the_tail(written: Written) -> 
         assert read_all(log, tail_start(log, 99)) == b"second\nthird\n"
 
 
-def test_unless_it_is_all_there_is(written: Written) -> None:
+def test_a_line_that_lost_its_head_is_shown_when_it_is_the_only_one(written: Written) -> None:
     written.append(b"x" * 45)
     written.drop_head(2)
     with written.log() as log:

@@ -1,4 +1,4 @@
-"""Reading by offset, whatever happens to the files meanwhile."""
+"""Reading by offset while files are appended, dropped and moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_log_is_read_across_its_segments(written: Written) -> None:
         assert read_all(log, 17) == written.content[17:]
 
 
-def test_at_the_end_there_is_nothing_and_then_there_is_more(written: Written) -> None:
+def test_reading_continues_when_the_log_grows(written: Written) -> None:
     written.append(b"0123456789")
     with written.log() as log:
         assert log.read(10) == (10, b"")
@@ -60,7 +60,7 @@ def test_a_bundle_that_is_moved_while_we_read_is_read_on(written: Written) -> No
         assert read_all(log, 5) == bytes(range(5, 25))
 
 
-def test_a_bundle_that_is_forgotten_while_we_read_just_ends(written: Written) -> None:
+def test_a_bundle_that_is_removed_while_we_read_ends(written: Written) -> None:
     written.append(bytes(range(25)))
     with written.log() as log:
         for found in bundle.segments(str(written.directory), "out"):
@@ -84,7 +84,7 @@ def test_a_hole_left_by_a_crash_of_the_machine_is_skipped(written: Written) -> N
         assert log.read(14) == (20, bytes(range(20, 30)))
 
 
-def test_what_is_in_memory_is_had_without_waiting(written: Written) -> None:
+def test_cached_bytes_are_read_without_waiting(written: Written) -> None:
     written.append(b"0123456")
     with written.log() as log:
         assert log.read_nowait(0) is None, "nothing is open yet"

@@ -78,7 +78,7 @@ def test_the_same_is_found_however_it_is_cut(pattern: str, texts: list[str], cut
         ("(?i)READY", b"ready"),
     ],
 )
-def test_what_a_person_would_have_seen_is_found(pattern: str, output: bytes) -> None:
+def test_the_visible_text_is_found(pattern: str, output: bytes) -> None:
     assert found(pattern, output)
     assert found(pattern, *(bytes([byte]) for byte in output))
 
@@ -87,7 +87,7 @@ def test_what_a_person_would_have_seen_is_found(pattern: str, output: bytes) -> 
     ("pattern", "output"),
     [("port 80$", b"port 80"), (r"80\b", b"on 80"), ("a[^x]*b", b"a\nb"), ("^ready", b"al" + b"ready"), ("ready", b"")],
 )
-def test_what_may_yet_be_something_else_is_not(pattern: str, output: bytes) -> None:
+def test_text_that_may_still_change_is_not_found(pattern: str, output: bytes) -> None:
     assert not found(pattern, output)
 
 

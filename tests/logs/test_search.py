@@ -57,9 +57,7 @@ def naive(pattern: str, log: bytes, invert: bool) -> list[tuple[int, int, int, s
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(LOGS, PATTERNS, st.lists(st.integers(0, 200)), st.booleans())
-def test_the_lines_found_are_those_that_a_look_at_each_finds(
-    log: bytes, pattern: str, cuts: list[int], invert: bool
-) -> None:
+def test_results_equal_a_search_line_by_line(log: bytes, pattern: str, cuts: list[int], invert: bool) -> None:
     ends = sorted({min(cut, len(log)) for cut in cuts} | {0, len(log)})
     hits = searched(pattern, [log[a:b] for a, b in itertools.pairwise(ends)], invert=invert)
     assert [(hit.start, hit.stop, hit.line, hit.text) for hit in hits] == naive(pattern, log, invert)
@@ -69,7 +67,7 @@ def test_the_lines_found_are_those_that_a_look_at_each_finds(
 
 @settings(deadline=None)
 @given(LOGS, st.sampled_from(["err", "ab", "é", "(?i)err"]))
-def test_where_a_match_is_said_to_stand_it_stands(log: bytes, pattern: str) -> None:
+def test_the_reported_offset_is_that_of_the_match(log: bytes, pattern: str) -> None:
     for hit in searched(pattern, [log]):
         assert re.match(pattern, hit.text[hit.column : hit.column + hit.length])
         if hit.match is not None:
@@ -84,11 +82,11 @@ def test_where_a_match_is_said_to_stand_it_stands(log: bytes, pattern: str) -> N
 def test_grep_finds_the_same(tmp_path: Path, lines: list[str], pattern: str) -> None:
     log = "".join(f"{line}\n" for line in lines).encode()
     (tmp_path / "log").write_bytes(log)
-    told = subprocess.run(
+    found = subprocess.run(
         ["grep", "-nbE", pattern, "log"], cwd=tmp_path, capture_output=True, check=False, env={"LC_ALL": "C.UTF-8"}
     ).stdout.decode()
     ours = [f"{(hit.line or 0) + 1}:{hit.start}:{hit.text}\n" for hit in searched(pattern, [log])]
-    assert "".join(ours) == told
+    assert "".join(ours) == found
 
 
 @settings(deadline=None)
@@ -138,7 +136,7 @@ def test_the_begin_and_end_of_a_long_line_are_its_own() -> None:
     assert len(searched("b", [*pieces, b"\nb\n"], invert=True)) == 1
 
 
-def test_a_long_match_is_shown_in_part_and_said_so() -> None:
+def test_a_long_match_is_cut_and_marked_as_cut() -> None:
     (hit,) = searched("x+y", [b"-" * 3000 + b"x" * 5000 + b"y tail\n"])
     assert (hit.is_cut, len(hit.text), hit.match) == (True, SHOWN, 3000)
     assert hit.text[hit.column :].startswith("x")
@@ -153,7 +151,7 @@ def test_what_was_dropped_makes_numbers_unknown_and_is_counted() -> None:
     assert search.skipped == 1000 - 19
 
 
-def test_segments_do_not_show(tmp_path: Path) -> None:
+def test_a_match_across_segments_is_found(tmp_path: Path) -> None:
     log = b"".join(b"%d %s\n" % (n, b"err" if n % 7 == 0 else b"fine") for n in range(500))
     written = Written(tmp_path, 97)
     written.append(log)
@@ -181,7 +179,7 @@ def test_segments_do_not_show(tmp_path: Path) -> None:
         ("a" * 5000, "4096 bytes"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_a_reason(pattern: str, why: str) -> None:
+def test_an_invalid_pattern_is_refused_with_a_reason(pattern: str, why: str) -> None:
     with pytest.raises(BadValue, match=re.escape(why)) as refused:
         compile_pattern(pattern)
     assert "RE2" in refused.value.next

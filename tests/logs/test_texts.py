@@ -12,7 +12,7 @@ _FEW_LETTERS = st.binary(max_size=200).map(lambda data: bytes(letter % 3 + 97 fo
 
 @given(st.lists(_FEW_LETTERS, max_size=4), st.sampled_from([b"ab", b"abc", b"cab", b"zab", b"abz", b"a", b"aaa"]))
 @example([b"a" * 20_000, b"z" * 500 + b"abz" + b"z" * 500], b"abz")
-def test_as_find_does(blocks: list[bytes], sought: bytes) -> None:
+def test_results_equal_bytes_find(blocks: list[bytes], sought: bytes) -> None:
     text = Needle(sought)
     for data in blocks:
         for at, stop in ((0, len(data)), (1, len(data)), (0, len(data) - 1), (len(data), len(data)), (5, 2)):

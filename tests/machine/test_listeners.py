@@ -54,7 +54,7 @@ def test_without_netlink_it_is_read_from_the_table(monkeypatch: pytest.MonkeyPat
     assert before.keys() & listening_sockets("self").keys() or not before
 
 
-def test_another_network_is_looked_up_where_it_is() -> None:
+def test_ports_of_another_network_namespace_are_found() -> None:
     call = ["unshare", "--net", sys.executable, "-c", LISTEN, "0.0.0.0", str(int(socket.AF_INET))]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

@@ -17,11 +17,11 @@ from holdfast.logs.texts import Needle
 
 #: Below this size it does not matter.
 _LARGE = 64 << 10
-#: After so many blocks the slower way is tried again.
+#: After this many blocks the slower way is tried again.
 _AGAIN = 50
 #: In a block with more lines that hold one of the texts, they do not help.
 _FEW = 32
-#: The first so many bytes decide whether many lines match.
+#: The size of the sample that decides whether many lines match.
 _SAMPLE = 16 << 10
 
 

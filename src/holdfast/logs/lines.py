@@ -32,7 +32,7 @@ def tail_start(log: Log, lines: int, extent: Extent | None = None) -> int:
 
 
 def skip_lines(log: Log, offset: int, lines: int, end: int | None = None) -> int:
-    """Where the line that is `lines` further on begins; `end`, or that of the log, when there are not so many."""
+    """Where the line that is `lines` further on begins; `end`, or that of the log, when there are fewer lines."""
     while lines > 0 and (end is None or offset < end):
         chunk = log.read(offset, CHUNK if end is None else min(CHUNK, end - offset))
         if not chunk.data:

@@ -2,8 +2,8 @@
 
 The matches are the same for any chunks. A matcher that starts at a byte of a log reports exactly what one that ran from
 the start would report from there on. What it matches are *states* (see `states`): a line is one, and so is each version
-of a line that is written over. A state is reported once. In a state that is not complete, a match counts if it stays
-one whatever follows: `Password: ` does, `done$` waits for the end of the line.
+of a line that is written over. A state is reported once. In a state that is not complete, a match counts if no
+continuation can undo it: `Password: ` does, `done$` waits for the end of the line.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class StreamMatcher:
         self._let_go()
 
     def peek(self) -> Iterator[StateMatch]:
-        """The match in the state that is not complete, if it stays one whatever follows."""
+        """The match in the state that is not complete, if no continuation can undo it."""
         return self._last(is_open=True)
 
     def finish(self) -> Iterator[StateMatch]:

@@ -62,7 +62,7 @@ class Pattern:
 def first_match(pattern: Pattern, text: bytes, begin: int, known: int, is_open: bool) -> TextSpan | None:
     """The first match in a text from `begin` on that ends behind `known`.
 
-    `is_open`: the text may go on. Then a match counts only if it stays one whatever follows.
+    `is_open`: the text may go on. Then a match counts only if no continuation can undo it.
     """
     if not is_open:
         return _ending_behind(pattern, text, begin, len(text), known)

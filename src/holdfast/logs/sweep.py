@@ -29,7 +29,7 @@ _FRAME = 200
 
 @dataclass
 class SearchQuery:
-    """Lines from `start` to `end`, `limit` at most, with so many lines of context `before` and `after` them."""
+    """Lines from `start` to `end`, at most `limit`, with `before` and `after` lines of context."""
 
     start: int
     end: int | None

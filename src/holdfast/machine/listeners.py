@@ -40,7 +40,7 @@ def owner_of(inodes: set[int]) -> int | None:
     """A process that has one of these sockets open; None when there is none, or it is hidden. Reads all processes."""
     if not inodes:
         return None
-    return next((pid for pid in proc.everyone() if not inodes.isdisjoint(_sockets(pid))), None)
+    return next((pid for pid in proc.all_pids() if not inodes.isdisjoint(_sockets(pid))), None)
 
 
 def sockets_of(pids: Collection[int]) -> set[int]:

@@ -103,7 +103,7 @@ def is_alive(pid: int, start: int | None = None) -> bool:
     return info is not None and start in (None, info.start)
 
 
-def everyone() -> list[int]:
+def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
@@ -121,7 +121,7 @@ def trees(leaders: Collection[int]) -> dict[int, list[int]]:
     """For each leader: itself, its descendants, and the members of its session. Reads all processes once."""
     children: dict[int, list[int]] = {}
     sessions: dict[int, list[int]] = {}
-    for info in look_at(everyone()):
+    for info in look_at(all_pids()):
         children.setdefault(info.ppid, []).append(info.pid)
         sessions.setdefault(info.session, []).append(info.pid)
     return {leader: _below(leader, children, sessions) for leader in leaders}
@@ -155,7 +155,7 @@ def wait_state(pid: int) -> str | None:
 
 
 def sudo_above(pid: int) -> Sudo | None:
-    """The sudo that is the parent of this process; None where another program is, whatever its name.
+    """The sudo that is the parent of this process; None where the parent is another program.
 
     Only the system's sudo runs under that name with the rights of root.
     """

@@ -38,7 +38,7 @@ def reader_of(pids: list[int], is_input: IsInput, group: int | None = None) -> R
 
 
 def is_terminal(number: int) -> IsInput:
-    """Whether a file is the terminal with this number, or whatever terminal its process has."""
+    """Whether a file is the terminal with this number, or /dev/tty."""
     paths = (f"/dev/pts/{number}", "/dev/tty")
     return lambda file: proc.link(file) in paths
 

@@ -95,18 +95,18 @@ class ExecutionPlace(Bundles):
         return {pid for name in ("pid", "anchor_pid") if (pid := self.keeper.about.get(name))}
 
     async def tree(self, process_id: ProcessId) -> list[int]:
-        """The pids of everyone in a process. Raises Refused where there is no such process, Unreachable."""
+        """The pids of a process's tree. Raises Refused where there is no such process, Unreachable."""
         return list((await self.keeper.request("tree", id=process_id))["pids"])
 
     # Measuring.
 
     @abstractmethod
     async def members(self, process_id: ProcessId) -> list[ProcessInfo]:
-        """Everyone in a process. Raises Refused, Unreachable."""
+        """All processes of its tree. Raises Refused, Unreachable."""
 
     @abstractmethod
     async def command_lines(self, process_id: ProcessId) -> list[list[str]]:
-        """The arguments of everyone in a process. Raises Refused, Unreachable."""
+        """The arguments of all processes of its tree. Raises Refused, Unreachable."""
 
     @abstractmethod
     async def activity(self, process: HeldProcess) -> Activity:

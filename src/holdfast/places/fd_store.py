@@ -114,7 +114,7 @@ class FdStore:
         for fd in fds:
             os.set_inheritable(fd, False)  # recv_fds does not do it
         if flags & socket.MSG_CTRUNC:
-            self._note("descriptors-refused", why="no room for more open files")
+            self._note("descriptors-refused", why="the limit of open files is reached")
         if data:
             self._take(json.loads(data), list(fds))
         return bool(data)

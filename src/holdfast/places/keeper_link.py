@@ -49,7 +49,7 @@ class _Request:
 
 
 class KeeperLink:
-    """One keeper, over as many connections as it takes. `hello` is what the keeper is to know of the daemon.
+    """One keeper, over as many connections as it takes. `hello` has the arguments of the `hello` request.
 
     `connect` opens a control stream and raises OSError when there is no keeper just now.
     """
@@ -210,7 +210,7 @@ class _KeeperConnection(asyncio.Protocol):
 
     def connection_lost(self, why: Exception | None) -> None:
         if not self.greeted.done():
-            self.greeted.set_exception(ConnectionResetError("cut before the keeper said hello"))
+            self.greeted.set_exception(ConnectionResetError("cut before the keeper answered the hello"))
         if not self.cut.done():
             self.cut.set_result(None)
 

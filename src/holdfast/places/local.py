@@ -1,4 +1,4 @@
-"""This machine: the keeper family is started here, reached over Unix sockets, and its processes are read from /proc."""
+"""This machine: anchor and keeper are started here and reached over Unix sockets; processes are read from /proc."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdfast.places.ports import LocalPortWatch
 from holdfast.places.sampler import UsageSampler
 from holdfast_keeper.protocol import Message
 
-#: How long a family that was just started may take until it listens.
+#: How long a keeper that was just started may take until it listens.
 _START_BUDGET = 10.0
 _FIRST_LOOK = 0.005
 _SLOWEST_LOOK = 0.1
@@ -55,7 +55,7 @@ _GET_TERMINAL_NUMBER = 0x80045430
 
 
 class LocalPlace(ExecutionPlace):
-    """The keeper family of one directory. `environ` is all of the environment that the family sees.
+    """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
     `running` gives the processes to measure. The login environment is kept in `login_file`.
     """
@@ -76,24 +76,24 @@ class LocalPlace(ExecutionPlace):
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._families: list[subprocess.Popen[bytes]] = []
+        self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
         self.default_directory = home if os.path.isdir(home) else "/"
         self.usage = UsageSampler(running, lambda: self.keeper.about.get("cgroup"))
         self.login = LoginEnvironment(login_file, self._environ, self.default_directory, note)
 
     async def connect(self) -> socket.socket:
-        """Starts a family when none listens, and again when that one ended without a keeper."""
+        """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
             return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
         except OSError:
-            await asyncio.to_thread(self._start_family)
-        return await self._await_family()
+            await asyncio.to_thread(self._start_anchor)
+        return await self._await_keeper()
 
     async def connect_fd_store(self) -> socket.socket:
         return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
 
-    async def _await_family(self) -> socket.socket:
+    async def _await_keeper(self) -> socket.socket:
         pause = _FIRST_LOOK
         until = asyncio.get_running_loop().time() + _START_BUDGET
         while True:
@@ -105,17 +105,17 @@ class LocalPlace(ExecutionPlace):
             await asyncio.sleep(pause)
             pause = min(pause * 2, _SLOWEST_LOOK)
             if pause == _SLOWEST_LOOK and not _is_held(self.directory):
-                await asyncio.to_thread(self._start_family)
+                await asyncio.to_thread(self._start_anchor)
 
-    def _start_family(self) -> None:
+    def _start_anchor(self) -> None:
         """A new anchor, in a session of its own. It ends by itself where another one has the directory."""
-        self._families = [family for family in self._families if family.poll() is None]
+        self._anchors = [anchor for anchor in self._anchors if anchor.poll() is None]
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
         boot = [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), self.directory]
         log = _open_log(f"{self.directory}/{_LOG}")
         try:
-            family = subprocess.Popen(
+            anchor = subprocess.Popen(
                 boot,
                 cwd="/",
                 env=self._environ,
@@ -126,12 +126,12 @@ class LocalPlace(ExecutionPlace):
             )
         finally:
             os.close(log)
-        self._families.append(family)
+        self._anchors.append(anchor)
 
     def close(self) -> None:
         super().close()
-        for family in self._families:
-            family.poll()  # one that has ended is reaped
+        for anchor in self._anchors:
+            anchor.poll()  # one that has ended is reaped
 
     # Measuring.
 
@@ -236,7 +236,7 @@ def _connect(directory: str, name: str, kind: socket.SocketKind) -> socket.socke
 
 
 def _is_held(directory: str) -> bool:
-    """Whether a family has the directory, or is just taking it."""
+    """Whether an anchor has locked the directory."""
     try:
         fd = os.open(f"{directory}/{_LOCK}", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -251,7 +251,7 @@ def _is_held(directory: str) -> bool:
 
 
 def _open_log(path: str) -> int:
-    """The log of the family, truncated when it has become long."""
+    """The log of anchor and keeper, truncated when it has become long."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     if os.fstat(fd).st_size > _LARGEST_LOG:
         os.ftruncate(fd, 0)

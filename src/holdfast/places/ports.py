@@ -16,7 +16,7 @@ _FULL_INTERVAL = 1.0
 
 
 class LocalPortWatch:
-    """`tree` gives the pids of everyone in a process."""
+    """`tree` gives the pids of a process's tree."""
 
     def __init__(self, tree: Callable[[ProcessId], Awaitable[list[int]]], process: HeldProcess, port: int) -> None:
         self._request_tree = tree

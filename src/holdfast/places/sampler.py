@@ -76,22 +76,24 @@ class UsageSampler:
         """What was last measured of it."""
         return self._tracks.get(process_id)
 
-    async def fresh(self, wanted: Collection[HeldProcess], max_age: float = 1.0) -> None:
+    async def fresh(self, processes: Collection[HeldProcess], max_age: float = 1.0) -> None:
         """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
         now = self._looked_at = time.monotonic()
         self._looked.set()
-        stale = [process for process in wanted if process.is_running and not self._is_fresh(process.id, now, max_age)]
+        stale = [
+            process for process in processes if process.is_running and not self._is_fresh(process.id, now, max_age)
+        ]
         if stale:
             await self._within_budget(_targets(stale), _PORTS_ASKED_PAUSE)
 
-    async def rate(self, wanted: Collection[HeldProcess]) -> None:
+    async def rate(self, processes: Collection[HeldProcess]) -> None:
         """As fresh, and also measure what share of a processor they use at present."""
         now = time.monotonic()
-        is_old = not all(self._is_rated(process, now) for process in wanted)
-        await self.fresh(wanted, max_age=FAST)
+        is_old = not all(self._is_rated(process, now) for process in processes)
+        await self.fresh(processes, max_age=FAST)
         if is_old:
             await asyncio.sleep(_RATE_TIME)
-            await self.fresh(wanted, max_age=0.0)
+            await self.fresh(processes, max_age=0.0)
 
     def forget(self, process_id: ProcessId) -> Track | None:
         """It has ended; returns its last figures."""

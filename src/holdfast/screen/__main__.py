@@ -1,7 +1,7 @@
 """The screen process: python -m holdfast.screen LIBRARY VERSION PLACE DIRECTORY.
 
-It is a process of its own because it reads the output of any command with a library that is not Python. Whatever
-happens to it, the daemon goes on.
+It is a process of its own because it reads the output of any command with a library that is not Python. A crash of it
+does not affect the daemon.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.model.events import BridgeOrigin, Event, StoredEvent
 from holdfast.model.sinks import Sink
 from holdfast.store import inbox, outbox
-from holdfast_keeper import points
+from holdfast_keeper import failpoints
 
 #: Bridges whose place is remembered; the ones that were quiet for longest are forgotten first.
 _MOST_BRIDGES = 10_000
@@ -28,7 +28,7 @@ def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Seque
         if event.notice is not None and not inbox.put(connection, event.notice):
             continue
         if event.notice is not None:
-            points.reach("notice-writing")
+            failpoints.reach("notice-writing")
         if event.notice is not None and sinks:
             outbox.append(connection, outbox.rows_for(event.notice, sinks, event.notice.at))
         envelope = event.envelope()

@@ -15,7 +15,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.sinks import Sink
 from holdfast.store import db, events, processes
-from holdfast_keeper import points
+from holdfast_keeper import failpoints
 
 #: Between two attempts at what could not be written.
 _RETRY = 2.0
@@ -195,7 +195,7 @@ class Writer:
                 return DiskFull("the disk has no room to record it")
             return HoldfastError(f"the store cannot be written: {failed}")
         if any(one.notice is not None for one in numbered):
-            points.reach("notice-written")
+            failpoints.reach("notice-written")
         if numbered:
             self._on_events(numbered)
         return None

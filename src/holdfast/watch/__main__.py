@@ -3,8 +3,8 @@
 PLACE is where the logs are, CURRENT the descriptor in which it marks the request that it is at. `plain`: without the
 optional faster engine.
 
-It is a process of its own because it runs patterns of any user over the output of any command. Whatever happens to it,
-the daemon goes on.
+It is a process of its own because it runs patterns of any user over the output of any command. A crash of it does not
+affect the daemon.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _MEMORY = 64 << 20
 _NEXT = "use fewer or shorter patterns, and smaller numbers in {n,m}"
 
 
-#: A prefilter pays off from so many bytes on, and not in blocks below this size.
+#: A prefilter is compiled after this many bytes, and not used in blocks below this size.
 _MANY = 4 << 20
 _FEW = 4 << 10
 

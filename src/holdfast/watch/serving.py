@@ -22,7 +22,7 @@ from holdfast.wire.worker import CurrentRequest, KnownValues, Message
 #: Compiled pattern sets, and matchers that can be continued, in memory.
 _MOST_SETS = 64
 _MOST_MATCHERS = 512
-#: So many new scans come before one that takes long.
+#: At most this many new scans come before one that takes long.
 _MOST_NEW = 8
 
 

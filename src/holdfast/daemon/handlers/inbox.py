@@ -12,7 +12,7 @@ from holdfast.errors import BadValue
 from holdfast.model.notices import Notice
 from holdfast.ops.sessions import Ack, Inbox, Notices
 from holdfast.wire import light_json
-from holdfast_keeper import points
+from holdfast_keeper import failpoints
 
 
 async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
@@ -27,7 +27,7 @@ async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
         context.inbox.take(found, taker)
     shown = await objects.handed_out(context, found, session, taker, "inbox", ask.raw)
     if shown:
-        points.reach("notice-shown")
+        failpoints.reach("notice-shown")
     clamped = granted if granted < wait else None
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 

@@ -17,7 +17,7 @@ from holdfast.ops.declare import Operation, field
 from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames
-from holdfast_keeper import points
+from holdfast_keeper import failpoints
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Flag, SessionName, Text
@@ -159,7 +159,7 @@ class SocketConnection(asyncio.Protocol):
             if (before := self._unconfirmed.pop(rid, None)) is not None:
                 before.not_delivered()
             self._unconfirmed[rid] = call
-            points.reach("answer-sent")
+            failpoints.reach("answer-sent")
         return True
 
     def _call(self, rid: int) -> Call:
@@ -178,7 +178,7 @@ class SocketConnection(asyncio.Protocol):
 
     def _confirm(self, rid: int) -> None:
         if (call := self._unconfirmed.pop(rid, None)) is not None:
-            points.reach("answer-got")
+            failpoints.reach("answer-got")
             call.delivered()
 
     def _greet(self, rid: int, message: Message) -> None:

@@ -22,7 +22,7 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
-from holdfast_keeper import points
+from holdfast_keeper import failpoints
 
 _CLAIM = "wait"
 #: Holds what was claimed when an earlier daemon died: the client may still confirm the answer, or ask again.
@@ -71,7 +71,7 @@ class SessionInboxes:
             if event.notice is not None:
                 self._offer(self._addressed(event.notice))
                 self.let_go([event.notice.id])
-                points.reach("notice-offered")
+                failpoints.reach("notice-offered")
 
     def _addressed(self, notice: Notice) -> Notice:
         """To the session that owns the process now: it may have been transferred while this was being written."""
@@ -178,7 +178,7 @@ class SessionInboxes:
         now = time.time()
         happened = [of_notice("acked", self._drop(id_), now, by=by) for id_ in ids]
         await self._store.change(lambda connection: rows.ack(connection, ids, by, now), happened)
-        points.reach("notice-over")
+        failpoints.reach("notice-over")
 
     def _drop(self, id_: str) -> Notice:
         """It is not pending any more, nor held by anyone."""
@@ -237,7 +237,7 @@ class SessionInboxes:
             # On a full disk it is tried again; the caller gets its answer all the same.
             with suppress(DiskFull):
                 await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
-                points.reach("notice-claimed")
+                failpoints.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str) -> None:
         """This session has the answer: acknowledge what is still its own."""

@@ -1,4 +1,4 @@
-"""One held command: its bundle, its descriptors, and what is known of it."""
+"""One held command: its bundle, its descriptors and its state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast_keeper import bundle, kernel
 from holdfast_keeper.bundle import Slot
-from holdfast_keeper.depot import Descriptors
+from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
 from holdfast_keeper.pump import LostPump, PipePump, Pump, TerminalPump
 from holdfast_keeper.quota import Quota
@@ -15,8 +15,8 @@ from holdfast_keeper.segments import Segments
 from holdfast_keeper.tree import Tree, TreeMember
 
 
-class Hold:
-    """The parts of one held command. Its methods do what is asked at once and never wait."""
+class HeldCommand:
+    """The parts of one held command. Its methods never wait."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Hold:
         self.failures = 0
         self.is_quarantined = False
         #: Streams whose output waits in the pipe because the disk is full.
-        self.without_room: set[str] = set()
+        self.full_streams: set[str] = set()
 
     @property
     def tree(self) -> Tree:
@@ -47,10 +47,10 @@ class Hold:
 
     @property
     def trouble(self) -> str | None:
-        """What keeps it from going on as usual."""
+        """Why its output does not advance; None normally."""
         if self.is_quarantined:
             return "quarantined"
-        return "disk_full" if self.without_room else None
+        return "disk_full" if self.full_streams else None
 
     @property
     def is_terminal(self) -> bool:
@@ -85,11 +85,11 @@ class Hold:
         }
 
     def close_input(self) -> list[str]:
-        """Let go of the command's stdin; the names of the descriptors that every other holder must let go, too."""
+        """Close the command's stdin. Returns the names of the descriptors that every holder must close, too."""
         self.input = None
-        return self.let_go("stdin", "journal", "inr", "inw")
+        return self.close_fds("stdin", "journal", "inr", "inw")
 
-    def let_go(self, *names: str) -> list[str]:
+    def close_fds(self, *names: str) -> list[str]:
         gone = [name for name in names if name in self.fds]
         for name in gone:
             os.close(self.fds.pop(name))
@@ -99,7 +99,7 @@ class Hold:
         for pump in self.pumps.values():
             pump.log.close()
             quota.retire(pump.log)
-        self.let_go(*list(self.fds))
+        self.close_fds(*list(self.fds))
 
     def _stdin_report(self) -> dict[str, Any] | None:
         if self.input is None:
@@ -109,7 +109,7 @@ class Hold:
 
 
 def new_report(process_id: str, born: Slot) -> dict[str, Any]:
-    """The report of a command that has just begun, and of which nothing else is known."""
+    """The report of a command that has just started."""
     has_input = born["stdin"]
     return {
         "id": process_id,
@@ -123,7 +123,7 @@ def new_report(process_id: str, born: Slot) -> dict[str, Any]:
 
 
 def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
-    """The report of a bundle that is no longer held; None when there is no such bundle."""
+    """The report of an archived bundle; None when there is no such bundle."""
     state = bundle.read_state(directory)
     if state is None or state.born is None:
         return None
@@ -159,7 +159,7 @@ def tree_of(process_id: str, born: Slot) -> Tree:
 
 
 def reopen(directory: str, born: Slot, fds: Descriptors) -> None:
-    """Fill in what can be had from the bundle and the kernel alone, without any other holder."""
+    """Open again what can be opened without a holder: the process and the FIFOs."""
     if "pidfd" not in fds and born["boot"] == kernel.boot_id():
         pidfd = kernel.open_process(born["pid"], born["start"])
         if pidfd is not None:
@@ -174,14 +174,14 @@ def open_fifo(directory: str, name: str) -> int:
     return os.open(f"{directory}/{bundle.FIFO[name]}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _pumps(hold: Hold, quota: Quota, is_new: bool) -> dict[str, Pump]:
-    fds, cap, directory = hold.fds, int(hold.born["cap"]), hold.directory
-    if hold.is_terminal:
+def _pumps(command: HeldCommand, quota: Quota, is_new: bool) -> dict[str, Pump]:
+    fds, cap, directory = command.fds, int(command.born["cap"]), command.directory
+    if command.is_terminal:
         log = Segments(directory, "out", cap, quota, is_new)
         if "pty" not in fds:
             return {"out": LostPump(log)}
         return {"out": TerminalPump(fds["pty"], (fds["outr"], fds["outw"]), log)}
-    names = ("out", "err") if hold.born["split"] else ("out",)
+    names = ("out", "err") if command.born["split"] else ("out",)
     return {
         name: PipePump(fds[name], Segments(directory, name, cap // len(names), quota, is_new))
         for name in names

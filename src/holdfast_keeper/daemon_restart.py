@@ -1,4 +1,4 @@
-"""Brings the daemon back when it dies without having said goodbye."""
+"""Starts the daemon again when it dies without having sent `leave`."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 60.0
-#: A daemon that lived for this long is well; the next death is a new story.
-_WELL_AFTER = 30.0
+#: A daemon that lived for this long is healthy: the pause before its next restart is short again.
+_HEALTHY_AFTER = 30.0
 
 
-class Revival:
+class DaemonRestart:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._pause = _FIRST_PAUSE
-        #: Whether the daemon said that it goes on purpose. Where none ever came, there is none to wait for either.
+        #: Whether the daemon has stopped on purpose. Also true where none has ever connected.
         self.was_left = bool(keeper.settings.get("left")) or not keeper.settings
         if not self.was_left and keeper.settings.get("revive"):
-            keeper.loop.after(1.0, self._look)  # it may have died together with our predecessor
+            keeper.loop.after(1.0, self._look)  # it may have died together with the last keeper
 
     def arrived(self) -> None:
         self.was_left = False
-        self._keeper.loop.after(_WELL_AFTER, self._calm_down)
+        self._keeper.loop.after(_HEALTHY_AFTER, self._reset_pause)
 
     def lost(self, connection: Connection) -> None:
         if connection.has_left:
             self.was_left = True
-            self._keeper.end_if_done()
+            self._keeper.exit_if_done()
         elif connection.is_daemon:
             self._keeper.loop.after(self._pause, self._look)
 
@@ -41,16 +41,16 @@ class Revival:
         argv = self._keeper.settings.get("revive")
         if self.was_left or not argv or any(connection.is_daemon for connection in self._keeper.connections):
             return
-        if not self._keeper.place.is_there():  # whoever deleted it does not want it back
+        if not self._keeper.dir.exists():  # deleted: the daemon would create it again
             return
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         self._keeper.loop.after(self._pause, self._look)
         try:
             os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=_IGNORED)
         except OSError as failed:
-            log.say(f"keeper: cannot start the daemon: {failed}")
+            log.write(f"keeper: cannot start the daemon: {failed}")
 
-    def _calm_down(self) -> None:
+    def _reset_pause(self) -> None:
         if any(connection.is_daemon for connection in self._keeper.connections):
             self._pause = _FIRST_PAUSE
 

@@ -1,4 +1,4 @@
-"""How a command ended: what the kernel says, from whoever is still a witness."""
+"""The exit of a command: its status is learned from the kernel, recorded in the bundle, and only then reaped."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from holdfast_keeper import bundle, kernel, limits
 from holdfast_keeper.bundle import Slot
-from holdfast_keeper.hold import Hold
+from holdfast_keeper.held_command import HeldCommand
 
-#: Enough for anyone to read; a slot has room for no more.
+#: More do not fit into a slot.
 _MOST_LEFTOVERS = 24
-#: No spare is larger. The kernel's mark of the most memory outlives the exec, so less than this says nothing.
+#: No spare is larger. The kernel's peak of a process outlives its exec, so a smaller peak may be that of the spare.
 _SPARE_BYTES = 24 << 20
 
 
@@ -23,43 +23,43 @@ class ExitStatus(NamedTuple):
     witness: str
 
 
-def learn(hold: Hold) -> ExitStatus | None:
-    """The exit status of a command that has ended, as long as anybody knows it yet. Does not reap it."""
-    pidfd = hold.fds.get("pidfd")
+def learn_status(command: HeldCommand) -> ExitStatus | None:
+    """The exit status of a command that has ended; None when no source knows it. Does not reap it."""
+    pidfd = command.fds.get("pidfd")
     if pidfd is not None:
-        seen = _as_parent(pidfd) or _as_reaped(pidfd) or _as_zombie(hold)
+        seen = _as_parent(pidfd) or _as_reaped(pidfd) or _as_zombie(command)
         if seen is not None:
             return seen
-    state = bundle.read_state(hold.directory)
+    state = bundle.read_state(command.directory)
     if state is not None and state.witness is not None:
         return ExitStatus(int(state.witness["status"]), "anchor")
     return None
 
 
-def say(hold: Hold, status: ExitStatus | None) -> None:
-    """Drain, then record the exit. Afterwards it may be told to others, and the zombie may go."""
-    ends = {name: pump.drain() for name, pump in hold.pumps.items()}
-    members = [member for member in hold.tree.members() if member != hold.tree.leader]
+def record(command: HeldCommand, status: ExitStatus | None) -> None:
+    """Drain the output, then record the exit. Afterwards it may be published, and the zombie reaped."""
+    ends = {name: pump.drain() for name, pump in command.pumps.items()}
+    members = [member for member in command.tree.members() if member != command.tree.leader]
     exit_ = _exit_slot(status, ends, [[*member] for member in members])
-    hold.record_exit({**exit_, **_usage(hold)})
+    command.record_exit({**exit_, **_usage(command)})
 
 
-def _usage(hold: Hold) -> Slot:
-    """What it used up, as far as the kernel still knows, and whether its memory limit ended it."""
-    paths = hold.born.get("limits", {})
-    used: Slot = {"cpu": kernel.group_cpu(hold.born["group"]), "peak": limits.peak_bytes(paths) or _peak(hold)}
+def _usage(command: HeldCommand) -> Slot:
+    """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit."""
+    paths = command.born.get("limits", {})
+    used: Slot = {"cpu": kernel.group_cpu(command.born["group"]), "peak": limits.peak_bytes(paths) or _peak(command)}
     return {**used, "oom": True} if limits.oom_kills(paths) else used
 
 
-def _peak(hold: Hold) -> int | None:
-    """The largest process of the command, if it was larger than the spare that it was born as."""
-    pidfd = hold.fds.get("pidfd")
+def _peak(command: HeldCommand) -> int | None:
+    """The peak of the largest process of the command, if that was larger than the spare it was forked as."""
+    pidfd = command.fds.get("pidfd")
     peak = kernel.peak_of_dead(pidfd) if pidfd is not None else None
     return peak if peak is not None and peak > _SPARE_BYTES else None
 
 
-def reap(hold: Hold) -> None:
-    pidfd = hold.fds.get("pidfd")
+def reap(command: HeldCommand) -> None:
+    pidfd = command.fds.get("pidfd")
     if pidfd is not None:
         with contextlib.suppress(ChildProcessError):
             os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
@@ -85,7 +85,7 @@ def _exit_slot(status: ExitStatus | None, ends: dict[str, int], leftovers: list[
 
 
 def _as_parent(pidfd: int) -> ExitStatus | None:
-    # WNOWAIT: it stays a zombie, and others can still learn its status, until the record is written.
+    # WNOWAIT: it stays a zombie until the record is written, so that a successor can still learn its status.
     try:
         seen = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -97,9 +97,9 @@ def _as_parent(pidfd: int) -> ExitStatus | None:
     return ExitStatus(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
 
 
-def _as_zombie(hold: Hold) -> ExitStatus | None:
-    found = kernel.stat(hold.born["pid"])
-    if found is None or found.start != hold.born["start"] or not found.is_dead or not kernel.is_ours(found.pid):
+def _as_zombie(command: HeldCommand) -> ExitStatus | None:
+    found = kernel.stat(command.born["pid"])
+    if found is None or found.start != command.born["start"] or not found.is_dead or not kernel.is_ours(found.pid):
         return None
     return ExitStatus(found.exit_status, "proc")
 

@@ -1,6 +1,6 @@
-"""Descriptors in more than one pair of hands: what the keeper holds, the anchor and the daemon hold, too.
+"""Duplicates of descriptors: what the keeper holds, the anchor and the daemon hold, too. They are its *holders*.
 
-One datagram is a JSON header and the descriptors it names. Once it is sent the kernel has them, even if sender and
+One datagram is a JSON header and the descriptors it names. Once it is sent, the kernel has them, even if sender and
 receiver die before it is read.
 
     keeper -> holder   {"op": "hold", "id", "names", "pid"} + descriptors; with another pid, it is another run
@@ -30,7 +30,7 @@ def send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """The next datagram; None at the end of the conversation. Raises BlockingIOError when there is none yet."""
+    """The next datagram; None at the end of the connection. Raises BlockingIOError when there is none yet."""
     try:
         data, fds = receive_raw(sock)
     except ConnectionError:
@@ -39,7 +39,7 @@ def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """A datagram and its descriptors, which no command inherits (recv_fds itself does not see to that)."""
+    """A datagram and its descriptors, not inheritable: recv_fds leaves them inheritable."""
     data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
     for fd in fds:
         os.set_inheritable(fd, False)
@@ -47,7 +47,7 @@ def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
 
 
 class DescriptorStore:
-    """The descriptors that are held on behalf of others, by process."""
+    """The descriptors that a holder keeps, by process."""
 
     def __init__(self) -> None:
         self.held: dict[str, Descriptors] = {}
@@ -57,7 +57,7 @@ class DescriptorStore:
     def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
         if pid is not None:
             if self.pid_of.get(process_id, pid) != pid:
-                self.drop(process_id, None)  # of a run that is over
+                self.drop(process_id, None)  # they are of the last run
             self.by_pid[pid] = process_id
             self.pid_of[process_id] = pid
         mine = self.held.setdefault(process_id, {})
@@ -78,8 +78,8 @@ class DescriptorStore:
             self.held.pop(process_id, None)
 
 
-class Holder:
-    """The keeper's line to somebody who holds descriptors. Never waits: what cannot be sent now is sent in turn."""
+class HolderLink:
+    """The keeper's connection to one holder. Never waits: what cannot be sent now is queued."""
 
     def __init__(self, loop: Loop, sock: socket.socket, on_message: Any, on_close: Any) -> None:
         self._loop = loop
@@ -110,7 +110,7 @@ class Holder:
             except BlockingIOError:
                 pass
             except OSError:
-                return  # its end is seen by _ready
+                return  # `_ready` sees that the connection is closed
         self._queue.append((header, [os.dup(fd) for fd in fds]))
         self._loop.watch(self._sock.fileno(), READ | WRITE, self._ready)
 
