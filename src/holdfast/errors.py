@@ -1,4 +1,4 @@
-"""What can go wrong, sorted by what the caller can do about it. One wire code each; `next` names the next step."""
+"""The errors, sorted by what the caller can do about them. Each has a wire code; `next` names the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HoldfastError(Exception):
     def __init__(self, message: str, *, next: str | None = None, data: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
-        #: More about it, for programs; None mostly.
+        #: Details for programs.
         self.data = data
         if next is not None:
             self.next = next
@@ -43,7 +43,7 @@ class Ambiguous(HoldfastError):
 
 
 class BadValue(HoldfastError):
-    """An argument that cannot be meant."""
+    """An invalid argument."""
 
     code = "bad_value"
     next = "holdfast VERB --help"
@@ -111,7 +111,7 @@ class CommandNotFound(StartFailed):
 
 
 class DiskFull(HoldfastError):
-    """No room on the disk that holds the instance's state."""
+    """The disk that holds the instance's state is full."""
 
     code = "disk_full"
     next = "free some space, or set HOLDFAST_HOME to another disk"
@@ -138,37 +138,37 @@ class Denied(HoldfastError):
 
 
 class NotApproved(HoldfastError):
-    """The command needs a person's approval and has none. It was not run."""
+    """The command needs an approval and has none. It was not run."""
 
     code = "not_approved"
     next = "holdfast approvals"
 
 
 class ApprovalRequired(NotApproved):
-    """The caller asks a person itself: the request is in `data`."""
+    """The caller asks an approver itself: the request is in `data`."""
 
     code = "approval_required"
-    next = "ask a person; then approve or deny it, and start again"
+    next = "ask the user; then approve or deny it, and start again"
 
 
 class NoApprover(NotApproved):
-    """Nobody who could approve it is reachable. `data` has the request, which can still be answered."""
+    """No approver is connected. `data` has the request, which can still be answered."""
 
     code = "no_approver"
 
 
 class CommandDenied(NotApproved):
-    """A rule, a person or the time said no; `reason` in `data` says which."""
+    """Denied by a rule, by an approver or because of a timeout; `reason` in `data` says which."""
 
     code = "command_denied"
-    next = "do without it, or ask the person who set the rule"
+    next = "do without it, or ask the user"
 
 
 class NoPassword(HoldfastError):
     """sudo gets no password; `reason` in `data` says why."""
 
     code = "no_password"
-    next = "call sudo again, while a person has holdfast approvals --follow in a terminal"
+    next = "call sudo again while holdfast approvals --follow runs in a terminal of the user"
 
 
 _BY_CODE: dict[str, type[HoldfastError]] = {
@@ -209,3 +209,12 @@ def from_wire(error: dict[str, Any]) -> HoldfastError:
         next=error.get("next"),
         **({"data": data} if isinstance(data, dict) else {}),
     )
+
+
+#: Codes of the keeper that have another name here.
+_KEEPER_CODES = {"no_pty": "failed_start", "exists": "not_now", "ended": "not_now"}
+
+
+def from_keeper(code: str, message: str) -> HoldfastError:
+    """The error for a refusal of the keeper."""
+    return from_wire({"code": _KEEPER_CODES.get(code, code), "message": message})

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def replace(path: str, data: bytes, mode: int = 0o600, finish: Callable[[int], None] | None = None) -> None:
-    """Whoever reads it sees what was there or all of this, and any number may write at once. Raises OSError.
+    """Readers see the old content or all of the new one, and several may write at the same time. Raises OSError.
 
-    `finish` is given the new file's descriptor, once all is written.
+    `finish` is given the new file's descriptor, once everything is written.
     """
     fresh = f"{path}.{os.urandom(6).hex()}"
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)

@@ -1,4 +1,4 @@
-"""Where an instance lives."""
+"""The files of an instance."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Paths:
 
     @property
     def hooks(self) -> str:
-        """What the owner wants to have run when something happens."""
+        """Commands of the owner that run on events."""
         return f"{self.home}/hooks"
 
     @property
@@ -68,17 +68,17 @@ class Paths:
 
     @property
     def screens(self) -> str:
-        """What the daemon remembers of terminals."""
+        """What the daemon keeps of terminals."""
         return f"{self.home}/screens"
 
     @property
     def token(self) -> str:
-        """What a client on TCP has to know."""
+        """The token that a client on TCP must send."""
         return f"{self.home}/token"
 
     @property
     def http_listen(self) -> str:
-        """Where HTTP was asked for by hand."""
+        """The address that the operation `http` set."""
         return f"{self.home}/http-listen"
 
     @property

@@ -1,7 +1,4 @@
-"""What the owner of an instance set, and where it lives (`paths`). Read once, at the door.
-
-`config.toml` in the instance's home holds the owner's settings; every key has a default and a unit in its name.
-"""
+"""The settings of an instance: `config.toml` in its home. Every key has a default."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class Settings(NamedTuple):
 
     max_processes: int = 4096
     log_cap: int = 256 * MIB
-    """Bytes of output kept per process, unless it says otherwise."""
+    """Bytes of output kept per process, unless its start sets another limit."""
     log_total: int = 4096 * MIB
     """Bytes of output kept for the whole instance."""
     keep_ended: float = 7 * 86400.0
@@ -36,46 +33,46 @@ class Settings(NamedTuple):
     max_events: int = 1_000_000
     """How many events can be read again at most."""
     keep_notices: float = 30 * 86400.0
-    """How long a session is waited for that has something to be told."""
+    """How long a notice that no session reads is kept."""
     wait_limit: float = 0.0
     """The longest single wait that is granted; 0 for no limit."""
     grace: float = 10.0
-    """Between the polite signal and the forced end."""
+    """Between SIGTERM and SIGKILL."""
     stale_after: float = 86400.0
     """A process that has run for longer is marked stale."""
     shell: str = ""
     """The shell that runs command texts; empty for bash, or sh where there is no bash."""
     watch_window: float = 15.0
-    """A process tells of at most one match, or digest of matches, in this time."""
+    """A process sends at most one notification of matches, or digest of them, in this time."""
     watch_strikes: int = 3
-    """After so many windows in a row that held matches back, a watch ends; 0 for never."""
+    """A watch ends after this number of windows in a row that held matches back; 0 for never."""
     watch_budget: int = 0
-    """How many notifications of matches a process may make; 0 for any number."""
+    """How many notifications of matches a process may send; 0 for any number."""
     breaker_limit: int = 15
     """More notifications of matches than this, of all processes, trip the breaker; 0 for no breaker."""
     breaker_window: float = 10.0
-    """In this time."""
+    """The time in which they are counted."""
     breaker_silence: float = 30.0
-    """For so long matches are held back then."""
+    """How long matches are held back then."""
     redact: bool = True
-    """Whether secrets are masked in what notices quote."""
+    """Whether secrets are masked in output that notices quote."""
     pass_env: tuple[str, ...] = ()
     """Variables that are handed on to commands also where secrets are left out."""
     approval_wait: float = 60.0
-    """How long a start waits for a person's answer, unless it says otherwise; 300 at most."""
+    """How long a start waits for an approver, unless it says otherwise; 300 at most."""
     approval_keep: float = 86400.0
-    """How long a request that nobody waits for can still be answered, and an approval for once be used."""
+    """How long a request can be answered after its caller has gone, and a single-use approval be used."""
     sudo_password_command: str = ""
-    """A command that prints the password for sudo in commands without a terminal; empty: a person is asked."""
+    """A command that prints the password for sudo in commands without a terminal; empty: the user is asked."""
     sudo_keep: float = 180.0
-    """For how long a password that a person typed for sudo is used again in the same session; 0 for not at all."""
+    """How long a password that was typed for sudo is used again in the same session; 0 for not at all."""
     http_listen: str = ""
     """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
     sinks: tuple[Sink, ...] = ()
     """Where notices go beside the inbox: `[[sinks]]` tables (docs/sinks.md)."""
 
 
-#: Finished processes are kept for half an hour whatever the configuration says.
+#: Ended processes are kept for half an hour at least, even if `keep_ended` is less.
 KEEP_ENDED_FLOOR = 1800.0
 
 

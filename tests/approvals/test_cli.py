@@ -91,7 +91,7 @@ def test_anything_else_is_a_no(home: Path, answer: bytes) -> None:
             person.see("> ")
             person.type(answer)
             person.see("is denied")
-            assert b"a person said no" in said(start)
+            assert b"the user denied" in said(start)
     assert [one["state"] for one in as_json("approvals", "--all", "--json")][-1] == "denied"
 
 
@@ -119,7 +119,7 @@ def test_who_waits_behind_another_is_asked_next(home: Path) -> None:
             person.see("is denied")
             person.see("> ")
             person.type(b"\r")
-            assert start.stderr is not None and b"a person said no" in start.stderr.read()
+            assert start.stderr is not None and b"the user denied" in start.stderr.read()
 
 
 def test_a_long_command_floods_nobody(home: Path) -> None:

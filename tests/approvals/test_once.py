@@ -20,7 +20,7 @@ import pytest
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.audit import AuditLog
-from holdfast.daemon.approvals.gate import Asked
+from holdfast.daemon.approvals.gate import GatedAction
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.background import BackgroundTasks
@@ -47,8 +47,8 @@ def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
     return run
 
 
-def asked(process: str) -> Asked:
-    return Asked("start", process, process, "s", "local", "git push -f", "/", "print", asker=False, wait=5.0)
+def asked(process: str) -> GatedAction:
+    return GatedAction("start", process, process, "s", "local", "git push -f", "/", "print", asker=False, wait=5.0)
 
 
 @asynccontextmanager
@@ -82,7 +82,7 @@ async def answer(context: DaemonContext, choose: Choose) -> None:
     met: list[str] = []
     with context.approvals.surface(lambda _: True) as surface:
         while True:
-            request = await surface.news.get()
+            request = await surface.changes.get()
             if request.is_pending and request.id not in met:
                 met.append(request.id)
                 await context.approvals.shown(request)

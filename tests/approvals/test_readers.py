@@ -18,10 +18,10 @@ def test_no_other_process_makes_a_line_forgotten() -> None:
     readers = Readers({}, registry)
     first, *others = [made.process(number) for number in range(1500)]
     readers.put(first, "reader")
-    readers.typed_by_person(first, b"half a line")
+    readers.typed_by_user(first, b"half a line")
     for process in others:
         readers.put(process, "another")
-        readers.typed_by_person(process, b"")
+        readers.typed_by_user(process, b"")
     assert readers.get(first) == "reader"
 
 

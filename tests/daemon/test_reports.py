@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.daemon.core.reports import asker, told
+from holdfast.daemon.core.reports import applied, asker
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Leftover, StreamExtent
 from holdfast_keeper.bundle import encode_slot
@@ -30,17 +30,17 @@ EXIT = {"code": 42, "signal": None, "at": 12.0, "ends": {"out": 8}, "leftovers":
 
 
 def test_a_running_one_runs() -> None:
-    one = told(process(1, Requested()), report())
+    one = applied(process(1, Requested()), report())
     assert one.state == Running(7, 10.0)
     assert (one.streams, one.stdin_open) == ({"out": StreamExtent(5, 9, False)}, True)
 
 
 def test_one_that_was_asked_to_end_is_stopping() -> None:
-    assert isinstance(told(process(1), report(stop=STOP)).state, Stopping)
+    assert isinstance(applied(process(1), report(stop=STOP)).state, Stopping)
 
 
 def test_an_ended_one_has_the_kernels_code_and_who_had_asked() -> None:
-    one = told(process(1), report(stop={**STOP, "forced": True}, exit=EXIT))
+    one = applied(process(1), report(stop={**STOP, "forced": True}, exit=EXIT))
     assert (reason(one.state), exit_code(one.state), end_signal(one.state)) == ("killed", 42, None)
     assert (stop := stop_of(one.state)) is not None
     assert (stop.by, stop.forced) == ("me", True)
@@ -48,14 +48,14 @@ def test_an_ended_one_has_the_kernels_code_and_who_had_asked() -> None:
 
 
 def test_nobody_is_said_to_have_asked_when_the_clock_did() -> None:
-    one = told(process(1), report(stop={**STOP, "by": "", "reason": "deadline"}, exit=EXIT))
+    one = applied(process(1), report(stop={**STOP, "by": "", "reason": "deadline"}, exit=EXIT))
     assert (stop := stop_of(one.state)) is not None
     assert (stop.by, reason(one.state)) == (None, "deadline")
 
 
 def test_what_we_believed_before_does_not_colour_it() -> None:
-    believed = told(process(1), report(stop=STOP))
-    assert stop_of(told(believed, report(exit=EXIT)).state) is None
+    believed = applied(process(1), report(stop=STOP))
+    assert stop_of(applied(believed, report(exit=EXIT)).state) is None
 
 
 def test_the_name_of_any_session_has_room_in_the_record_of_a_stop() -> None:

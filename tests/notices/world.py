@@ -174,7 +174,7 @@ class Daemon:
 
     def nobody_came_back(self) -> None:
         """The time is over in which those who were being told something may come back."""
-        self.inbox.release(self.inbox._answers.all_of(_EARLIER), _EARLIER)
+        self.inbox.release(self.inbox._replies.all_of(_EARLIER), _EARLIER)
 
     def die(self) -> None:
         """As SIGKILL: what is not committed is gone, and nothing of this one is heard of any more."""

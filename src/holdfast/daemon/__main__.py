@@ -1,10 +1,10 @@
-"""`python -m holdfast.daemon [--ready-fd N]`: be the daemon of the instance that HOLDFAST_HOME names.
+"""`python -m holdfast.daemon [--ready-fd N]`: the daemon of the instance that HOLDFAST_HOME names.
 
 With --ready-fd a line is written to that descriptor: `ready`, or the error as JSON. When another daemon already
 serves the instance, this one says ready and ends; under a service manager (NOTIFY_SOCKET) it stands by instead.
---revived is for the keeper, which brings back a daemon that died.
+The keeper uses --revived to start a daemon again after a crash.
 
-Whatever environment it is started with, it goes on with what it needs of it: every command can read it.
+It drops all variables of its environment that it does not need: every command could read them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import sqlite3
 import sys
 
-from holdfast.daemon.core import instance, log, service_manager, standby
+from holdfast.daemon.core import instance, log, service_manager
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
@@ -26,36 +26,36 @@ from holdfast.settings import read_settings
 
 def main() -> None:
     options = _options()
-    _shed_environment()
+    _drop_environment()
     try:
-        _be_daemon(options.ready_fd, options.revived)
+        _serve(options.ready_fd, options.revived)
     except HoldfastError as error:
         _fail(options.ready_fd, error)
     except (OSError, sqlite3.Error) as error:
         _fail(options.ready_fd, HoldfastError(f"the daemon cannot work here: {error}"))
 
 
-#: Needed to be found by a service manager, and to find ourselves and Python again.
+#: Needed to reach the service manager, and to find Python and this package again.
 _ALSO_KEPT = ("NOTIFY_SOCKET", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 
 
-def _shed_environment() -> None:
-    """Begin again without whatever was handed to us and is not ours to know. Removing it would leave it in /proc."""
-    given = _given_environment()
+def _drop_environment() -> None:
+    """Execute this program again with the variables that it needs: others can read the first environment in /proc."""
+    given = _first_environment()
     env = {**minimal(given), **{name: given[name] for name in _ALSO_KEPT if name in given}}
     if env.keys() != given.keys():
         sys.stdout.flush()
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)
 
 
-def _given_environment() -> dict[str, str]:
-    """As it was at the start, which is what others see of it."""
+def _first_environment() -> dict[str, str]:
+    """The environment at the start, which is the one in /proc."""
     with open("/proc/self/environ", "rb") as file:
         entries = (os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0"))
     return {name: value for name, equals, value in entries if equals}
 
 
-def _be_daemon(ready_fd: int | None, revived: bool) -> None:
+def _serve(ready_fd: int | None, revived: bool) -> None:
     paths = find_paths()
     os.umask(0o077)
     make_directories(paths)
@@ -65,7 +65,7 @@ def _be_daemon(ready_fd: int | None, revived: bool) -> None:
     settings = read_settings(paths.config)
     lock = instance.take(paths, revived)
     if lock is None and service_manager.is_managed():
-        lock = standby.take_over(paths)
+        lock = service_manager.take_over(paths)
     if lock is None:
         _say(ready_fd, "ready")
         return
@@ -96,7 +96,7 @@ def _say(fd: int | None, line: str) -> None:
             os.write(fd, f"{line}\n".encode())
             os.close(fd)
         except OSError:
-            return  # whoever started us no longer listens
+            return  # the client that started the daemon has gone
 
 
 def _fail(ready_fd: int | None, error: HoldfastError) -> None:
@@ -107,8 +107,12 @@ def _fail(ready_fd: int | None, error: HoldfastError) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m holdfast.daemon", description=__doc__)
-    parser.add_argument("--ready-fd", type=int, metavar="N", help="tell this descriptor when it can be called")
-    parser.add_argument("--revived", action="store_true", help="come back after a crash, if still wanted")
+    parser.add_argument(
+        "--ready-fd", type=int, metavar="N", help="write a line to this descriptor when the daemon is ready"
+    )
+    parser.add_argument(
+        "--revived", action="store_true", help="start again after a crash, unless a later daemon was stopped on purpose"
+    )
     return parser.parse_args()
 
 

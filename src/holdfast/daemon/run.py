@@ -1,4 +1,4 @@
-"""The daemon from start to stop, read from top to bottom."""
+"""The composition root: the daemon from start to stop, in the order in which it happens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core import service_manager, timers
-from holdfast.daemon.core.announcements import Announcements
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
@@ -29,7 +28,7 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
-from holdfast.daemon.handlers.stop import end_of_daemon
+from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
@@ -55,28 +54,33 @@ from holdfast.daemon.workers.sink_messages import message_maker
 from holdfast.daemon.workers.sinks import SinkManager
 from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.daemon.workers.watches import OutputWatches
-from holdfast.errors import Unreachable
+from holdfast.errors import HoldfastError, Unreachable
+from holdfast.model.events import Event
 from holdfast.paths import Paths
 from holdfast.places.keeper_link import Refused
 from holdfast.places.local import LocalPlace
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
+from holdfast.store import inbox as inbox_rows
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
 
-#: Longer than a keeper takes to start and to read a thousand bundles; after that we serve without it.
-_KEEPER_BUDGET = 15.0
-_LEAVE_BUDGET = 2.0
-#: In which those who were being told something when we died come back, or say that they have it.
-_RETURN_BUDGET = 10.0
+#: Longer than a keeper takes to start and to read a thousand bundles. After that the daemon serves without it.
+_RECOVERY_TIMEOUT = 15.0
+_LEAVE_TIMEOUT = 2.0
+#: Clients that waited for a reply when the daemon died may come back, or confirm the reply, within this time.
+_RECONNECT_TIMEOUT = 10.0
+#: Under this key the store remembers whether the last daemon was stopped on purpose.
+_DAEMON = "daemon"
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
-    """Be the daemon of this instance until it is asked to stop. The caller holds the daemon's lock."""
+    """Run the daemon of this instance until it is asked to stop. The caller holds the lock of the instance."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    context, recovery, watches, announcements = await _furnish(paths, settings)
-    announcements.start()
+    context, recovery, watches, is_after_crash = await _compose(paths, settings)
+    context.store.change_soon(lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": False}))
+    context.store.record_soon([_event("start")])
     server = Server(context)
     _stop_on_signals(context)
 
@@ -91,9 +95,10 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
             context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
-        # Nobody is served before the true state of the processes is known.
-        await recovery.complete(_KEEPER_BUDGET)
-        announcements.recovered(len(context.registry.running()))
+        # Clients are served when the true state of the processes is known, not before.
+        await recovery.complete(_RECOVERY_TIMEOUT)
+        if is_after_crash:
+            context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
@@ -108,28 +113,31 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(context.place.usage.run(), "sampler")
         context.sinks.start(message_maker(context))
         await server.open()
-        context.background.start(context.inbox.release_earlier(_RETURN_BUDGET), "claims")
+        context.background.start(context.inbox.release_earlier(_RECONNECT_TIMEOUT), "claims")
         vital.append(context.background.start(watch_home(context, server), "home"))
-        gc.freeze()  # what is there now stays: no need to look through it again and again
+        gc.freeze()  # objects of the start stay for ever: the collector need not scan them
         ready()
         await _until_stopped(context, vital)
     finally:
         service_manager.send_state("STOPPING=1")
         watches.close()
-        await _stop(context, server, announcements)
+        await _stop(context, server)
         note("daemon-end")
 
 
 async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]]) -> None:
-    """Until we are asked to stop. Without any of the vital chores there is no daemon: then this fails as they did."""
+    """Until the daemon is asked to stop. It cannot go on without one of the vital tasks: raises what that raised."""
     asked = context.background.start(context.stop_asked.wait(), "stop")
     done, _ = await asyncio.wait({asked, *vital}, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
 
 
-async def _furnish(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, Announcements]:
-    """The parts, each handed what it needs. Raises StoreTooNew, OSError or sqlite3.Error; nothing is running then."""
+async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool]:
+    """The parts, each given what it needs; and whether the last daemon crashed.
+
+    Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
+    """
     file_limit = _raise_file_limit()
     environ = environment.minimal(os.environ)
     opened = await open_store(paths.store, lambda message: note("store-trouble", why=message))
@@ -191,12 +199,16 @@ async def _furnish(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = OutputWatches(context, WatchWorker(place.directory, environ), match_events)
     recovery = Recovery(place, registry, supervisor, background)
-    return context, recovery, watches, Announcements(opened.store, opened.kept.memory)
+    return context, recovery, watches, opened.kept.memory.get(_DAEMON) == {"stopped": False}
 
 
 def _hooks(context: DaemonContext) -> Hooks:
     environ = {**environment.minimal(os.environ), "HOLDFAST_HOME": context.paths.home}
     return Hooks(context.paths.hooks, context.paths.hook_places, context.stream, environ)
+
+
+def _event(what: str, **more: int) -> Event:
+    return Event(f"daemon.{what}", time.time(), {"version": VERSION, "pid": os.getpid(), **more})
 
 
 def _hello(settings: Settings) -> Message:
@@ -205,7 +217,7 @@ def _hello(settings: Settings) -> Message:
 
 
 def _raise_file_limit() -> int:
-    """Hold as many descriptors as the system allows; the limit that we were started with, for those we start."""
+    """Raise the limit of open files as far as the system allows; the old limit, which commands get."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -213,11 +225,11 @@ def _raise_file_limit() -> int:
 
 
 def _stop_on_signals(context: DaemonContext) -> None:
-    """SIGTERM and SIGINT ask for what the `stop` operation does; a second one does not wait for it."""
+    """SIGTERM and SIGINT do what the operation `stop` does; a second signal does not wait for it."""
 
     async def stop() -> None:
         try:
-            await end_of_daemon(context)
+            await end_processes(context)
         finally:
             context.stop_asked.set()
 
@@ -235,26 +247,26 @@ def _stop_on_signals(context: DaemonContext) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-async def _stop(context: DaemonContext, server: Server, announcements: Announcements) -> None:
-    # Clients first: no new work comes in. What they ask a person for is not withdrawn by that.
+async def _stop(context: DaemonContext, server: Server) -> None:
+    # Clients first: no new requests come in. Their requests for approval are not withdrawn by that.
     context.approvals.is_leaving = True
     await server.close()
-    # Then the keeper is told if we go on purpose. If not, it starts us again.
+    # A keeper that the daemon does not take leave of starts it again.
     if context.stop_asked.is_set():
-        await announcements.stop(len(context.registry.running()))
-        await _leave(context)
-    # Then nothing more is sent; what is being sent is let end, so that nobody hears it twice.
+        with contextlib.suppress(HoldfastError):  # on a full disk the event is left out
+            await context.store.change(
+                lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": True}),
+                [_event("stop", running=len(context.registry.running()))],
+            )
+        with contextlib.suppress(Unreachable, Refused, TimeoutError):
+            async with asyncio.timeout(_LEAVE_TIMEOUT):
+                await context.keeper.request("leave")
+    # Messages that are being sent may end, so that none is sent twice.
     await context.sinks.close()
     context.mcp.close()
-    # Then whatever is still under way, and with it the lines to the keeper.
+    # Then all other tasks, and with them the connections to the keeper.
     await context.background.close()
     # The store last: all of the others write to it.
     await context.store.close()
     context.screens.close()
     context.place.close()
-
-
-async def _leave(context: DaemonContext) -> None:
-    with contextlib.suppress(Unreachable, Refused, TimeoutError):
-        async with asyncio.timeout(_LEAVE_BUDGET):
-            await context.keeper.request("leave")

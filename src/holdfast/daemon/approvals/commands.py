@@ -1,4 +1,4 @@
-"""Commands on their way: what is about to run is judged, and waits for a person where that is needed."""
+"""Starts and restarts: the command is judged, and waits for an approval where it needs one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
 
 
 class Use:
-    """An approval that was claimed for a deed; `is_done` is set when the deed is."""
+    """An approval that was claimed for an action; `is_done` is set when the action is done."""
 
     def __init__(self, approval: ApprovalRecord | None) -> None:
         self.approval = approval
@@ -33,53 +33,54 @@ class Use:
 
 
 @asynccontextmanager
-async def starting(context: DaemonContext, call: Call, ask: Start, want: StartSpec) -> AsyncIterator[Use]:
-    """While a command is started. Raises NotApproved where it must not be."""
+async def starting(context: DaemonContext, call: Call, ask: Start, start_spec: StartSpec) -> AsyncIterator[Use]:
+    """While a command is started. Raises NotApproved."""
     if not ask.gate:
-        await _forbidden(context, call, ask, want)
+        await _forbidden(context, call, ask, start_spec)
         yield Use(None)
         return
-    judged = await _judge(context, want.meta, want.text, want.shell or context.settings.shell, want.grant)
-    async with using(context, await gate.pass_gate(context, call, _asked(context, ask, want), judged)) as use:
+    shell = start_spec.shell or context.settings.shell
+    judged = await _judge(context, start_spec.meta, start_spec.text, shell, start_spec.grant)
+    async with using(context, await gate.pass_gate(context, call, _asked(context, ask, start_spec), judged)) as use:
         yield use
 
 
-def _asked(context: DaemonContext, ask: Start, want: StartSpec) -> gate.Asked:
-    meta = want.meta
+def _asked(context: DaemonContext, ask: Start, start_spec: StartSpec) -> gate.GatedAction:
+    meta = start_spec.meta
     what = {
         "process": meta.id,
         "command": meta.command,
-        "argv": None if want.text is not None else list(meta.argv),
-        "shell": want.shell,
+        "argv": None if start_spec.text is not None else list(meta.argv),
+        "shell": start_spec.shell,
         "cwd": meta.cwd,
-        "grant": want.grant,
+        "grant": start_spec.grant,
         "stop_cmd": meta.stop_cmd,
     }
     if meta.restart != "never":
-        # Said yes to once, it would run as often as it ends.
+        # One approval would cover every run: the policy is part of what is approved.
         what["restart"] = f"{meta.restart} {meta.restart_limit}"
-    return gate.asked(context, ask, "start", meta.session, what, meta.id, meta.backend)
+    return gate.gated_action(context, ask, "start", meta.session, what, meta.id, meta.backend)
 
 
-async def _forbidden(context: DaemonContext, call: Call, ask: Start, want: StartSpec) -> None:
-    """An operator's no holds for everyone. Raises CommandDenied."""
-    judged = await context.gate.forbidden(want.text, want.meta.argv, want.meta.cwd)
+async def _forbidden(context: DaemonContext, call: Call, ask: Start, start_spec: StartSpec) -> None:
+    """The operator's policy holds for all callers. Raises CommandDenied."""
+    judged = await context.gate.forbidden(start_spec.text, start_spec.meta.argv, start_spec.meta.cwd)
     if judged.action == "deny":
-        await gate.pass_gate(context, call, _asked(context, ask, want), judged)
+        await gate.pass_gate(context, call, _asked(context, ask, start_spec), judged)
 
 
 @asynccontextmanager
 async def restarting(
     context: DaemonContext, call: Call, ask: ApprovalOptions, process: HeldProcess, run: int | None
 ) -> AsyncIterator[None]:
-    """While a process is run again by whoever is bound to a session: what was approved once was not approved again."""
+    """While a caller that is bound to a session restarts a process. The approval of the start does not cover it."""
     target = process.run + 1 if run is None else run
     if not call.is_strict or process.run >= target:
         yield
         return
     meta = process.meta
     what = {"process": meta.id, "command": meta.command, "argv": list(meta.argv), "cwd": meta.cwd}
-    asked = gate.asked(context, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
+    asked = gate.gated_action(context, ask, "restart", meta.session, what, f"{meta.id}#{target}", meta.backend)
     async with using(context, await gate.pass_gate(context, call, asked, await _judge_again(context, meta))) as use:
         yield
         use.is_done = True
@@ -87,7 +88,7 @@ async def restarting(
 
 @asynccontextmanager
 async def using(context: DaemonContext, approval: ApprovalRecord | None) -> AsyncIterator[Use]:
-    """What was not done gives the approval back. Where nobody knows whether it was, it stays with the claimant."""
+    """The approval is spent when the action is done and released when it failed. If unknown, the claimant keeps it."""
     use = Use(approval)
     is_known = True
     try:
@@ -103,7 +104,7 @@ async def using(context: DaemonContext, approval: ApprovalRecord | None) -> Asyn
 
 
 def was_used(context: DaemonContext, claimant: str) -> bool:
-    """Whether, after a crash, what a claimant wanted was done. Of what was typed nobody can tell: it counts as done."""
+    """Whether the action of a claimant was done before a crash. Typed text counts as done, because that is unknown."""
     process_id, _, run = claimant.partition("#")
     process = context.registry.get(ProcessId(process_id))
     if "@" in claimant:
@@ -122,7 +123,7 @@ async def _judge(context: DaemonContext, meta: Meta, text: str | None, shell: st
 
 
 async def _judge_again(context: DaemonContext, meta: Meta) -> Judged:
-    """By all that it was judged by when it was started."""
+    """Judged by the same data as when it was started."""
     text = None if meta.command == shlex.join(meta.argv) else meta.command
     try:
         given = await asyncio.to_thread(_given, context, meta) if meta.given else {}
@@ -139,12 +140,12 @@ def _given(context: DaemonContext, meta: Meta) -> dict[str, str]:
 def _shell(shell: str) -> Judged:
     if shell and os.path.basename(shell) not in _SHELLS:
         return Judged(
-            "ask", "other-shell", f"it is for {os.path.basename(shell)[:40]}, whose language is not understood"
+            "ask", "other-shell", f"it is for the shell {os.path.basename(shell)[:40]}, which cannot be judged"
         )
     return ALLOWED
 
 
 def _variables(grant: dict[str, str]) -> Judged:
     if name := steering_variable(grant):
-        return Judged("ask", "steering-variable", f"{name[:40]} may have something else run than what is written")
+        return Judged("ask", "steering-variable", f"the variable {name[:40]} can make it run other commands")
     return ALLOWED

@@ -1,46 +1,43 @@
-"""Who reads what is typed into processes."""
+"""The programs that read the input of processes: shells, interpreters, others."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
-from weakref import WeakValueDictionary
 
 from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.waiting import KeyedLocks
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 
 
 class Readers:
-    """Who reads what is typed into each process, as far as that is known: kept for as long as it runs."""
+    """The state of the reader of each process, kept for as long as the process runs."""
 
     def __init__(self, kept: dict[str, str], registry: Registry) -> None:
         self.kept = kept
-        #: Those of whose input something unfinished is on disk.
+        #: Processes whose unfinished input is on disk.
         self.open = set(kept)
-        #: With the run that it is about.
+        #: The run, and the reader in it.
         self._known: dict[ProcessId, tuple[int, Any]] = {}
-        #: Into which a person has typed since, and whether their line has no end yet.
+        #: Processes that the user has typed into since: the run, and whether the last line is unfinished.
         self._touched: dict[ProcessId, tuple[int, bool]] = {}
-        self._locks: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
+        self._locks: KeyedLocks[ProcessId] = KeyedLocks()
         registry.listen(self._note)
 
     def lock(self, process: HeldProcess) -> asyncio.Lock:
-        lock = self._locks.get(process.id)
-        if lock is None:
-            lock = self._locks[process.id] = asyncio.Lock()
-        return lock
+        return self._locks[process.id]
 
     def get(self, process: HeldProcess) -> Any:
         run, reader = self._known.get(process.id, (None, None))
         return reader if run == process.run else None
 
-    def typed_by_person(self, process: HeldProcess, data: bytes) -> None:
-        """What a person types is not judged, so that nobody knows where the shell is afterwards."""
+    def typed_by_user(self, process: HeldProcess, data: bytes) -> None:
+        """The input of the user is not judged, so the state of the shell is unknown afterwards."""
         self._touched[process.id] = process.run, not data.endswith((b"\r", b"\n"))
 
-    def forget_what_others_did(self, process: HeldProcess, reader: Any) -> None:
-        """Before the reader is asked: what it knows may no longer be so."""
+    def forget_after_user(self, process: HeldProcess, reader: Any) -> None:
+        """If the user has typed since, the reader forgets its state."""
         run, unfinished = self._touched.pop(process.id, (None, False))
         if reader is not None and run == process.run:
             reader.forget(unfinished=unfinished)
@@ -49,7 +46,7 @@ class Readers:
         self._known[process.id] = process.run, reader
 
     def forget(self, process_id: ProcessId) -> None:
-        """It is not known any more. What was on disk of it goes with its row."""
+        """The process was removed. Its unfinished input on disk goes with its row."""
         self._drop(process_id)
         self.open.discard(process_id)
         self.kept.pop(process_id, None)

@@ -1,6 +1,6 @@
-"""What may be done without asking: the one place where the daemon asks the judge of `holdfast.safety`.
+"""The judge: the one place where the daemon calls `holdfast.safety`.
 
-Whatever cannot be judged needs a person's approval: no way through here is open by default.
+A command that cannot be judged needs an approval: nothing is allowed by default.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Gate:
         self._read: tuple[object, Any] = (None, None)
 
     async def text(self, text: str, cwd: str, env: Mapping[str, str] | None = None) -> Judged:
-        """A command text for a shell; `env` is what is known of its variables."""
+        """A command text for a shell; `env` holds the variables that are known."""
         return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env))
 
     async def argv(self, argv: Sequence[str], cwd: str) -> Judged:
@@ -49,7 +49,7 @@ class Gate:
         return await _judged(lambda safety: safety.judge_argv(list(argv), self._policy(safety), cwd))
 
     async def forbidden(self, text: str | None, argv: Sequence[str], cwd: str) -> Judged:
-        """What the operator allows nobody, in no mode. Costs nothing where there is no operator's policy."""
+        """Whether the operator's policy denies it to all callers. Costs nothing where there is no such policy."""
         if _mark(self._operator_file) is None:
             return ALLOWED
 
@@ -61,19 +61,19 @@ class Gate:
         return judged if judged.action == "deny" else ALLOWED
 
     async def reader(self, command: str | Sequence[str], cwd: str, *, terminal: bool = True) -> Any:
-        """Who will read what is typed into a process that was started like this; None when nobody can tell."""
+        """The reader of the input of a process that was started like this; None when it is unknown."""
         try:
             return await asyncio.to_thread(lambda: _safety().shell_state(command, cwd, terminal=terminal))
-        except Exception as failed:  # noqa: BLE001 - what is typed into it cannot be judged then, and asks
+        except Exception as failed:  # noqa: BLE001 - its input cannot be judged then, and needs approval
             note("not-judged", why=repr(failed))
             return None
 
     async def typed(self, data: bytes, reader: Any) -> Judged:
-        """Something typed into a process, by who reads it; the reader learns from what is allowed."""
+        """Text typed into a process, judged for its reader. The reader's state follows text that is allowed."""
         return await _judged(lambda safety: safety.judge_input(data, reader, self._policy(safety)))
 
     async def accept(self, data: bytes, reader: Any) -> None:
-        """A person said yes to something that was typed: the reader learns from it, too."""
+        """Typed text was approved: the reader's state follows it."""
         if reader is not None:
             await asyncio.to_thread(lambda: reader.accept(data, self._policy(_safety())))
 
@@ -89,7 +89,7 @@ class Gate:
 
 
 def _mark(path: str) -> object:
-    """What changes when the file does; None where there is none. One that cannot be looked at is there."""
+    """Differs when the file changed; None where there is none. A file that cannot be read counts as present."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -106,13 +106,13 @@ async def _judged(work: Callable[[Any], Any], unreadable: Literal["ask", "deny"]
     except BadValue as broken:
         note("policy-unreadable", why=broken.message)
         return Judged(unreadable, None, f"the policy cannot be read: {broken.message}")
-    except Exception as failed:  # noqa: BLE001 - whatever brings the judge down must not let anything pass
+    except Exception as failed:  # noqa: BLE001 - a failure of the judge must not allow anything
         note("not-judged", why=repr(failed))
         return Judged("ask", None, f"it could not be judged ({type(failed).__name__})")
 
 
 def _safety() -> Any:
-    """Fetched when the first command is judged, in a thread: it takes a while."""
+    """Imported when the first command is judged, in a thread: it takes a while."""
     import holdfast.safety
 
     return holdfast.safety

@@ -1,4 +1,4 @@
-"""The passwords that sudo asks for: from the configuration, from a short memory, or from a person. Nowhere on disk."""
+"""Passwords for sudo: from the configuration, remembered for a short time, or typed by the user. Never on disk."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from collections.abc import Mapping
 from holdfast.errors import NoPassword
 from holdfast.model.vault import Vault, blank
 
-_COMMAND_BUDGET = 30.0
+_COMMAND_TIMEOUT = 30.0
 _LONGEST = 4096
 _MOST_ANSWERED = 256
 
 
 class Passwords:
-    """`command` prints the password, where the owner said so; `keep` is for how long a typed one is used again."""
+    """`command` prints the password, if it is configured; `keep`: how long a typed one is used again."""
 
     def __init__(self, command: str, keep: float) -> None:
         self.command = command
         self._vault = Vault(keep)
-        #: What persons typed, until whoever asked has it; by what was asked.
+        #: Typed passwords that the waiting sudo has not got yet, by the fingerprint of its request.
         self._typed: dict[str, bytearray] = {}
-        #: Each sudo that was given one: when it asks again, that was wrong.
+        #: Each sudo that got a password: if it asks again, that one was wrong.
         self._answered: dict[tuple[int, int], None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def was_wrong(self, sudo: tuple[int, int], session: str) -> bool:
-        """Whether this sudo has had an answer before. What is remembered is forgotten then."""
+        """Whether this sudo got a password before. The remembered one is deleted then."""
         if sudo in self._answered:
             self._vault.wipe(session)
             return True
@@ -53,7 +53,7 @@ class Passwords:
         self._vault.wipe(session)
 
     def type(self, fingerprint: str, password: bytearray) -> None:
-        """A person answered what somebody waits for, who takes it or drops it."""
+        """The user typed it for a sudo that waits, which takes it or drops it."""
         _write_no_core()
         self._typed[fingerprint] = password
 
@@ -65,7 +65,7 @@ class Passwords:
             blank(password)
 
     async def configured(self, env: Mapping[str, str]) -> bytearray:
-        """What the owner's command prints, up to the first line end. Raises NoPassword."""
+        """The first line that the configured command prints. Raises NoPassword."""
         _write_no_core()
         command = await asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", self.command),
@@ -78,13 +78,13 @@ class Passwords:
         )
         assert command.stdout is not None
         try:
-            async with asyncio.timeout(_COMMAND_BUDGET):
+            async with asyncio.timeout(_COMMAND_TIMEOUT):
                 printed = await command.stdout.readline()
                 code = await command.wait()
         except ValueError:
             raise _failed(f"prints more than a password: a line beyond {_LONGEST} bytes") from None
         except TimeoutError:
-            raise _failed(f"takes longer than {_COMMAND_BUDGET:g} s") from None
+            raise _failed(f"takes longer than {_COMMAND_TIMEOUT:g} s") from None
         finally:
             if command.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -95,7 +95,7 @@ class Passwords:
         return line
 
     def _expire(self) -> None:
-        """Wipe what has had its time, when it has."""
+        """Wipe remembered passwords when their time is over."""
         if self._timer is not None:
             self._timer.cancel()
         due, self._timer = self._vault.expire(time.monotonic()), None
@@ -105,10 +105,10 @@ class Passwords:
 
 
 def _write_no_core() -> None:
-    """From the first password on, no crash of ours leaves our memory on a disk."""
+    """From the first password on, a crash of the daemon writes no core dump."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _failed(why: str) -> NoPassword:
     what = f"sudo_password_command {why}"
-    return NoPassword(what, next="mend it in config.toml", data={"reason": "command_failed"})
+    return NoPassword(what, next="correct it in config.toml", data={"reason": "command_failed"})

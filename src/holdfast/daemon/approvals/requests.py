@@ -1,17 +1,18 @@
-"""Requests for a person's approval: in memory as they are on disk, and who waits for news of them."""
+"""Requests for approval and decisions: in memory as on disk, and the surfaces that show them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.daemon.approvals import audit
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.waiting import ChangeSignals, drop, pause
 from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
 from holdfast.model.approvals import ApprovalRecord, Scope, State
@@ -26,38 +27,38 @@ if TYPE_CHECKING:
 
 #: Requests of one session that may wait for an answer at a time.
 _MOST_PENDING = 100
-#: Those that are over and still shown.
+#: Requests that are over and still listed.
 _MOST_OVER = 2000
-#: An answer holds for long enough to be used by whoever waits for it.
+#: A decision stands long enough to be used by the caller that waits for it.
 _SHORTEST_KEEP = 1.0
-#: The wall clock may be set while we sleep: never for longer than this.
+#: The wall clock may be set during a sleep, so no sleep is longer than this.
 _LONGEST_SLEEP = 5.0
 
 
 class Surface:
-    """Somebody who shows requests to a person, for as long as it is there."""
+    """A client that shows requests to an approver, for as long as it is connected."""
 
     def __init__(self, sees: Callable[[str], bool]) -> None:
-        #: Whether it hears of the requests of a session.
+        #: Whether it gets the requests of a session.
         self.sees = sees
-        self.news: asyncio.Queue[ApprovalRecord] = asyncio.Queue()
+        self.changes: asyncio.Queue[ApprovalRecord] = asyncio.Queue()
 
 
 class ApprovalRequests:
-    """Every change is on disk, with its event and its line in the audit log, before anybody is told of it."""
+    """Every change is on disk, with its event and its audit entry, before it is published."""
 
     def __init__(self, store: Store, found: Iterable[ApprovalRecord], keep: float) -> None:
         self._store = store
         self._keep = max(_SHORTEST_KEEP, keep)
         self._all = {one.id: one for one in found}
         self._surfaces: set[Surface] = set()
-        self._waits: dict[str, set[asyncio.Event]] = {}
+        self._signals: ChangeSignals[str] = ChangeSignals()
         self._due_changed = asyncio.Event()
-        #: Requests that a start waits for right now.
+        #: Requests that a caller waits for now.
         self.awaited: set[str] = set()
-        #: The connections whose callers ask a person for it themselves, by request (see askers.py).
-        self.askers: dict[str, set[object]] = {}
-        #: Set when the daemon goes: what is pending then is answered later.
+        #: Request -> the connections of callers that ask an approver themselves.
+        self.askers: dict[str, dict[object, None]] = {}
+        #: Set when the daemon stops: requests that are pending then can be decided later.
         self.is_leaving = False
 
     def all(self) -> list[ApprovalRecord]:
@@ -69,53 +70,40 @@ class ApprovalRequests:
     def pending(self) -> list[ApprovalRecord]:
         return [one for one in self._all.values() if one.is_pending]
 
-    # Surfaces, and waiting for news.
+    # Surfaces, and waiting for changes.
 
     @contextmanager
     def surface(self, sees: Callable[[str], bool]) -> Iterator[Surface]:
-        """While somebody shows requests. What is pending comes first."""
+        """While a client shows requests. The pending ones come first."""
         surface = Surface(sees)
         for one in self.pending():
             if sees(one.session):
-                surface.news.put_nowait(one)
+                surface.changes.put_nowait(one)
         self._surfaces.add(surface)
-        self._stir()
+        self._signals.send_all()
         try:
             yield surface
         finally:
             self._surfaces.discard(surface)
-            self._stir()
+            self._signals.send_all()
 
     def has_surface(self, session: str) -> bool:
         return any(surface.sees(session) for surface in self._surfaces)
 
-    @contextmanager
-    def watching(self, approval_id: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever it changes, or a surface comes or goes."""
-        changed = asyncio.Event()
-        self._waits.setdefault(approval_id, set()).add(changed)
-        try:
-            yield changed
-        finally:
-            self._waits[approval_id].discard(changed)
-            if not self._waits[approval_id]:
-                del self._waits[approval_id]
-
-    def _stir(self) -> None:
-        for waits in self._waits.values():
-            for changed in waits:
-                changed.set()
+    def watching(self, approval_id: str) -> AbstractContextManager[asyncio.Event]:
+        """An event that is set when the request changes, or a surface connects or disconnects."""
+        return self._signals.listening(approval_id)
 
     # Requests.
 
     def standing(self, fingerprint: str, session: str, claimant: str) -> ApprovalRecord | None:
-        """An approval that covers it; one for once is taken before one that would cover more."""
+        """An approval that covers it; a single-use one is preferred to one that covers more."""
         now = time.time()
         fitting = [one for one in self._all.values() if rules.covers(one, fingerprint, session, claimant, now)]
         return min(fitting, key=lambda one: (one.used_by != claimant, one.scope != "once"), default=None)
 
     def open_request(self, fingerprint: str, session: str, claimant: str) -> ApprovalRecord | None:
-        """A request for exactly this that is pending, and that nobody else waits for."""
+        """A pending request for exactly this, unless another caller waits for it."""
         now = time.time()
         for one in self._all.values():
             if one.is_pending and one.fingerprint == fingerprint and one.session == session:
@@ -126,7 +114,7 @@ class ApprovalRequests:
 
     @contextmanager
     def waiting_for(self, approval_id: str) -> Iterator[None]:
-        """While somebody does: nobody else joins, and its time is theirs to watch."""
+        """While a caller waits for it: no other one joins, and the caller watches its deadline."""
         self.awaited.add(approval_id)
         try:
             yield
@@ -135,45 +123,45 @@ class ApprovalRequests:
             self._due_changed.set()
 
     async def request(self, make: Callable[[float, float], ApprovalRecord]) -> ApprovalRecord:
-        """Record a new one, made of the time, and when it is over. Raises LimitReached, DiskFull."""
+        """Record a new one. `make` gets the time now, and when it expires. Raises LimitReached, DiskFull."""
         now = time.time()
         new = make(now, now + self._keep)
         if sum(one.session == new.session for one in self.pending()) >= _MOST_PENDING:
             what = f"{_MOST_PENDING} requests of session {new.session} wait for an answer"
             raise LimitReached(what, next="holdfast approvals")
-        said = {"command": new.command, "cwd": new.cwd, "backend": new.backend, "rule": new.rule, "why": new.why}
-        event = Event("approval.requested", now, {**_who(new), **said, "expires_at": new.expires_at})
-        is_here = new.asker or new.action == "sudo"  # a password is typed now, or not at all
+        details = {"command": new.command, "cwd": new.cwd, "backend": new.backend, "rule": new.rule, "why": new.why}
+        event = Event("approval.requested", now, {**_identity(new), **details, "expires_at": new.expires_at})
+        is_here = new.asker or new.action == "sudo"  # a password cannot be typed later
         away = [] if is_here else outbox.rows_for(rules.notice_of(new), self._store.sinks, now)
-        await self._write(new, "approval.requested", event, away, **said)
+        await self._write(new, "approval.requested", event, away, **details)
         return new
 
     async def shown(self, approval: ApprovalRecord) -> None:
-        """A surface says that a person can see it."""
+        """A surface says that an approver can see it."""
         if approval.is_pending and approval.shown_at is None:
             await self._write(replace(approval, shown_at=time.time()))
 
     async def wait_until(self, approval_id: str, expires_at: float) -> None:
-        """Somebody waits for its answer until then."""
+        """A caller waits for the decision until then."""
         await self._write(replace(self._all[approval_id], expires_at=expires_at))
 
     async def decide(self, approval: ApprovalRecord, state: State, scope: Scope | None, by: str) -> ApprovalRecord:
-        """The answer, on disk when it returns. Raises NotNow, DiskFull."""
+        """The decision, on disk when it returns. Raises NotNow, DiskFull."""
         now = rules.decided(approval, state, scope, by, time.time(), self._keep)
         if now is not approval:
             await self._write(now, "approval.decided", _decided(now), state=state, scope=scope, by=by)
         return now
 
     async def withdraw(self, approval_id: str) -> None:
-        """Whoever asked does not want it any more: also an answer that was not used."""
+        """The caller gave up. An approval that was not used is withdrawn, too."""
         approval = self._all[approval_id]
         if approval.is_pending or (approval.scope == "once" and approval.is_standing and approval.used_by is None):
             over = rules.over(approval, "withdrawn", "withdrawn", time.time())
-            event = Event("approval.withdrawn", time.time(), _who(over))
+            event = Event("approval.withdrawn", time.time(), _identity(over))
             await self._write(over, "approval.withdrawn", event)
 
     async def expire(self, approval_id: str, reason: str) -> ApprovalRecord:
-        """The time is over, which is a no. Whatever was decided at the last moment stands."""
+        """The time is over, so it is denied. A decision that came just before stands."""
         approval = self._all[approval_id]
         if approval.is_pending or reason != "timeout":
             approval = rules.over(approval, "expired", reason, time.time())
@@ -183,7 +171,7 @@ class ApprovalRequests:
     # Using them.
 
     async def claim(self, approval: ApprovalRecord, claimant: str) -> ApprovalRecord:
-        """It is about to be used: on disk when this returns, so that no crash can use it again. Raises DiskFull."""
+        """Claim an approval for an action. On disk when it returns: no crash lets it be used twice. Raises DiskFull."""
         now = rules.claimed(approval, claimant, time.time(), self._keep)
         try:
             await self._write(now, "approval.used", None, scope=now.scope, claimant=claimant)
@@ -193,48 +181,40 @@ class ApprovalRequests:
         return now
 
     def release(self, approval: ApprovalRecord) -> None:
-        """It was not used after all."""
+        """The action was not done: the approval can be used again."""
         if approval.scope == "once" and self._all.get(approval.id) is approval:
             self._write_soon(rules.released(approval), "approval.released")
 
     def spend(self, approval: ApprovalRecord) -> None:
-        """It was used."""
+        """The action was done."""
         if approval.scope == "once" and approval.id in self._all:
             self._write_soon(rules.spent(self._all[approval.id], time.time()))
 
     def settle(self, was_used: Callable[[str], bool]) -> None:
-        """After a crash: `was_used` tells of a claimant whether it did what it had claimed an approval for."""
+        """After a crash: `was_used` says whether the action of a claimant was done."""
         for one in self.all():
             if one.used_by is not None and one.spent_at is None and was_used(one.used_by):
                 self.spend(one)
 
-    # Time, and names.
+    # Deadlines, and renamed sessions.
 
     async def watch_time(self) -> None:
-        """Bring those whose time is over to their end, for ever."""
+        """Expire requests when they are due, for ever."""
         while True:
             self._due_changed.clear()
             now = time.time()
             for one in self.all():
                 if rules.is_due(one, now) and one.id not in self.awaited:
-                    await self._end(one)
+                    try:
+                        await self.expire(one.id, "timeout" if one.is_pending else "unused")
+                    except HoldfastError as failed:  # it is over; on a full disk the store writes it later
+                        note("not-recorded", approval=one.id, why=failed.message)
             times = [due for one in self._all.values() if (due := rules.due_at(one)) and one.id not in self.awaited]
-            pause = min(_LONGEST_SLEEP, max(0.05, min(times, default=now + _LONGEST_SLEEP) - now))
-            try:
-                async with asyncio.timeout(pause):
-                    await self._due_changed.wait()
-            except TimeoutError:
-                continue
-
-    async def _end(self, due: ApprovalRecord) -> None:
-        """It is over, though on a full disk the store learns of it later."""
-        try:
-            await self.expire(due.id, "timeout" if due.is_pending else "unused")
-        except HoldfastError as failed:
-            note("not-recorded", approval=due.id, why=failed.message)
+            until = min(times, default=now + _LONGEST_SLEEP)
+            await pause(min(_LONGEST_SLEEP, max(0.05, until - now)), unless=self._due_changed)
 
     async def end_session(self, session: str) -> None:
-        """What was approved for the session, or is still asked by it, ends with it."""
+        """Requests of the session, and its unused approvals except those for always, expire with it."""
         for one in self.all():
             is_open = one.is_pending or (one.is_standing and one.scope != "always" and one.used_by is None)
             if is_open and one.session == session and one.id not in self.awaited:
@@ -247,7 +227,7 @@ class ApprovalRequests:
         self._store.change_soon(partial(rows.rename, old=old, new=new))
 
     def forget(self, before: float) -> None:
-        """Drop those that were over before that time, and all but the newest."""
+        """Remove those that were over before that time, and all but the newest."""
         over = [one for one in self.all() if not one.is_pending and not one.is_standing]
         most = over[: max(0, len(over) - _MOST_OVER)]
         gone = [one.id for one in over if one in most or (one.decided_at or one.at) < before]
@@ -268,59 +248,59 @@ class ApprovalRequests:
         try:
             await self._store.change(_edit(now, what, away, **more), [event] if event is not None else [])
         finally:
-            self._tell(now)
+            self._publish(now)
 
     def _write_soon(self, now: ApprovalRecord, what: str = "") -> None:
         self._all[now.id] = now
         self._store.change_soon(_edit(now, what))
-        self._tell(now)
+        self._publish(now)
 
-    def _tell(self, now: ApprovalRecord) -> None:
+    def _publish(self, now: ApprovalRecord) -> None:
         self._due_changed.set()
-        for changed in self._waits.get(now.id, ()):
-            changed.set()
+        self._signals.send(now.id)
         for surface in self._surfaces:
             if surface.sees(now.session):
-                surface.news.put_nowait(now)
+                surface.changes.put_nowait(now)
 
 
 def _edit(now: ApprovalRecord, what: str, away: Iterable[Outgoing] = (), **more: Any) -> audit.Edit:
-    note_it = audit.entry(what, **_who(now), **more) if what else None
+    write_entry = audit.entry(what, **_identity(now), **more) if what else None
 
     def edit(connection: rows.Connection) -> None:
         rows.put(connection, now)
         outbox.append(connection, away)
         if not now.is_pending:
             outbox.withdraw(connection, rules.notice_of(now).key)
-        if note_it is not None:
-            note_it(connection)
+        if write_entry is not None:
+            write_entry(connection)
 
     return edit
 
 
 def _decided(approval: ApprovalRecord) -> Event:
     fields = {"state": approval.state, "scope": approval.scope, "by": approval.decided_by, "reason": approval.reason}
-    return Event("approval.decided", time.time(), {**_who(approval), **fields})
+    return Event("approval.decided", time.time(), {**_identity(approval), **fields})
 
 
-def _who(approval: ApprovalRecord) -> dict[str, Any]:
+def _identity(approval: ApprovalRecord) -> dict[str, Any]:
     names = ("id", "session", "action", "process")
     return {name: getattr(approval, name) for name in names}
 
 
-def told_to_ask(context: DaemonContext, asker: object, call: Call, required: ApprovalRequired) -> None:
-    """The caller is about to learn what to ask; `asker` is its connection. One that has given up will not ask."""
-    approval = (required.data or {})["approval"]
+def asks_itself(context: DaemonContext, asker: object, call: Call, required: ApprovalRequired) -> None:
+    """The caller asks an approver itself; `asker` is its connection. A caller that has given up does not ask."""
+    approvals, approval = context.approvals, (required.data or {})["approval"]
     if not approval["asker"]:
-        return  # it was there before, and is not for whoever joins it to take back
-    _forget_answered(context)
-    context.approvals.askers.setdefault(approval["id"], set()).add(asker)
+        return  # an earlier request, which does not end with this connection
+    for decided in approvals.askers.keys() - {one.id for one in approvals.pending()}:
+        del approvals.askers[decided]
+    approvals.askers.setdefault(approval["id"], {})[asker] = None
     if call.given_up.is_set():
         _leave(context, asker, approval["id"])
 
 
-def gone(context: DaemonContext, asker: object) -> None:
-    """The connection is over. Where it is the daemon that goes, its requests wait for whoever comes back."""
+def disconnected(context: DaemonContext, asker: object) -> None:
+    """Withdraw what only this connection asked for. When the daemon stops, requests stay for clients that come back."""
     if not context.approvals.is_leaving:
         for approval_id in [one for one, askers in context.approvals.askers.items() if asker in askers]:
             _leave(context, asker, approval_id)
@@ -328,19 +308,7 @@ def gone(context: DaemonContext, asker: object) -> None:
 
 def _leave(context: DaemonContext, asker: object, approval_id: str) -> None:
     approvals = context.approvals
-    left = approvals.askers[approval_id]
-    left.discard(asker)
-    if left:
-        return
-    del approvals.askers[approval_id]
-    if approval_id in _pending(context) and approval_id not in approvals.awaited:
+    drop(approvals.askers, approval_id, asker)
+    is_left = approval_id not in approvals.askers and approval_id not in approvals.awaited
+    if is_left and any(one.id == approval_id for one in approvals.pending()):
         context.background.start(approvals.withdraw(approval_id), "withdrawn")
-
-
-def _forget_answered(context: DaemonContext) -> None:
-    for approval_id in context.approvals.askers.keys() - _pending(context):
-        del context.approvals.askers[approval_id]
-
-
-def _pending(context: DaemonContext) -> set[str]:
-    return {one.id for one in context.approvals.pending()}

@@ -1,6 +1,6 @@
-"""What those who are bound to a session type into shells: judged line by line, however many writes a line takes.
+"""Input that callers which are bound to a session type into shells: judged by complete lines.
 
-What is not a complete line yet is on disk before it is written, so that a crash in between hides nothing.
+A line may take several writes. An unfinished line is on disk before it is written, so that it is judged after a crash.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.places.keeper_link import Refused
 from holdfast.store import approvals as rows
 from holdfast.wire import light_json
 
-_BUDGET = 1.0
-#: What of a shell's state outlives a crash: who reads, and what it has not read to its end.
+_KEEPER_TIMEOUT = 1.0
+#: The state of a reader that survives a crash: the program, and its unfinished input.
 _KEPT = ("kind", "program", "pending", "edited", "block", "below")
 
 
@@ -40,20 +40,20 @@ async def typing(
     *,
     ends: bool,
 ) -> AsyncIterator[tuple[bytes, int | None]]:
-    """While something is written to a process: gives what to write, and where. Raises NotApproved where it must not be.
+    """While data is written to a process: the bytes to write, and the offset. Raises NotApproved.
 
-    With `ends` the input is closed behind it: a reader acts upon a last line that no Enter has ended.
+    With `ends` the input is closed after it, so the reader runs a last line without a line end, too.
     """
     if not call.is_strict or not (data or ends):
         if data:
-            context.input_readers.typed_by_person(process, data)
+            context.input_readers.typed_by_user(process, data)
         yield data, at
         return
     async with context.input_readers.lock(process):
         fresh, at = await context.inputs.fresh(process.id, data, at)
         data = fresh + b"\n" if ends else fresh
         reader = await _reader(context, process)
-        context.input_readers.forget_what_others_did(process, reader)
+        context.input_readers.forget_after_user(process, reader)
         before, shell_state = _snapshot(reader), reader.context() if reader is not None else ""
         judged = await context.gate.typed(data, reader)
         passed = await _passed(context, call, ask, process, before, shell_state, data, judged)
@@ -63,7 +63,7 @@ async def typing(
             await _keep(context, process, reader)
             try:
                 yield fresh, at
-            except Refused:  # nothing of it was written
+            except Refused:  # no byte was written
                 _restore(reader, before)
                 await _keep(context, process, reader)
                 raise
@@ -81,18 +81,18 @@ async def _passed(
     judged: Judged,
 ) -> ApprovalRecord | None:
     if judged.action == "allow":
-        return None  # what is typed is in no log of ours
+        return None  # allowed input is not written to the audit log
     meta = process.meta
     typed_before = f"{before.get('block', '')}{before.get('pending', '')}"
     what = {"process": meta.id, "command": typed_before + data.decode(errors="backslashreplace"), "cwd": meta.cwd}
     bound = {**what, "data": b64encode(data).decode(), "context": shell_state}
     claimant = f"{meta.id}@{os.urandom(6).hex()}"
-    asked = gate.asked(context, ask, "send", meta.session, bound, claimant, meta.backend)
+    asked = gate.gated_action(context, ask, "send", meta.session, bound, claimant, meta.backend)
     return await gate.pass_gate(context, call, asked, judged)
 
 
 async def _reader(context: DaemonContext, process: HeldProcess) -> Any:
-    """Who reads: by the command; where that tells nothing, by what runs in it now."""
+    """The reader: by the command of the process; for a plain program, by the programs that run in it now."""
     readers = context.input_readers
     reader = readers.get(process)
     if reader is None:
@@ -118,23 +118,23 @@ def _is_plain(reader: Any) -> bool:
 
 
 async def _running(context: DaemonContext, process: HeldProcess) -> list[list[str]]:
-    """The arguments of everyone in it; nothing when the keeper does not answer at once."""
+    """The command lines of all its processes; none when the keeper does not answer at once."""
     try:
-        async with asyncio.timeout(_BUDGET):
+        async with asyncio.timeout(_KEEPER_TIMEOUT):
             return await context.place.command_lines(process.id)
     except (Refused, Unreachable, TimeoutError):
         return []
 
 
 def _snapshot(reader: Any) -> Message:
-    """What of a shell's state counts; nothing where nobody can tell who reads."""
+    """The state of a reader; empty where the reader is unknown."""
     if reader is None:
         return {}
     return {name: getattr(reader, name) for name in _KEPT if name != "below"} | {"below": list(reader.below)}
 
 
 async def _keep(context: DaemonContext, process: HeldProcess, reader: Any) -> None:
-    """On disk when it returns, where there is something to keep."""
+    """Unfinished input is on disk when it returns."""
     is_open = reader is not None and bool(reader.pending or reader.block or reader.below)
     readers = context.input_readers
     if is_open:
@@ -152,7 +152,7 @@ def _restore(reader: Any, before: Message) -> None:
 
 
 def _read(kept: str, run: int) -> Message:
-    """What was kept of this run; nothing of an earlier one."""
+    """The state that was kept in this run; empty for an earlier one."""
     found = light_json.loads(kept)
     if found.pop("run", None) != run:
         return {}

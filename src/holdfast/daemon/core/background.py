@@ -1,4 +1,4 @@
-"""Tasks that belong to the daemon as a whole: one owner, and no failure goes unheard."""
+"""Tasks of the daemon as a whole: they have one owner, and every failure is logged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BackgroundTasks:
         return task
 
     async def close(self) -> None:
-        """Cancel what is left and wait for it."""
+        """Cancel the tasks that are left and wait for them."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -33,5 +33,5 @@ class BackgroundTasks:
         self._tasks.discard(task)
         if task.cancelled() or (failure := task.exception()) is None:
             return
-        told = failure.message if isinstance(failure, HoldfastError) else "".join(traceback.format_exception(failure))
-        note("chore-failed", chore=task.get_name(), why=told)
+        why = failure.message if isinstance(failure, HoldfastError) else "".join(traceback.format_exception(failure))
+        note("task-failed", task=task.get_name(), why=why)

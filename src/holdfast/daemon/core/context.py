@@ -1,4 +1,4 @@
-"""What handlers find when they are called: the parts of the running daemon."""
+"""The context of a handler: the parts of the running daemon, and the call."""
 
 from __future__ import annotations
 
@@ -82,17 +82,17 @@ class DaemonContext:
         return self.place.keeper
 
     def current_name(self, session: str | None) -> str | None:
-        """The name that a session has now; None where none is named."""
+        """The current name of a session; None for None."""
         return self.sessions.resolve(session) if session is not None else None
 
     def show(self, process: HeldProcess) -> ProcessObject:
-        """The process object with the figures that are known."""
+        """The process object with the figures that are known without measuring."""
         return self._object(process, None)
 
     async def show_fresh(self, processes: list[HeldProcess], used: float | None = None) -> list[ProcessObject]:
         """Process objects with figures measured now, for those whose figures may have changed.
 
-        `used`: also what they use, as of so many seconds ago at most.
+        `used`: also their resource usage, at most this many seconds old.
         """
         if used is not None:
             await self.place.usage.fresh(processes, used)
@@ -102,11 +102,11 @@ class DaemonContext:
         for process in processes:
             shown.append(self._object(process, measured.get(process.id)))
             if len(shown) % _SHOWN_AT_ONCE == 0:
-                await asyncio.sleep(0)  # a long list must not keep the others waiting
+                await asyncio.sleep(0)  # a long list must not delay other callers
         return shown
 
     def read(self, work: Callable[..., T], *arguments: object) -> Coroutine[Any, Any, T]:
-        """Run something that reads log files in a thread. When it returns or raises, the thread is done with it."""
+        """Run a function that reads log files in a thread. When this returns or raises, the function has ended."""
         return self.place.read(work, *arguments)
 
     def _object(self, process: HeldProcess, measures: Measures | None) -> ProcessObject:
@@ -120,7 +120,7 @@ class DaemonContext:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "is_strict", "is_gated", "pid", "taker", "consumed", "given_up", "_send_data")
+    __slots__ = ("session", "is_strict", "is_gated", "pid", "taker", "consumed", "given_up", "send")
 
     def __init__(
         self,
@@ -133,19 +133,20 @@ class Call:
     ) -> None:
         #: The session that the client said it speaks for.
         self.session = session
-        #: Whether it is bound to its session: what belongs to others is not there for it.
+        #: Whether it is bound to its session: processes of other sessions do not exist for it.
         self.is_strict = is_strict or is_gated
         #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
         self.is_gated = is_gated
-        #: Who made the connection, as the kernel knows it; None where it does not.
+        #: The process that made the connection; None where the kernel does not know it.
         self.pid = pid
-        #: Set when nobody waits for the answer any more; what goes on all the same may look at it.
+        #: Set when the client does not wait for the reply any more. Operations that complete may check it.
         self.given_up = asyncio.Event()
-        #: Who has what this call takes out of the inbox, for as long as it is there.
+        #: Holds the notices that this call takes out of the inbox: its connection.
         self.taker = taker
-        #: Notices whose news is in the answer: they count as told when the client has it.
+        #: Notices whose content is in the reply: they count as delivered when the client has confirmed it.
         self.consumed: list[str] = []
-        self._send_data = send_data
+        #: Sends some output to the client: stream, offset, data. Returns when the client has read most of it.
+        self.send = send_data
 
     @property
     def owner(self) -> str:
@@ -153,12 +154,8 @@ class Call:
         return self.session or "default"
 
     def sees(self, session: str) -> bool:
-        """Whether what belongs to this session is there for the caller."""
+        """Whether the caller may see what belongs to this session."""
         return not self.is_strict or session == self.owner
-
-    async def send(self, stream: str, offset: int, data: bytes) -> None:
-        """Stream some output to the client; returns when it has taken most of what was sent before."""
-        await self._send_data(stream, offset, data)
 
 
 #: Called with the checked request of its operation.

@@ -1,4 +1,4 @@
-"""Ending a process on somebody's behalf: the one way there is."""
+"""Ending a process, and removing one that has ended: every request, timer and rule comes here."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import signal
 
 from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext, Message
-from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
+from holdfast.errors import from_keeper
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
 from holdfast.model.process import HeldProcess
@@ -17,10 +17,10 @@ from holdfast.places.keeper_link import Refused
 
 
 async def end(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, grace: float) -> Message:
-    """End the whole tree, politely and after the grace period by force; the result when it is gone, or will not go.
+    """End the whole tree: SIGTERM, and SIGKILL after the grace period. The result when it is gone, or does not die.
 
-    Of a process that has ended, what it left behind is ended. One that waits for its next run will have none, and
-    neither will one that ends by itself at this very moment.
+    Of a process that has ended, its leftover descendants are ended. A process that waits for its next run is not run
+    again, and neither is one that ends by itself at this moment.
     """
     process = context.registry.get(process.id) or process
     stop = {
@@ -32,13 +32,13 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
         "late": why != "restart" and not process.has_ended,
     }
     if grace > 0 and context.stop_commands.concerns(process):
-        await _tell(context, process, by, why, stop)
+        await _run_stop_command(context, process, by, why, stop)
     context.supervisor.stop_asked(process.id, by, why)
     try:
         answer = await context.keeper.request("stop", **stop)
     except Refused as refused:
         if refused.code != "not_found":
-            raise to_error(refused) from refused
+            raise from_keeper(refused.code, refused.message) from refused
         await context.supervisor.lose(process.id)
         return result(context, process.id)
     if answer["report"] is not None:
@@ -48,8 +48,10 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
     return result(context, process.id, answer["forced"], answer["survivors"])
 
 
-async def _tell(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, stop: Message) -> None:
-    """Run its stop command. The stop is recorded before, and goes on without us if we do not come back."""
+async def _run_stop_command(
+    context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, stop: Message
+) -> None:
+    """The keeper has recorded the stop before, and carries it out if this daemon dies meanwhile."""
     grace = stop["grace"]
     recorded = context.keeper.begin("stop", **stop, quiet=grace)
     recorded.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
@@ -66,7 +68,7 @@ def result(
     survivors: list[int] | None = None,
     sent: int | None = None,
 ) -> Message:
-    """How a process stands after something was done to it."""
+    """The state of a process after a signal or an end, as `kill` replies it."""
     process = context.registry.get(process_id)
     state = process.state if process is not None else None
     is_alive = bool(survivors) or (process is not None and process.is_running)
@@ -83,14 +85,14 @@ def result(
 
 
 async def forget(context: DaemonContext, process_id: ProcessId) -> None:
-    """Raises NotNow while something still writes to its output."""
+    """Remove a process that has ended, with its log. Raises NotNow while a descendant still writes to its output."""
     async with context.supervisor.turn(process_id):
         await keep_output(context, process_id)
         await sink_messages.keep_output(context, process_id)
         try:
             await context.keeper.request("forget", id=process_id)
         except Refused as refused:
-            raise to_error(refused) from refused
+            raise from_keeper(refused.code, refused.message) from refused
         await context.store.remove([process_id])
         context.registry.drop(process_id)
         context.place.forget(process_id)

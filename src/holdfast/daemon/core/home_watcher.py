@@ -1,4 +1,4 @@
-"""The home and the socket, looked after: one that was deleted is noticed, for nobody would find us there any more."""
+"""Watches the home and the socket: clients would not find the daemon after one of them was deleted."""
 
 from __future__ import annotations
 
@@ -13,32 +13,26 @@ from holdfast.errors import HoldfastError
 _PAUSE = 5.0
 
 
-class Home:
-    """The directory as it was when the daemon started. It is gone when another one stands in its place, too."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
-        except OSError:
-            return False
-
-
 async def watch_home(context: DaemonContext, server: Server) -> None:
-    """Mend a deleted socket, for ever; without a home, ask the daemon to stop as soon as no command runs."""
-    home = Home(context.paths.home)
+    """Listen again after the socket was deleted, for ever. Without a home, stop the daemon once no command runs."""
+    home = os.open(context.paths.home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     is_gone = False
     while not is_gone or _is_needed(context):
         if not is_gone and not os.path.lexists(context.paths.socket):
             await _mend(context, server)
         await asyncio.sleep(_PAUSE)
-        if not is_gone and not home.is_there():
+        if not is_gone and not _is_there(context.paths.home, home):
             is_gone = True
             note("home-gone", path=context.paths.home)
     context.stop_asked.set()
+
+
+def _is_there(path: str, home: int) -> bool:
+    """Not when another directory stands in its place, either."""
+    try:
+        return os.path.samestat(os.fstat(home), os.stat(path))
+    except OSError:
+        return False
 
 
 async def _mend(context: DaemonContext, server: Server) -> None:
@@ -50,7 +44,7 @@ async def _mend(context: DaemonContext, server: Server) -> None:
 
 
 def _is_needed(context: DaemonContext) -> bool:
-    """Without its files the keeper cannot tell us of an end, so we look for ourselves."""
+    """Without its files the keeper cannot report an end, so the processes themselves are checked."""
     return any(
         process.pid is None or context.place.is_alive(process.pid) for process in context.registry.living.values()
     )

@@ -1,4 +1,4 @@
-"""Exactly one daemon per home: a lock, held for life."""
+"""Exactly one daemon per home: it holds a lock for as long as it lives."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 from holdfast.errors import Unreachable
 from holdfast.paths import Paths
 
-#: How long a daemon that is starting or stopping may keep another one waiting.
-_PATIENCE = 20.0
+#: A daemon that starts or stops may hold the lock for as long without answering.
+_LOCK_TIMEOUT = 20.0
 _PAUSE = 0.01
 
 
@@ -20,10 +20,10 @@ _STOPPED = b"stopped\n"
 
 
 def take(paths: Paths, revived: bool) -> int | None:
-    """The lock of the instance, to be held for life; None when another daemon has it and answers.
+    """The lock of the instance; None when another daemon has it and answers.
 
-    Also None for a daemon that was to be revived, if somebody was quicker and has stopped on purpose since. Raises
-    Unreachable when another one has the lock and does not answer.
+    Also None for a daemon that was started to replace a crashed one (`revived`), if another one came first and was
+    stopped on purpose since. Raises Unreachable when another daemon has the lock and does not answer.
     """
     fd = os.open(paths.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if _lock(fd, paths) and not (revived and os.pread(fd, len(_STOPPED), 0) == _STOPPED):
@@ -34,13 +34,13 @@ def take(paths: Paths, revived: bool) -> int | None:
 
 
 def give_back(fd: int) -> None:
-    """The daemon has stopped on purpose."""
+    """Release the lock and record that the daemon was stopped on purpose."""
     os.pwrite(fd, _STOPPED, 0)
     os.close(fd)
 
 
 def _lock(fd: int, paths: Paths) -> bool:
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,7 +56,7 @@ def _lock(fd: int, paths: Paths) -> bool:
 
 
 def connect(paths: Paths) -> socket.socket | None:
-    """A connection to the daemon that serves the instance; None when nobody answers."""
+    """A connection to the daemon that serves the instance; None when none answers."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(1.0)
     directory = os.open(paths.runtime, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A process as it is told to clients: exactly PROCESS_FIELDS."""
+"""A process as clients see it: exactly the declared fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def process_object(
     measures: Measures | None = None,
     used: Track | None = None,
 ) -> ProcessObject:
-    """The process object. Fields that belong to abilities of later releases are null or empty."""
     meta, state = process.meta, process.state
     streams = (measures.streams if measures is not None else process.streams).values()
     stop = stop_of(state)
@@ -103,11 +102,11 @@ def _status(process: HeldProcess, reachable: bool) -> str:
     return "running" if reachable else "unreachable"
 
 
-#: What changes without anything happening.
+#: Figures that change all the time.
 _VOLATILE = frozenset({"cpu_seconds", "rss_bytes", "peak_rss_bytes"})
 
 
 def state_token(shown: Mapping[str, Any]) -> str:
-    """The same in every daemon, so that it holds across a restart."""
+    """Identifies the state that was shown. It is the same after a restart of the daemon."""
     lasting = [(key, value) for key, value in sorted(shown.items()) if key not in _VOLATILE]
     return blake2b(json.dumps(lasting).encode(), digest_size=8).hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
@@ -96,8 +95,8 @@ class Recovery:
         rebuilt = await asyncio.to_thread(self._rebuild_all, without)
         for process in rebuilt:
             self._supervisor.show(process)
-        for some in _batched(rebuilt, _AT_ONCE):
-            await asyncio.gather(*(self._request_report(process.id) for process in some))
+        for at in range(0, len(rebuilt), _AT_ONCE):
+            await asyncio.gather(*(self._request_report(process.id) for process in rebuilt[at : at + _AT_ONCE]))
         if without:
             note("rebuilt", processes=len(without))
 
@@ -134,7 +133,3 @@ class Recovery:
             note("bundle-unreadable", process=process_id, why=repr(broken))
             return None
         return HeldProcess(meta, cols=meta.cols, rows=meta.rows)
-
-
-def _batched(processes: list[HeldProcess], size: int) -> Iterator[list[HeldProcess]]:
-    return (processes[at : at + size] for at in range(0, len(processes), size))

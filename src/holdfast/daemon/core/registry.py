@@ -1,12 +1,13 @@
-"""Every process the daemon knows, in memory. Questions are answered from here, so no caller waits for a disk."""
+"""Every process that the daemon knows, in memory: no caller that only reads waits for a disk."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 
+from holdfast.daemon.core.waiting import ChangeSignals
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
@@ -19,15 +20,15 @@ class Registry:
         self._processes: dict[ProcessId, HeldProcess] = {}
         self._living: dict[ProcessId, HeldProcess] = {}
         self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
-        self._watchers: dict[ProcessId, set[asyncio.Event]] = {}
+        self._changes: ChangeSignals[ProcessId] = ChangeSignals()
         self._listeners: list[Callable[[HeldProcess], None]] = []
-        #: What this daemon saw: commands that were let go, and ends by their reason.
+        #: Counted since this daemon started: starts, and ends by reason.
         self.starts = 0
         self.ends: Counter[str] = Counter()
 
     @property
     def all(self) -> Mapping[ProcessId, HeldProcess]:
-        """Also those that are being started and may come to nothing."""
+        """Also those that are being started."""
         return self._processes
 
     @property
@@ -38,8 +39,16 @@ class Registry:
     def running(self) -> list[HeldProcess]:
         return [process for process in self._living.values() if process.is_running]
 
+    def living_of(self, session: str | None, task: str | None = None, every: bool = False) -> list[HeldProcess]:
+        """Living processes of this session or of this task; or every one."""
+        return [
+            process
+            for process in self._living.values()
+            if every or process.meta.session == session or (task is not None and process.meta.task == task)
+        ]
+
     def shown(self) -> list[HeldProcess]:
-        """Those that a caller may hear of."""
+        """Those that a caller may see: not those that are being started."""
         return [process for process in self._processes.values() if not isinstance(process.state, Requested)]
 
     def get(self, process_id: ProcessId) -> HeldProcess | None:
@@ -51,7 +60,7 @@ class Registry:
         return process.meta.session if process is not None else None
 
     def identify(self, text: str) -> HeldProcess:
-        """The process meant by an id, the start of one, or a name. Raises NotFound, Ambiguous or BadValue."""
+        """The process with this id, prefix of an id, or name. Raises NotFound, Ambiguous or BadValue."""
         exact = self._processes.get(ProcessId(text))
         if exact is not None and not isinstance(exact.state, Requested):
             return exact
@@ -67,16 +76,16 @@ class Registry:
             return
         for other in self.living.values():
             if other.meta.name == meta.name and other.id != meta.id:
-                if other.meta.session != meta.session:  # other sessions must not learn whose it is
+                if other.meta.session != meta.session:  # which session has it is not for others to know
                     raise NotNow(f"the name {meta.name} is taken", next="choose another name")
                 raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
 
     def put(self, process: HeldProcess) -> None:
-        """This is how it stands now; whoever watches it is woken."""
+        """Replace the process. Tasks that watch it are woken."""
         process_id = process.id
         before = self._processes.get(process_id)
         if before is not None and before.meta.session != process.meta.session:
-            self._end_life(process_id)  # it is like others now
+            self._end_life(process_id)  # the session is part of its likeness
         self._processes[process_id] = process
         self._count(before, process)
         if process.has_ended:
@@ -85,7 +94,7 @@ class Registry:
             if process_id not in self._living:
                 self._alike.setdefault(likeness(process.meta), {})[process_id] = None
             self._living[process_id] = process
-        self._wake(process_id)
+        self._changes.send(process_id)
         for listener in self._listeners:
             listener(process)
 
@@ -102,7 +111,7 @@ class Registry:
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)
         self._end_life(process_id)
-        self._wake(process_id)
+        self._changes.send(process_id)
 
     def _end_life(self, process_id: ProcessId) -> None:
         process = self._living.pop(process_id, None)
@@ -112,43 +121,28 @@ class Registry:
             if not self._alike[key]:
                 del self._alike[key]
 
-    def _wake(self, process_id: ProcessId) -> None:
-        for woken in self._watchers.get(process_id, ()):
-            woken.set()
-
-    @contextmanager
-    def watching(self, ids: Collection[ProcessId]) -> Iterator[asyncio.Event]:
+    def watching(self, ids: Collection[ProcessId]) -> AbstractContextManager[asyncio.Event]:
         """An event that is set at every change of one of them."""
-        changed = asyncio.Event()
-        for process_id in ids:
-            self._watchers.setdefault(process_id, set()).add(changed)
-        try:
-            yield changed
-        finally:
-            self._unwatch(ids, changed)
+        return self._changes.listening(*ids)
+
+    async def until(self, ids: Collection[ProcessId], is_reached: Callable[[], bool]) -> None:
+        """Returns when the condition holds. It is checked now and at every change of one of these processes."""
+        with self.watching(ids) as changed:
+            while not is_reached():
+                await changed.wait()
+                changed.clear()
 
     async def wait_ended(self, process_id: ProcessId) -> HeldProcess | None:
-        """The process once it has ended; None when it is forgotten meanwhile."""
-        with self.watching([process_id]) as changed:
-            while (process := self._processes.get(process_id)) is not None and not process.has_ended:
-                await changed.wait()
-                changed.clear()
-            return process
+        """The process once it has ended; None when it is removed meanwhile."""
+        await self.until([process_id], lambda: (now := self.get(process_id)) is None or now.has_ended)
+        return self.get(process_id)
 
     async def wait_run_over(self, process_id: ProcessId, run: int) -> HeldProcess | None:
-        """The process once this run of it is over, as it stands then; None when it is forgotten meanwhile."""
-        with self.watching([process_id]) as changed:
-            while (process := self._processes.get(process_id)) is not None and process.run <= run:
-                if process.has_ended or process.is_waiting:
-                    break
-                await changed.wait()
-                changed.clear()
-            return process
+        """The process once this run of it is over; None when it is removed meanwhile."""
 
-    def _unwatch(self, ids: Iterable[ProcessId], changed: asyncio.Event) -> None:
-        for process_id in ids:
-            watchers = self._watchers.get(process_id)
-            if watchers is not None:
-                watchers.discard(changed)
-                if not watchers:
-                    del self._watchers[process_id]
+        def is_over() -> bool:
+            now = self.get(process_id)
+            return now is None or now.run > run or now.has_ended or now.is_waiting
+
+        await self.until([process_id], is_over)
+        return self.get(process_id)

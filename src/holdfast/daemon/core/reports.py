@@ -1,4 +1,4 @@
-"""A keeper's report, read: which facts it tells, and the process that follows from them. No I/O."""
+"""Reads a report of the keeper: its facts, and the process that follows from them. No I/O."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from holdfast.model.restarts import RestartVerdict
 
 Report = dict[str, Any]
 
-#: Bytes that the record of a stop has for a session's name, which is longer only where it is not in ASCII.
-_ROOM_FOR_ASKER = 700
+#: Bytes for a session's name in the record of a stop. Only names that are not ASCII can be longer.
+_LONGEST_ASKER = 700
 _LONGEST_ESCAPE = 12
 
 
@@ -46,9 +46,9 @@ def facts(report: Report) -> Iterator[Fact]:
         yield ChildEnded(_status(end), end["at"], bool(end.get("oom")))
 
 
-def told(process: HeldProcess, report: Report) -> HeldProcess:
-    """The process as the report has it. The report is the whole story of this run, so what was known before does not
-    matter; and whether it is run again follows from it.
+def applied(process: HeldProcess, report: Report) -> HeldProcess:
+    """The process as the report describes it. The report covers the whole run, so earlier knowledge of the run is
+    replaced; whether the process is run again follows from it.
     """
     state: State = Requested()
     for fact in facts(report):
@@ -80,12 +80,12 @@ def told(process: HeldProcess, report: Report) -> HeldProcess:
 
 
 def run_of(report: Report) -> int:
-    """Which run of the process it tells of; the first is 0."""
+    """The run of the process that it is about; the first is 0."""
     return int(report["born"].get("run", 0))
 
 
 def was_stopped_late(report: Report) -> bool:
-    """Whether somebody wanted it to end when its last run was over."""
+    """Whether its end was requested when its last run was over."""
     return bool((report["stop"] or {}).get("late"))
 
 
@@ -108,9 +108,9 @@ def streams(report: Report) -> dict[str, StreamExtent]:
 
 
 def asker(session: str | None) -> str:
-    """How a session is named in the record of a stop, which has little room."""
+    """The name of a session for the record of a stop, cut to the size that fits."""
     name = session or ""
-    return name if len(json.dumps(name)) <= _ROOM_FOR_ASKER else name[: _ROOM_FOR_ASKER // _LONGEST_ESCAPE]
+    return name if len(json.dumps(name)) <= _LONGEST_ASKER else name[: _LONGEST_ASKER // _LONGEST_ESCAPE]
 
 
 def _status(end: dict[str, Any]) -> Status:

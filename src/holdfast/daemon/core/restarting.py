@@ -1,4 +1,4 @@
-"""Running a process again: by its policy when the time has come, or because somebody wants it to."""
+"""Running a process again: by its restart policy when it is due, or by request."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
-from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.core.log import note
-from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable
+from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable, from_keeper
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
@@ -19,15 +18,15 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
 
-_PAUSE = 0.5
+_RETRY_PAUSE = 0.5
 
 
 async def restart(
     context: DaemonContext, process: HeldProcess, by: str | None, run: int | None, grace: float
 ) -> HeldProcess:
-    """The process as run `run` (the next one unless said): ended politely first if it runs. Callers join each other.
+    """The process in its run `run` (the next one if None). A running one is ended first. Concurrent calls join.
 
-    Raises NotNow when it does not die, or somebody ends it for good meanwhile, and StartFailed when it cannot be
+    Raises NotNow when it does not die or was ended by another request meanwhile, StartFailed when it cannot be
     started any more.
     """
     began = time.time()
@@ -40,15 +39,17 @@ async def restart(
             if result["survivors"]:
                 raise _will_not_die(process.id, result["survivors"])
         async with context.supervisor.turn(process.id):
-            process = _known(context, process.id)
+            if (known := context.registry.get(process.id)) is None:
+                raise NotFound(f"{process.id} was removed meanwhile")
+            process = known
             if process.run >= target:
                 break
-            process = await _again_by_hand(context, process, began)
+            process = await _again_by_request(context, process, began)
     return process
 
 
 async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
-    """Run it again, if it still waits for that. What fails is tried again after a pause, or given up."""
+    """Run it again, if it is still due. A failed attempt is repeated after a pause, or the process has given up."""
     async with context.supervisor.turn(process_id):
         process = context.registry.get(process_id)
         if process is None or not restarts.due([process], time.time()):
@@ -58,11 +59,11 @@ async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
             return
         except HoldfastError as failed:
             note("restart-failed", process=process_id, why=failed.message)
-    await asyncio.sleep(_PAUSE)  # without a keeper it waits as before, and is tried again
+    await asyncio.sleep(_RETRY_PAUSE)  # without a keeper it stays due, and is tried again
 
 
-async def _again_by_hand(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:
-    """In its turn. That it is to be run again is on disk before it is tried."""
+async def _again_by_request(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:
+    """By request, in the turn of the process. The plan is on disk before the attempt."""
     if process.is_running and not process.is_waiting:
         raise NotNow(f"{process.id} does not die", next=f"holdfast kill {process.id}")
     despite_stop = False
@@ -80,7 +81,7 @@ async def _again_by_hand(context: DaemonContext, process: HeldProcess, began: fl
 
 
 async def _again(context: DaemonContext, process: HeldProcess, despite_stop: bool = False) -> HeldProcess:
-    """One attempt, in its turn. When it raises, the process is as it was, or waits for the next attempt."""
+    """One attempt, in the turn of the process. If it raises, the process is unchanged or waits for the next attempt."""
     try:
         await _clear(context, process)
         report = await context.keeper.request(
@@ -97,12 +98,12 @@ async def _again(context: DaemonContext, process: HeldProcess, despite_stop: boo
             await context.supervisor.apply(process, await context.keeper.request("report", id=process.id))
         else:
             await _failed(context, process)
-        raise to_error(refused) from refused
+        raise from_keeper(refused.code, refused.message) from refused
     except NotNow:
         await _failed(context, process)
         raise
     except Unreachable:
-        context.supervisor.restarts_changed.set()  # it waits on, and is tried again
+        context.supervisor.restarts_changed.set()  # it stays due, and is tried again
         raise
     context.inputs.forget(process.id)
     process = await context.supervisor.apply(process, report)
@@ -114,7 +115,7 @@ async def _again(context: DaemonContext, process: HeldProcess, despite_stop: boo
 
 
 async def _clear(context: DaemonContext, process: HeldProcess) -> None:
-    """End what the last run left behind: there are never two of them."""
+    """End the leftovers of the last run: there are never two runs at once."""
     answer = await context.keeper.request(
         "stop", id=process.id, by="", reason="restart", signal=int(signal.SIGTERM), grace=context.settings.grace
     )
@@ -132,13 +133,6 @@ async def _failed(context: DaemonContext, process: HeldProcess) -> None:
         await context.supervisor.end(process)
     else:
         context.supervisor.wait_for_restart(replace(process, state=advance(state, RestartPlanned(verdict.due))))
-
-
-def _known(context: DaemonContext, process_id: ProcessId) -> HeldProcess:
-    process = context.registry.get(process_id)
-    if process is None:
-        raise NotFound(f"{process_id} was forgotten meanwhile")
-    return process
 
 
 def _will_not_die(process_id: ProcessId, pids: list[int]) -> NotNow:

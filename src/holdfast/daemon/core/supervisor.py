@@ -1,4 +1,4 @@
-"""What the keeper tells becomes what the daemon knows: written first, then shown, then told to whoever waits."""
+"""Applies the keeper's reports to processes. A change is written first, then shown, then its events are published."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from holdfast.daemon.core import reports
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
+from holdfast.daemon.core.waiting import KeyedLocks
 from holdfast.errors import HoldfastError
 from holdfast.model import events
 from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
+    State,
     StopAsked,
     StopReason,
     Waiting,
@@ -38,7 +39,7 @@ from holdfast.store.writer import Edit
 
 
 class Supervisor:
-    """Moves processes from state to state. What concerns one process happens one after the other."""
+    """Moves processes from state to state. Changes of one process happen one after the other."""
 
     def __init__(
         self,
@@ -58,21 +59,18 @@ class Supervisor:
         self._last_used = last_used
         self._claimed = claimed
         self._begins = begins
-        self._turns: WeakValueDictionary[ProcessId, asyncio.Lock] = WeakValueDictionary()
-        #: What is to be told of a process before its end is: the process after that, and the events.
-        self.last_words: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _nothing_to_say
+        self._turns: KeyedLocks[ProcessId] = KeyedLocks()
+        #: Called before an end is committed; gives the process as it is to be committed, and events that come first.
+        self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
         """To be held while the state of this process is being changed. First come, first served."""
-        lock = self._turns.get(process_id)
-        if lock is None:
-            lock = self._turns[process_id] = asyncio.Lock()
-        return lock
+        return self._turns[process_id]
 
     def on_fact(self, fact: dict[str, Any]) -> None:
-        """Take in what the keeper tells. Does not wait; facts of one process keep their order."""
+        """Apply a fact of the keeper. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])
@@ -84,7 +82,7 @@ class Supervisor:
                 self._trouble(fact["id"], f"quarantined: {fact['message']}")
 
     async def take(self, report: Report) -> None:
-        """Let the report of a known process count."""
+        """Apply a report, if its process is known."""
         process_id = ProcessId(report["id"])
         async with self.turn(process_id):
             process = self._registry.get(process_id)
@@ -92,14 +90,14 @@ class Supervisor:
                 await self.apply(process, report)
 
     async def apply(self, process: HeldProcess, report: Report) -> HeldProcess:
-        """The process as the report has it. An end is on disk before anyone hears of it. To be called in its turn."""
+        """The process as the report describes it. An end is on disk before it is shown. To be called in its turn."""
         run = reports.run_of(report)
         if run < process.run:
             return process  # of a run that is over
         is_final = process.has_ended or (process.is_waiting and not reports.was_stopped_late(report))
         if run == process.run and is_final:
             return self._rest(process, reports.streams(report))
-        before, process = process, reports.told(process, report)
+        before, process = process, reports.applied(process, report)
         if process.has_ended:
             await self.end(process)
         elif process.is_waiting:
@@ -107,17 +105,17 @@ class Supervisor:
         elif process.state != before.state:
             self.show(process)
         else:
-            self._registry.put(process)  # how far its output reaches is measured when it is asked for
+            self._registry.put(process)  # the size of its output is measured on request
         return process
 
     def wait_for_restart(self, process: HeldProcess) -> None:
-        """Between two runs. What follows from the bundle need not be on disk before it is told."""
+        """Between two runs. The bundle holds the same facts, so the row may follow later."""
         self.show(process)
         self.restarts_changed.set()
         assert isinstance(process.state, Waiting)
         last = process.state.last
-        told = {"reason": reason(last), "code": exit_code(last), "signal": end_signal(last)}
-        note("waiting", process=process.id, **told, restart_in=round(process.state.due - time.time(), 3))
+        restart_in = round(process.state.due - time.time(), 3)
+        note("waiting", process=process.id, **_outcome(last), restart_in=restart_in)
 
     async def lose(self, process_id: ProcessId) -> None:
         """The keeper knows nothing of this process."""
@@ -134,16 +132,16 @@ class Supervisor:
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])
-                note("start-came-to-nothing", process=process_id)
+                note("start-failed", process=process_id)
 
     def stop_asked(self, process_id: ProcessId, by: str | None, why: StopReason) -> None:
-        """Show that its end was asked for. What counts in the end is what the keeper recorded."""
+        """Show that its end was requested. The keeper's record of the stop is the one that counts."""
         process = self._registry.get(process_id)
         if process is not None and process.is_running and not process.is_waiting:
             self._registry.put(replace(process, state=advance(process.state, StopAsked(by, why, time.time()))))
 
     def force_used(self, process_id: ProcessId) -> None:
-        """The tree had to be forced, maybe after its first process had ended."""
+        """SIGKILL was needed, maybe after the first process of the tree had ended."""
         process = self._registry.get(process_id)
         if process is not None and (stop := stop_of(process.state)) is not None and not stop.forced:
             self.show(replace(process, state=advance(process.state, ForceUsed())))
@@ -168,7 +166,7 @@ class Supervisor:
         transaction; then the process is shown, and the events are published. To be called in its turn.
 
         On a full disk the process is shown all the same, because what happened is true, and the store writes the row
-        when there is room. With `needs_disk` that raises instead, and nothing is shown.
+        when there is space. With `needs_disk` that raises instead, and nothing is shown.
         """
         try:
             if edit is None:
@@ -182,17 +180,16 @@ class Supervisor:
         self._registry.put(process)
 
     def show(self, process: HeldProcess, *more: Event) -> None:
-        """As commit, for changes that the bundle knows as well: the row may follow later."""
+        """As commit, for changes that are in the bundle, too: the row may follow later."""
         happened = [*self.happened(process), *more]
         self._registry.put(process)
         self._store.save_soon(process, happened)
 
     async def end(self, process: HeldProcess) -> None:
-        """On disk first, then told; also that it was run again too often, once."""
-        process, said = await self.last_words(self._with_last_used(process))
-        await self.commit(process, [*said, *self.happened(process)])
-        state = process.state
-        note("ended", process=process.id, reason=reason(state), code=exit_code(state), signal=end_signal(state))
+        """Commit an end, with the events of `before_end` first. To be called in its turn."""
+        process, first = await self.before_end(self._with_last_used(process))
+        await self.commit(process, [*first, *self.happened(process)])
+        note("ended", process=process.id, **_outcome(process.state))
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 
@@ -212,7 +209,7 @@ class Supervisor:
         return replace(process, cpu_seconds=cpu_seconds, peak_rss=most(used.peak_rss_bytes, process.peak_rss))
 
     def _rest(self, process: HeldProcess, streams: dict[str, StreamExtent]) -> HeldProcess:
-        """What an ended process's descendants still wrote, and that nobody can write any more."""
+        """Output that descendants of an ended process still wrote, and whether its streams are closed now."""
         if streams != process.streams:
             process = replace(process, streams=streams)
             self.show(process)
@@ -225,5 +222,9 @@ class Supervisor:
             note("trouble", process=process_id, what=trouble or "over")
 
 
-async def _nothing_to_say(process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
+def _outcome(state: State) -> dict[str, object]:
+    return {"reason": reason(state), "code": exit_code(state), "signal": end_signal(state)}
+
+
+async def _no_events(process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
     return process, []

@@ -1,9 +1,8 @@
-"""What happens by the clock: deadlines, restarts, and forgetting."""
+"""Timers: deadlines, restarts, and removing what is old."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import replace
 from functools import partial
@@ -12,13 +11,14 @@ from holdfast.daemon.core import log, restarting
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end, forget
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.waiting import pause
 from holdfast.errors import HoldfastError
 from holdfast.model import process_rules, restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.settings import KEEP_ENDED_FLOOR
 
-#: The wall clock may be set while we sleep: never for longer than this.
+#: The wall clock may be set during a sleep, so no sleep is longer than this.
 _LONGEST_SLEEP = 30.0
 _RETENTION_PAUSE = 60.0
 
@@ -33,14 +33,12 @@ async def watch_deadlines(context: DaemonContext) -> None:
 
 
 async def _until(due: float | None, changed: asyncio.Event) -> None:
-    pause = _LONGEST_SLEEP if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(pause):
-            await changed.wait()
+    seconds = _LONGEST_SLEEP if due is None else min(_LONGEST_SLEEP, max(0.0, due - time.time()))
+    await pause(seconds, unless=changed)
 
 
 async def watch_restarts(context: DaemonContext) -> None:
-    """Run again what is to be run again, when it is due, for ever."""
+    """Run processes again when their restart is due, for ever."""
     under_way: set[ProcessId] = set()
     while True:
         context.supervisor.restarts_changed.clear()
@@ -60,7 +58,7 @@ def _restarted(context: DaemonContext, under_way: set[ProcessId], process_id: Pr
 
 
 def _act(context: DaemonContext, process: HeldProcess) -> None:
-    """Once for each: after this it is stopping, or its deadline counts as told."""
+    """Once for each: after this the process is stopping, or its deadline is marked as notified."""
     note("deadline", process=process.id, action=process.meta.deadline_action)
     if process.meta.deadline_action == "notify":
         context.supervisor.show(replace(process, deadline_notified=True))
@@ -70,7 +68,7 @@ def _act(context: DaemonContext, process: HeldProcess) -> None:
 
 
 async def forget_old(context: DaemonContext) -> None:
-    """Forget ended processes that nobody needs to be reminded of, for ever."""
+    """Remove ended processes, notices, events and approvals that are older than the settings say, for ever."""
     keep = max(context.settings.keep_ended, KEEP_ENDED_FLOOR)
     while True:
         log.bound(context.paths.log)

@@ -1,4 +1,4 @@
-"""approvals, approve, deny, approval_shown, approval_password: what a person is asked, and the answers."""
+"""approvals, approve, deny, approval_shown, approval_password, audit: requests for approval and decisions."""
 
 from __future__ import annotations
 
@@ -9,60 +9,61 @@ from collections.abc import Callable
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import ApprovalRecord, identify
-from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Deny
+from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Audit, Deny
+from holdfast.store import audit as audit_rows
 from holdfast.wire import light_json
 
 _LONGEST_PASSWORD = 4096
 
 
 async def handle(context: DaemonContext, call: Call, ask: Approvals) -> Message:
-    """The pending ones and those that stand; with `all`, those that are over, too.
+    """Pending requests and standing approvals; with `all`, also those that are over.
 
-    With `follow`, each of the pending ones and then each that changes, as lines of JSON: for as long as this lasts,
-    whoever asks is a surface, which says `approval_shown` of what it shows to a person.
+    With `follow`, it streams each pending request and then each that changes, as lines of JSON. While it lasts, the
+    client counts as an approval surface: it calls `approval_shown` for each request that it shows to an approver.
     """
     sees = _sees(context, call, ask.session)
     if ask.follow:
-        _check_is_person(call)
+        _check_may_approve(call)
         await _follow(context, call, sees)
     shown = [one for one in context.approvals.all() if sees(one.session) and (ask.all or _is_open(one))]
     return {"approvals": [one.to_json() for one in shown]}
 
 
 async def approve(context: DaemonContext, call: Call, ask: Approve) -> Message:
-    """On disk when it is answered. The same answer again is no error."""
-    _check_is_person(call)
+    """On disk with the reply. The same decision again is no error."""
+    _check_may_approve(call)
     approval = _named(context, call, ask.id)
     if call.is_strict and not approval.asker:
-        raise Denied("who asked for it cannot approve it", next=f"a person does: holdfast approve {approval.id}")
+        raise Denied("a session cannot approve its own request", next=f"the user does: holdfast approve {approval.id}")
     if approval.action == "sudo":
         raise BadValue(f"{approval.id} asks for a password", next="holdfast approvals --follow, in a terminal")
     return {"approval": (await context.approvals.decide(approval, "approved", ask.scope, _by(call, ask.by))).to_json()}
 
 
 async def deny(context: DaemonContext, call: Call, ask: Deny) -> Message:
-    """Also of one that was approved before: that is taken back, for what comes."""
+    """On disk with the reply. It also revokes an approval that was given before."""
     approval = _named(context, call, ask.id)
     return {"approval": (await context.approvals.decide(approval, "denied", None, _by(call, ask.by))).to_json()}
 
 
 async def shown(context: DaemonContext, call: Call, ask: ApprovalShown) -> Message:
-    """A person can see it now."""
+    """On disk with the reply: an approver can see the request now."""
     await context.approvals.shown(_named(context, call, ask.id))
     return {}
 
 
 async def password(context: DaemonContext, call: Call, ask: ApprovalPassword) -> Message:
-    """What a person types for sudo. It is in memory alone, and for a short while."""
+    """Approves a sudo with the password that the user typed. The password is in memory alone, for a short time."""
     if call.is_strict:
-        raise Denied("a password is typed by a person", next="holdfast approvals --follow, in a terminal of theirs")
+        raise Denied("only the user may type a password", next="the user runs: holdfast approvals --follow")
     approval = _named(context, call, ask.id)
     if approval.action != "sudo":
         raise BadValue(f"{approval.id} asks for no password", next=f"holdfast approve {approval.id}")
     if not approval.is_pending:
         raise NotNow(f"{approval.id} is {approval.state}", next="holdfast approvals --all")
-    if approval.id not in context.approvals.awaited:  # it was a daemon before this one that was asked
-        raise NotNow(f"nobody waits for {approval.id} any more", next="call sudo again")
+    if approval.id not in context.approvals.awaited:  # the sudo asked an earlier daemon
+        raise NotNow(f"no sudo waits for {approval.id} any more", next="call sudo again")
     context.passwords.type(approval.fingerprint, _password(ask.data))
     try:
         decided = await context.approvals.decide(approval, "approved", "once", _by(call, ask.by))
@@ -82,21 +83,21 @@ def _password(encoded: str) -> bytearray:
     return data
 
 
-def _check_is_person(call: Call) -> None:
+def _check_may_approve(call: Call) -> None:
     if call.is_gated:
-        raise Denied("a command that was judged cannot approve anything", next="a person does, in a terminal of theirs")
+        raise Denied("a judged command cannot approve anything", next="the user does, in a terminal")
 
 
 async def _follow(context: DaemonContext, call: Call, sees: Callable[[str], bool]) -> None:
     with context.approvals.surface(sees) as surface:
         await call.send("approvals", 0, b"")
         while True:
-            approval = await surface.news.get()
+            approval = await surface.changes.get()
             await call.send("approvals", 0, f"{light_json.dumps(approval.to_json())}\n".encode())
 
 
 def _sees(context: DaemonContext, call: Call, named: str | None) -> Callable[[str], bool]:
-    """Which sessions' requests are meant; by the names that they have then."""
+    """Whether the requests of a session are meant, by its current name."""
     if named is None:
         return call.sees
     return lambda session: call.sees(session) and session == context.sessions.resolve(named)
@@ -108,9 +109,31 @@ def _named(context: DaemonContext, call: Call, named: str) -> ApprovalRecord:
 
 def _by(call: Call, by: str | None) -> str:
     if by is not None and not (by and by.isprintable()):
-        raise BadValue("by must be a printable text: who says so")
+        raise BadValue("by must be a printable text: who decided")
     return by or call.owner
 
 
 def _is_open(approval: ApprovalRecord) -> bool:
     return approval.is_pending or approval.is_standing
+
+
+async def audit(context: DaemonContext, call: Call, ask: Audit) -> Message:
+    """The newest entries, or those behind `after`, oldest first. With `verify`, all hashes are checked."""
+    after, limit = ask.after, ask.limit
+    if after is None:
+        entries = await context.store.read(lambda db: audit_rows.last(db, limit))
+    else:
+        entries = await context.store.read(lambda db: audit_rows.read(db, after, limit))
+    answer: Message = {"entries": [_entry(entry) for entry in entries]}
+    if ask.verify:
+        answer["verified"] = (await context.store.read(audit_rows.verify))._asdict()
+    return answer
+
+
+def _entry(entry: audit_rows.Entry) -> Message:
+    try:
+        fields = light_json.loads(entry.text)
+    except ValueError:
+        fields = None
+    shown = fields if isinstance(fields, dict) else {"what": "unreadable"}
+    return {**shown, "seq": entry.seq, "at": entry.at, "hash": entry.hash}

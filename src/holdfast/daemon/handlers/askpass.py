@@ -1,4 +1,4 @@
-"""askpass: a sudo within a held command needs a password."""
+"""askpass: a sudo in a command asks for the password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEEDS = Judged("ask", "sudo", "sudo asks for a password")
 
 
 async def handle(context: DaemonContext, call: Call, ask: Askpass) -> Message:
-    """For a helper that sudo itself started, in a process that was started with `sudo`. Raises Denied, NoPassword."""
+    """The password, for a helper that sudo started in a process that may use it. Raises Denied, NoPassword."""
     sudo = await context.place.sudo_above(call.pid) if call.pid is not None else None
     process = _process(context, sudo)
     if sudo is None or process is None:
@@ -46,7 +46,7 @@ async def _password(context: DaemonContext, call: Call, process: HeldProcess, su
     if passwords.command:
         if was_wrong:
             what = "sudo does not take the password of sudo_password_command"
-            raise NoPassword(what, next="mend it in config.toml", data={"reason": "wrong_password"})
+            raise NoPassword(what, next="correct it in config.toml", data={"reason": "wrong_password"})
         return await passwords.configured(await context.place.login.get()), "configured"
     if (remembered := passwords.remembered(session)) is not None:
         return remembered, "remembered"
@@ -54,22 +54,22 @@ async def _password(context: DaemonContext, call: Call, process: HeldProcess, su
 
 
 async def _asked(context: DaemonContext, call: Call, process: HeldProcess, sudo: Sudo) -> bytearray:
-    """What the user types. Each time is a request of its own: no answer counts for another."""
+    """The password that the user types. Each sudo is a request of its own."""
     once = f"{process.id}@{os.urandom(6).hex()}"
     what = {"process": process.id, "command": sudo.command, "cwd": process.meta.cwd, "once": once}
     how = ApprovalOptions(approval_wait=_TYPING_LIMIT)
-    want = gate.asked(context, how, "sudo", process.meta.session, what, once, process.meta.backend)
+    request = gate.gated_action(context, how, "sudo", process.meta.session, what, once, process.meta.backend)
     try:
-        approval = await gate.pass_gate(context, call, want, _NEEDS)
+        approval = await gate.pass_gate(context, call, request, _NEEDS)
         assert approval is not None
         context.approvals.spend(approval)
-        password = context.passwords.take(want.fingerprint)
+        password = context.passwords.take(request.fingerprint)
     except NotApproved as refused:
         raise await _refused(context, refused) from None
     finally:
-        context.passwords.drop(want.fingerprint)
+        context.passwords.drop(request.fingerprint)
     if password is None:
-        raise NoPassword("what was typed is not there any more", data={"reason": "denied"})
+        raise NoPassword("the typed password is not in memory any more", data={"reason": "denied"})
     context.passwords.remember(process.meta.session, password)
     return password
 
@@ -77,22 +77,22 @@ async def _asked(context: DaemonContext, call: Call, process: HeldProcess, sudo:
 async def _refused(context: DaemonContext, refused: NotApproved) -> NoPassword:
     data = refused.data or {}
     reason = str(data.get("reason"))
-    request = data.get("approval")
-    if isinstance(request, dict):
+    approval = data.get("approval")
+    if isinstance(approval, dict):
         with suppress(KeyError):
-            await context.approvals.withdraw(request["id"])  # nothing waits for it any more
+            await context.approvals.withdraw(approval["id"])  # nothing waits for it any more
     if isinstance(refused, NoApprover):
-        what = "nobody is there who could type the password"
+        what = "no approver is connected to type the password"
         next = "holdfast approvals --follow, in a terminal; or set sudo_password_command in config.toml"
         return NoPassword(what, next=next, data={"reason": reason})
-    said = {"denied": "a person refused to type the password", "timeout": f"nobody typed it within {_TYPING_LIMIT:g} s"}
-    what = said.get(reason, "it was given up")
-    next_step = "do without sudo, or ask them why" if reason == "denied" else None
+    texts = {"denied": "the user refused to type the password", "timeout": f"not typed within {_TYPING_LIMIT:g} s"}
+    what = texts.get(reason, "it was given up")
+    next_step = "do without sudo, or ask the user why" if reason == "denied" else None
     return NoPassword(what, next=next_step, data={"reason": reason})
 
 
 def _process(context: DaemonContext, sudo: Sudo | None) -> HeldProcess | None:
-    """The process that it runs in, if that was started with `sudo`."""
+    """The process that the sudo runs in, if that was started with the helper."""
     if sudo is None:
         return None
     running = {process.pid: process for process in context.registry.running() if process.meta.sudo}

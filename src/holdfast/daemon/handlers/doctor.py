@@ -1,4 +1,4 @@
-"""doctor: what this machine offers, and what works less well for want of it."""
+"""doctor: checks of the machine, and what works less well where one fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.places.keeper_link import Refused
 _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
 _PIDFD_INFO = (6, 15)
-_KEEPER_BUDGET = 1.0
+_KEEPER_TIMEOUT = 1.0
 
 
 class _Finding(NamedTuple):
@@ -29,6 +29,7 @@ class _Finding(NamedTuple):
 
 
 async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
+    """One entry for each check: whether it passed, what was found, and what degrades if it did not."""
     findings = {"keeper": await _keeper(context), **await _limits(context)}
     findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
     return {
@@ -43,7 +44,7 @@ async def _keeper(context: DaemonContext) -> _Finding:
     about = context.keeper.about
     detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
     try:
-        async with asyncio.timeout(_KEEPER_BUDGET):
+        async with asyncio.timeout(_KEEPER_TIMEOUT):
             await context.keeper.request("usage")
     except (Refused, Unreachable, TimeoutError):
         return _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")
@@ -51,9 +52,9 @@ async def _keeper(context: DaemonContext) -> _Finding:
 
 
 async def _limits(context: DaemonContext) -> dict[str, _Finding]:
-    """What can be limited, and by which means."""
+    """Which resources can be limited, and in which cgroup."""
     try:
-        async with asyncio.timeout(_KEEPER_BUDGET):
+        async with asyncio.timeout(_KEEPER_TIMEOUT):
             seats = await context.keeper.request("limits")
     except (Refused, Unreachable, TimeoutError):
         seats = {}
@@ -97,7 +98,7 @@ def _terminals(context: DaemonContext) -> _Finding:
 def _screens(context: DaemonContext) -> _Finding:
     found = find_library()
     detail = f"libghostty-vt of pyghostty {found[1]}" if found else "pyghostty is not installed"
-    degrades = "there are no screens, and what programs ask their terminal goes unanswered: pip install pyghostty"
+    degrades = "there are no screens, and terminal queries of programs are not answered: pip install pyghostty"
     return _Finding(found is not None, detail, degrades)
 
 
@@ -110,7 +111,7 @@ def _disk(context: DaemonContext) -> _Finding:
 
 def _login(context: DaemonContext) -> _Finding:
     is_fresh = context.place.login.is_fresh
-    detail = "told by the login shell" if is_fresh else "not told by the login shell since the daemon started"
+    detail = "read from the login shell" if is_fresh else "not read from the login shell since the daemon started"
     return _Finding(is_fresh, detail, "PATH and other variables of the profile may be missing or old")
 
 

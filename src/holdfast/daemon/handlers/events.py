@@ -1,4 +1,4 @@
-"""events: what happened, and what happens. publish: an event from outside."""
+"""events: past and future events as a stream. publish: an event of another program."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TIME = SecondsKind({})
 
 
 async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
-    """Streams events as lines of JSON; the offset of a piece is the number from which to go on behind it.
+    """Streams events as lines of JSON. The offset of a piece is the cursor behind it.
 
-    The first piece is empty and tells where it begins. It ends by itself only without `follow`.
+    The first piece is empty and carries the first cursor. Without `follow` it replies after the newest event.
     """
-    pattern, since = asked_for(context, ask)
+    pattern, since = query_of(context, ask)
     newest = context.stream.newest
     after = since if since is not None else (newest if ask.follow else 0)
     stream = context.stream.follow(after, pattern) if ask.follow else context.stream.read(after, pattern)
@@ -33,7 +33,7 @@ async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
 
 
 async def publish(context: DaemonContext, call: Call, ask: Publish) -> Message:
-    """Put an event on the bus. It is kept when this returns."""
+    """The event is on disk, with the number in the reply."""
     if not is_topic(ask.topic):
         raise BadValue("topic must be words joined by dots")
     fields = dict(ask.payload or {})
@@ -46,7 +46,7 @@ async def publish(context: DaemonContext, call: Call, ask: Publish) -> Message:
     return {"seq": receipt.seq}
 
 
-def asked_for(context: DaemonContext, ask: Events) -> tuple[str, int | None]:
+def query_of(context: DaemonContext, ask: Events) -> tuple[str, int | None]:
     """The patterns, joined by spaces, and the number after which to begin; None where none was given."""
     chosen = " ".join(ask.pattern.split())
     if not all(map(is_topic, chosen.split())) or not chosen:
@@ -58,7 +58,7 @@ def asked_for(context: DaemonContext, ask: Events) -> tuple[str, int | None]:
 
 
 def _check_envelope(fields: Message) -> None:
-    """A relayed event brings its own type, time and source: they are what these may be, or not there."""
+    """A relayed event may bring its own type, time and source. Raises BadValue for invalid ones."""
     if "type" in fields and not is_topic(_TOPIC.check(fields["type"], "type")):
         raise BadValue("type must be words joined by dots")
     if "src" in fields:

@@ -35,7 +35,7 @@ class _Piece(NamedTuple):
 async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message:
     """As `start`, then `wait`. Repeated with the same id, it waits for the process that the first request started.
 
-    A completion that is in the answer counts as delivered when the client has acknowledged the answer, as in `wait`.
+    A completion in the reply counts as delivered when the client has confirmed the reply, as in `wait`.
     """
     asked_at = time.time()
     budget = shortening.CharacterBudget(ask.characters, ask.tokens)
@@ -75,7 +75,7 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
 
 
 async def _started(context: DaemonContext, call: Call, ask: Foreground) -> Message:
-    """A start goes on when the client gives up, as a `start` does: half done would be worse than done."""
+    """The start completes when the client gives up, as a `start` does."""
     task = context.background.start(start.handle(context, call, ask), "request")
     try:
         started: Message = await asyncio.shield(task)
@@ -86,7 +86,7 @@ async def _started(context: DaemonContext, call: Call, ask: Foreground) -> Messa
 
 
 async def _notices(context: DaemonContext, call: Call, session: str, most: int) -> list[Message]:
-    """What else is pending for the session, taken for this client, which acknowledges it."""
+    """Other pending notices of the session, taken for this client, which acknowledges them."""
     found = context.inbox.of_session(session, call.taker)[:most]
     context.inbox.take(found, call.taker)
     return await objects.handed_out(context, found, session, call.taker, "inbox")

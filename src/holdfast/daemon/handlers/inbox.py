@@ -1,4 +1,4 @@
-"""inbox: what a session is yet to be told. ack: it was told."""
+"""inbox, notices: the pending notices of a session. ack: acknowledges them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast_keeper import failpoints
 
 
 async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
-    """What is pending, after waiting for something where that is wanted. Looking acknowledges nothing."""
+    """The pending notices; with `wait`, once there is one or the time is over. Reading acknowledges nothing."""
     session = context.current_name(ask.session) or call.owner
     taker, wait = call.taker if ask.take else None, ask.wait
     most = context.settings.wait_limit
@@ -44,7 +44,7 @@ async def _pending(context: DaemonContext, session: str, taker: object | None, w
 
 
 async def follow(context: DaemonContext, call: Call, ask: Notices) -> Message:
-    """Stream what is pending, and what comes, until the client has enough. An empty piece: nothing is left now."""
+    """Streams pending and new notices until the client gives up. An empty piece: all are acknowledged."""
     session = context.current_name(ask.session) or call.owner
     count = 0
     async with aclosing(push.pushed(context, session, "notices", ask.take, ask.window)) as batches:
@@ -55,7 +55,7 @@ async def follow(context: DaemonContext, call: Call, ask: Notices) -> Message:
 
 
 async def ack(context: DaemonContext, call: Call, ask: Ack) -> Message:
-    """On disk when it is answered. Acknowledging again is no error."""
+    """On disk with the reply: these are never delivered again. Acknowledging again is no error."""
     if not ask.ids:
         raise BadValue("acknowledge what?", next="holdfast inbox")
     return (await context.inbox.ack(ask.ids, "ack", context.current_name(ask.session)))._asdict()

@@ -16,15 +16,15 @@ from holdfast.places.base import Extent, Log
 
 
 async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
-    """Streams the output, then tells where it began and ended, how much there is, and what was dropped.
+    """Streams the output. The reply says which bytes were sent, how many there are, and how many were dropped.
 
-    With `consume`, an owner who is shown the end of a process that has ended need not be told of it again.
+    With `consume`, the completion of an ended process counts as delivered when its owner has read the end of the log.
     """
     process = context.registry.identify(ask.process)
     _check(ask, process)
     log = await context.read(context.place.log, process.id, ask.stream)
     try:
-        clamped = None if ask.wait is None else await _news(context, log, process, ask, ask.wait)
+        clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
         answer = await _stream(context, call, log, process, ask)
         if ask.consume and _is_the_end(answer):
             await consume(context, call, [process.id])
@@ -49,20 +49,22 @@ async def _stream(context: DaemonContext, call: Call, log: Log, process: HeldPro
         skipped += chunk.offset - at
         at = chunk.end
         await call.send(ask.stream, chunk.offset, chunk.data)
-        await asyncio.sleep(0)  # a fast reader of a long log must not keep the others waiting
+        await asyncio.sleep(0)  # a fast reader of a long log must not delay other callers
     extent = await context.read(log.extent)
     return _answer(context, process, ask.stream, start, at, skipped, extent)
 
 
-async def _news(context: DaemonContext, log: Log, process: HeldProcess, ask: Logs, wait: float) -> float | None:
-    """Until there is something beyond the cursor, or none can come, or the time is over; the limit if it was less."""
+async def _wait_for_more(
+    context: DaemonContext, log: Log, process: HeldProcess, ask: Logs, wait: float
+) -> float | None:
+    """Until there is output beyond the cursor, none can come, or the time is over; the limit if that cut the wait."""
     at = max(ask.from_ or 0, ask.beyond or 0)
     limit = context.settings.wait_limit
     granted = min(wait, limit) if limit > 0 else wait
     if granted > 0 and (await context.read(log.extent)).end <= at:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(granted):
-                await output.news(context, process.id, ask.stream, at)
+                await output.wait_beyond(context, process.id, ask.stream, at)
     return granted if granted < wait else None
 
 
@@ -71,10 +73,10 @@ def _is_the_end(answer: Message) -> bool:
 
 
 def _unchanged(answer: Message) -> Message:
-    """There is nothing beyond the cursor: that, and no more."""
+    """The short reply where there is nothing beyond the cursor."""
     process = answer["process"]
-    told = {key: answer[key] for key in ("start", "end", "first", "total", "closed")}
-    return {"unchanged": True, **told, "id": process["id"], "status": process["status"]}
+    kept = {key: answer[key] for key in ("start", "end", "first", "total", "closed")}
+    return {"unchanged": True, **kept, "id": process["id"], "status": process["status"]}
 
 
 def _answer(
@@ -93,9 +95,9 @@ def _answer(
 
 
 def _range(log: Log, ask: Logs) -> tuple[int, int | None]:
-    """Where to begin, and where to stop (None: never). What was dropped or is not there yet is clamped.
+    """The first byte to send, and the one to stop at (None: none). Bytes that are not there are clamped.
 
-    Who does not follow gets what there is now: somebody may write as fast as we read, for ever.
+    Without `follow` it stops at the present end: a process may write as fast as the log is read.
     """
     extent = log.extent()
     end = None if ask.follow else extent.end
@@ -117,7 +119,7 @@ def check_stream(stream: str, process: HeldProcess) -> None:
 def _check(ask: Logs, process: HeldProcess) -> None:
     check_stream(ask.stream, process)
     if ask.wait is not None and (ask.follow or ask.line is not None or ask.lines is not None):
-        raise BadValue("only from a byte on can more be waited for", next="give wait with from, and nothing else")
+        raise BadValue("wait goes with a byte to begin with only", next="give wait with from, and nothing else")
     if ask.from_ is not None and (ask.line is not None or ask.lines is not None):
         raise BadValue("either a byte to begin with or lines, not both")
     if ask.follow and ask.line is not None:

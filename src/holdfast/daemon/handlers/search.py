@@ -16,16 +16,16 @@ from holdfast.model.ids import ProcessId
 from holdfast.ops.output import Search
 from holdfast.places.base import Extent
 
-#: What a page holds unless less is asked for.
+#: Matches on a page, unless fewer are requested.
 MOST_MATCHES = 1000
-#: A page with matches is not kept back for longer, and one that counts alone tells how far it is.
-_PATIENCE = 1.0
-#: How long a follower waits for the next match unless it says otherwise.
-_FOLLOW = 30.0
+#: A page that has matches, or only counts, is sent after this time even if it is not full.
+_PAGE_TIMEOUT = 1.0
+#: How long a follower waits for the next match, unless it sets another time.
+_FOLLOW_TIMEOUT = 30.0
 
 
 async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
-    """A page of matches, and where the next one begins. It ends early rather than keep matches back."""
+    """A page of matches, and where the next one begins. A slow page is sent before it is full."""
     process = context.registry.identify(ask.process)
     logs.check_stream(ask.stream, process)
     pattern = await _pattern(context, ask)
@@ -44,7 +44,7 @@ async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
 
 async def _sweep(context: DaemonContext, work: Sweep) -> bool:
     """Whether the end was reached. A page that takes long ends when a line is complete."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _PAGE_TIMEOUT
     while await context.read(work.step):
         found = work.matches or work.query.counts
         if found and time.monotonic() > until and work.next_offset > work.query.start:
@@ -54,11 +54,11 @@ async def _sweep(context: DaemonContext, work: Sweep) -> bool:
 
 
 async def _follow(context: DaemonContext, ask: Search, process_id: ProcessId, work: Sweep) -> bool:
-    """Until there is a match in whole lines, or nothing more can come; at most so many seconds."""
+    """Until a complete line matches, no more output can come, or the time is over. Whether the end was reached."""
     process = context.registry.get(process_id)
     is_over = process is None or process.has_ended
     try:
-        async with asyncio.timeout(_FOLLOW if ask.wait is None else ask.wait):
+        async with asyncio.timeout(_FOLLOW_TIMEOUT if ask.wait is None else ask.wait):
             while True:
                 while await context.read(work.step):
                     pass
@@ -66,7 +66,7 @@ async def _follow(context: DaemonContext, ask: Search, process_id: ProcessId, wo
                     return False
                 if is_over:
                     break
-                is_over = await output.news(context, process_id, ask.stream, work.at)
+                is_over = await output.wait_beyond(context, process_id, ask.stream, work.at)
     except TimeoutError:
         return False
     await context.read(work.finish)

@@ -1,40 +1,47 @@
-"""send: write to a process's input, press Enter, close it."""
+"""send: write to the input of a process, press Enter, close it; also secrets, which only the user may type."""
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 from base64 import b64decode
 from dataclasses import replace
 
-from holdfast.daemon.approvals import typed_input, typed_secrets
+from holdfast.daemon.approvals import typed_input
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.daemon.core.keeper_errors import to_error
-from holdfast.errors import BadValue, StdinFull
+from holdfast.errors import BadValue, Denied, NotNow, StdinFull, from_keeper
+from holdfast.model import prompts
 from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
 
+#: A program turns the echo off around the time it asks: so long a secret waits for that.
+_ECHO_OFF_TIMEOUT = 2.0
+_ECHO_PAUSE = 0.05
+
 
 async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
-    """To a process that has ended nothing is written, and that is no error."""
+    """The keeper has accepted the data. A process that has ended gets nothing, which is no error."""
     process = context.registry.identify(ask.process)
     data = _data(ask, process)
     if process.has_ended:
         return _answer(context, process, 0, None, "already_exited")
     if process.is_waiting:
         raise _between_runs(process)
-    is_secret = await typed_secrets.check(context, call, ask, process)
+    if ask.secret:
+        await _check_secret(context, call, ask, process)
     try:
         async with typed_input.typing(context, call, ask, process, data, ask.at, ends=ask.eof) as (fresh, begin):
             accepted = await context.inputs.write(process.id, fresh, begin) if fresh or not ask.eof else None
             if ask.eof:
                 await _close(context, process)
         _answered(context, process, data)
-        if is_secret:
-            await typed_secrets.note(context, call, process)
+        if ask.secret:
+            session = process.meta.session
+            await context.audit.note("secret.typed", by=call.owner, process=process.id, session=session)
     except Refused as refused:
         if refused.code != "ended":
-            raise to_error(refused) from refused
+            raise from_keeper(refused.code, refused.message) from refused
         now = await context.registry.wait_run_over(process.id, process.run) or process
         if not now.has_ended:
             raise _between_runs(now) from refused
@@ -43,14 +50,13 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
 
 
 def _answered(context: DaemonContext, process: HeldProcess, data: bytes) -> None:
-    """What it asked counts as answered with the end of a line; should it go on asking, that is seen again."""
+    """The end of a line answers a prompt. If the process goes on asking, the probe finds that again."""
     now = context.registry.get(process.id)
     if now is not None and now.need is not None and (b"\r" in data or b"\n" in data):
         context.supervisor.show(replace(now, need=None))
 
 
 def _between_runs(process: HeldProcess) -> StdinFull:
-    """Nobody reads now, but soon: whoever has more to say tries again."""
     return StdinFull(f"{process.id} is between two runs and reads nothing", next="try again when it runs")
 
 
@@ -73,3 +79,18 @@ def _data(ask: Send, process: HeldProcess) -> bytes:
 
 def _answer(context: DaemonContext, process: HeldProcess, written: int, accepted: int | None, status: str) -> Message:
     return {"written": written, "accepted": accepted, "status": status, "process": context.show(process)}
+
+
+async def _check_secret(context: DaemonContext, call: Call, ask: Send, process: HeldProcess) -> None:
+    """Raises Denied for a caller that is bound to a session, NotNow where the terminal would show the secret."""
+    if call.is_strict:
+        raise Denied("only the user may type a secret", next=f"ask the user for: holdfast send {process.id} --secret")
+    until = asyncio.get_running_loop().time() + _ECHO_OFF_TIMEOUT
+    while not ask.even_if_echoed and process.meta.pty:
+        terminal = await context.place.terminal(process)
+        if terminal is not None and prompts.hides(terminal):
+            return
+        if asyncio.get_running_loop().time() > until:
+            what = f"{process.id} shows what is typed into it now"
+            raise NotNow(what, next="wait until it asks for a secret, or --even-if-echoed")
+        await asyncio.sleep(_ECHO_PAUSE)

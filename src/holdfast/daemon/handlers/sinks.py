@@ -1,4 +1,4 @@
-"""sinks, sink_test, sink_dead, sink_retry: ways to the outside, and what could not take them."""
+"""sinks, sink_test, sink_dead, sink_retry: the sinks, and messages that could not be sent."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import BadValue, NotFound
 from holdfast.model import sinks
-from holdfast.model.sinks import KINDS, Outgoing, Secret, Sink, shown_address
+from holdfast.model.sinks import KINDS, Outgoing, Sink, shown_address
 from holdfast.ops.daemon import SinkDead, SinkRetry, Sinks, SinkTest
 from holdfast.store import outbox
 from holdfast.store.outbox import Tally
 
 
 async def handle(context: DaemonContext, call: Call, ask: Sinks) -> Message:
-    """Every sink with what it did; also those that are gone from the configuration while something waits for them."""
+    """Every sink with its counters; also removed ones for which messages are still kept."""
     await context.sinks.refresh()
     tallies = await context.store.read(outbox.tallies)
     now = time.time()
@@ -26,7 +26,7 @@ async def handle(context: DaemonContext, call: Call, ask: Sinks) -> Message:
 
 
 async def test(context: DaemonContext, call: Call, ask: SinkTest) -> Message:
-    """Send a test to one sink, or to all of them; answered when it is known what came of it."""
+    """Sends a test message to one sink or to all. Replies when the results are known."""
     await context.sinks.refresh()
     name = ask.name
     chosen = [sink for sink in context.sinks.all.values() if name is None or sink.name == name]
@@ -38,12 +38,12 @@ async def test(context: DaemonContext, call: Call, ask: SinkTest) -> Message:
 
 
 async def dead(context: DaemonContext, call: Call, ask: SinkDead) -> Message:
-    """What was given up, newest first."""
+    """Messages that were given up, the newest first."""
     return {"dead": [_row(row) for row in await context.store.read(lambda db: outbox.dead(db, ask.limit))]}
 
 
 async def retry(context: DaemonContext, call: Call, ask: SinkRetry) -> Message:
-    """Try these again now, or everything that was given up."""
+    """These messages, or all that were given up, are due again, on disk with the reply."""
     if ask.all == (ask.ids is not None):
         raise BadValue("name what to try again, or all", next="holdfast notify dead")
     seqs = None if ask.all else ask.ids
@@ -56,9 +56,9 @@ async def retry(context: DaemonContext, call: Call, ask: SinkRetry) -> Message:
 
 async def _tested(context: DaemonContext, sink: Sink) -> Message:
     began = time.monotonic()
-    answer = await sink_messages.test(context, sink)
+    result = await sink_messages.test(context, sink)
     took = time.monotonic() - began
-    return {"sink": sink.name, "sent": answer.sent, "error": answer.error or None, "took": took}
+    return {"sink": sink.name, "sent": result.sent, "error": result.error or None, "took": took}
 
 
 def _sink(sink: Sink, tally: Tally, now: float) -> Message:
@@ -93,16 +93,15 @@ def _state(sink: Sink, tally: Tally, now: float) -> str:
 
 def _to(sink: Sink) -> str:
     """Where it sends to, as far as that may be shown."""
-    return "this desktop" if sink.way == "desktop" else _shown(sink.address)
-
-
-def _shown(address: Secret) -> str:
+    address = sink.address
+    if sink.way == "desktop":
+        return "this desktop"
     if address.env is not None:
         return f"${address.env}"
     return address.file if address.file is not None else shown_address(address.text or "")
 
 
 def _row(row: Outgoing) -> Message:
-    told = {name: row.body.get(name) for name in ("kind", "process", "session", "at")}
+    fields = {name: row.body.get(name) for name in ("kind", "process", "session", "at")}
     counted = {"attempts": row.attempts, "error": row.last_error, "dead_at": row.dead_at}
-    return {"id": row.seq, "sink": row.sink, "notification": row.body.get("id"), **told, **counted}
+    return {"id": row.seq, "sink": row.sink, "notification": row.body.get("id"), **fields, **counted}

@@ -1,19 +1,19 @@
-"""start: run a command and hold it."""
+"""start: run a command as a held process."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
-from holdfast.daemon.core.keeper_errors import to_error
 from holdfast.daemon.core.log import note
 from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
-from holdfast.errors import BadValue, NotNow, Unsupported
+from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta
@@ -23,40 +23,40 @@ from holdfast.places.keeper_link import Refused
 
 
 async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
-    """The process and notes on it. It runs and its bundle tells of it when this returns; its row follows.
+    """The process and notes on it. The command runs and its bundle is on disk; the row in the store follows.
 
-    If this raises, nothing is registered.
+    If this raises, no process was started. Repeated with the same id, it gives the process that the first one started.
     """
-    want = spec.read(ask, context.settings, call.session)
-    await _check_patterns(context, want)
-    want = _owned(context, want)
-    if (known := _known(context, call, want)) is not None:
+    start_spec = spec.read(ask, context.settings, call.session)
+    await _check_patterns(context, start_spec)
+    start_spec = _owned(context, start_spec)
+    if (known := _known(context, call, start_spec)) is not None:
         return known
-    async with commands.starting(context, call, ask, want) as use, context.supervisor.turn(want.meta.id):
-        if (known := _known(context, call, want)) is not None:
+    async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
+        if (known := _known(context, call, start_spec)) is not None:
             return known
-        want = await _complete(context, ask, want)
-        twins = await _twins(context, ask, want)
+        start_spec = await _complete(context, ask, start_spec)
+        twins = await _twins(context, ask, start_spec)
         if twins and ask.if_running == "reuse":
-            kept = spec.not_taken(want.meta, twins[0].meta)
+            kept = spec.not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
-        process = await _start(context, want, ask.attached)
+        process = await _start(context, start_spec, ask.attached)
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += spec.notes(ask)
-        if want.removed:
-            notes.append(known_secrets.left_out(want.removed))
+        if start_spec.removed:
+            notes.append(known_secrets.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
 
 
-def _owned(context: DaemonContext, want: StartSpec) -> StartSpec:
-    """By the name that its session has now."""
-    return want._replace(meta=replace(want.meta, session=context.sessions.resolve(want.meta.session)))
+def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
+    """With the current name of its session."""
+    return start_spec._replace(meta=replace(start_spec.meta, session=context.sessions.resolve(start_spec.meta.session)))
 
 
-def _known(context: DaemonContext, call: Call, want: StartSpec) -> Message | None:
-    """The answer where it was started before, by the same question. One that is being started is not known yet."""
-    known = context.registry.get(want.meta.id)
+def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message | None:
+    """The reply if the same request started it before. A process that is being started is not known yet."""
+    known = context.registry.get(start_spec.meta.id)
     if known is None or isinstance(known.state, Requested):
         return None
     if not call.sees(known.meta.session):
@@ -64,36 +64,37 @@ def _known(context: DaemonContext, call: Call, want: StartSpec) -> Message | Non
     return {"process": context.show(known), "notes": []}
 
 
-async def _check_patterns(context: DaemonContext, want: StartSpec) -> None:
-    """Raises BadValue for a pattern to watch for that cannot be one."""
-    if want.meta.watch or want.meta.watch_regex:
+async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None:
+    """Raises BadValue for an invalid watch pattern."""
+    if start_spec.meta.watch or start_spec.meta.watch_regex:
         from holdfast.watch.patterns import Patterns
 
-        await context.read(lambda: Patterns(want.meta.watch, want.meta.watch_regex, may_prefilter=False))
+        await context.read(lambda: Patterns(start_spec.meta.watch, start_spec.meta.watch_regex, may_prefilter=False))
 
 
-async def _complete(context: DaemonContext, ask: Start, want: StartSpec) -> StartSpec:
+async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec) -> StartSpec:
     """With the environment that the command gets, and the shell found in it."""
-    meta = want.meta
+    meta = start_spec.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": context.paths.home}
-    login, caller = await context.place.login.get(with_secrets=not ask.clean), want.env
+    login, caller = await context.place.login.get(with_secrets=not ask.clean), start_spec.env
     removed: tuple[str, ...] = ()
-    context.secrets.note({**login, **caller, **want.grant})
+    context.secrets.note({**login, **caller, **start_spec.grant})
     if ask.clean:
-        removed = await asyncio.to_thread(context.secrets.to_remove, {**login, **caller}, want.grant)
+        removed = await asyncio.to_thread(context.secrets.to_remove, {**login, **caller}, start_spec.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
-    env = environment.merge(login, caller, want.grant, own, meta.pty)
+    env = environment.merge(login, caller, start_spec.grant, own, meta.pty)
     if meta.gated or meta.sudo or context.settings.sudo_password_command:
         helped = await asyncio.to_thread(context.sudo.with_helper, env)
         meta, env = replace(meta, sudo=helped is not None), helped or env
-    if want.text is not None:
-        meta = replace(meta, argv=context.place.shell_argv(want.text, want.shell or context.settings.shell, env))
-    return want._replace(meta=meta, env=env, removed=removed)
+    if start_spec.text is not None:
+        shell = start_spec.shell or context.settings.shell
+        meta = replace(meta, argv=context.place.shell_argv(start_spec.text, shell, env))
+    return start_spec._replace(meta=meta, env=env, removed=removed)
 
 
-async def _twins(context: DaemonContext, ask: Start, want: StartSpec) -> list[HeldProcess]:
-    """Running processes like the one that is wanted, after what was chosen for this case has been done to them."""
-    while found := context.registry.alike(want.meta):
+async def _twins(context: DaemonContext, ask: Start, start_spec: StartSpec) -> list[HeldProcess]:
+    """Running processes with the same command, after `if_running` was applied to them."""
+    while found := context.registry.alike(start_spec.meta):
         match ask.if_running:
             case "allow":
                 return found
@@ -102,10 +103,10 @@ async def _twins(context: DaemonContext, ask: Start, want: StartSpec) -> list[He
         starting = next((twin for twin in found if isinstance(twin.state, Requested)), None)
         if starting is not None:
             async with context.supervisor.turn(starting.id):
-                continue  # it runs now, or came to nothing
+                continue  # it runs now, or its start failed
         if ask.if_running == "reuse":
             return found
-        await _replace(context, found, want.meta)
+        await _replace(context, found, start_spec.meta)
     return []
 
 
@@ -115,14 +116,14 @@ async def _replace(context: DaemonContext, twins: list[HeldProcess], meta: Meta)
     )
     alive = [result["id"] for result in results if result["status"] == "running" or result["survivors"]]
     if alive:
-        raise NotNow(f"what was to be replaced does not die: {', '.join(alive)}")
+        raise NotNow(f"processes to be replaced do not die: {', '.join(alive)}")
 
 
-async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> HeldProcess:
-    """Launch it. The keeper's bundle is the record that outlives any crash of ours; the row is written behind."""
-    want = _owned(context, want)  # it may have got another meanwhile
-    meta = want.meta
-    _check_offers(context, want)
+async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: bool) -> HeldProcess:
+    """Launch it. The keeper's bundle is the record that survives every crash; the row is written behind."""
+    start_spec = _owned(context, start_spec)  # it may have been renamed meanwhile
+    meta = start_spec.meta
+    _check_offers(context, start_spec)
     check_process_limit(context.registry.living.keys(), context.settings.max_processes)
     context.registry.check_name(meta)
     process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
@@ -130,41 +131,39 @@ async def _start(context: DaemonContext, want: StartSpec, is_attached: bool) -> 
     try:
         if meta.pty:
             await context.screens.begin(process, is_attached)
-        report = await context.keeper.request("start", id=meta.id, spec=_spec(want))
+        report = await context.keeper.request("start", id=meta.id, spec=_spec(start_spec))
     except BaseException as failed:
         context.registry.drop(meta.id)
         if isinstance(failed, Refused):
-            raise to_error(failed) from failed
+            raise from_keeper(failed.code, failed.message) from failed
         raise
     process = await context.supervisor.apply(process, report)
     context.screens.watch(process)
     if meta.deadline is not None:
         context.deadlines_changed.set()
-    asyncio.get_running_loop().call_soon(_note_start, process)  # whoever waits for the answer need not wait for this
+    # After the reply, which need not wait for the log.
+    log = partial(note, "started", process=process.id, pid=process.pid, session=meta.session)
+    asyncio.get_running_loop().call_soon(log)
     return process
 
 
-def _note_start(process: HeldProcess) -> None:
-    note("started", process=process.id, pid=process.pid, session=process.meta.session)
-
-
-def _check_offers(context: DaemonContext, want: StartSpec) -> None:
-    """A keeper of an older release would ignore what it does not know."""
+def _check_offers(context: DaemonContext, start_spec: StartSpec) -> None:
+    """Raises Unsupported: a keeper of an older release would ignore fields that it does not know."""
     if not context.keeper.is_reachable:
         return
-    for name in (*want.launch, *(("limits",) if want.meta.limits else ())):
+    for name in (*start_spec.launch, *(("limits",) if start_spec.meta.limits else ())):
         if name not in context.keeper.about.get("offers", ()):
-            what = f"the keeper that runs is of an older release and does not know {name}"
-            raise Unsupported(what, next="holdfast daemon stop, then again")
+            what = f"the running keeper is of an older release and does not know {name}"
+            raise Unsupported(what, next="holdfast daemon stop, then try again")
 
 
-def _spec(want: StartSpec) -> dict[str, Any]:
-    meta = want.meta
+def _spec(start_spec: StartSpec) -> dict[str, Any]:
+    meta = start_spec.meta
     return {
         "argv": list(meta.argv),
         "cwd": meta.cwd,
-        "env": want.env,
-        "umask": want.umask,
+        "env": start_spec.env,
+        "umask": start_spec.umask,
         "pty": meta.pty,
         "cols": meta.cols,
         "rows": meta.rows,
@@ -173,5 +172,5 @@ def _spec(want: StartSpec) -> dict[str, Any]:
         "log_cap": meta.log_cap,
         "meta": meta.to_json(),
         **({"limits": meta.limits} if meta.limits else {}),
-        **want.launch,
+        **start_spec.launch,
     }

@@ -1,4 +1,4 @@
-"""wait: until processes end, write or are ready, or until the time is over."""
+"""wait: until processes end, write, match or are ready, or until the time is over."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.objects import consume
-from holdfast.daemon.probes import waiting
 from holdfast.daemon.streams import matching, output
-from holdfast.errors import BadValue
-from holdfast.model import prompts
+from holdfast.errors import BadValue, NotNow
+from holdfast.model import prompts, readiness
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
 from holdfast.ops.kinds import IntegerKind
@@ -20,7 +19,10 @@ _OFFSET = IntegerKind({})
 
 
 async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
-    """A wait that runs out is no error: it says so, and how things stand."""
+    """Which processes are done, and all of them as they are now. A timeout is no error: `timed_out` says so.
+
+    With `consume`, completions in the reply count as delivered when the client has confirmed the reply.
+    """
     if not ask.processes:
         raise BadValue("wait for which process?", next="holdfast ps")
     ids = list(dict.fromkeys(context.registry.identify(name).id for name in ask.processes))
@@ -28,28 +30,28 @@ async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
     timeout, clamped = _timeout(ask.timeout, context.settings.wait_limit)
     until = ask.until
     after = _OFFSET.check(ask.after, "after") if until != "match" and ask.after is not None else None
-    wanted = await matching.read(context, ask, ids) if until == "match" else None
-    looked: matching.Searched = {}
+    query = await matching.read(context, ask, ids) if until == "match" else None
+    searched: matching.Searched = {}
     awaited = ids if ask.consume and (until == "exit" or len(ids) == 1) else []
     asked_after = ask.or_input if until == "exit" else None
     began = time.monotonic()
     with context.inbox.awaiting(awaited, call.owner, need == 1):
         try:
             async with asyncio.timeout(timeout):
-                if wanted is not None:
-                    await matching.until_matched(context, ids, need < len(ids), wanted, looked)
-                    done = matching.done(ids, looked, need < len(ids))
+                if query is not None:
+                    await matching.until_matched(context, ids, need < len(ids), query, searched)
+                    done = matching.done(ids, searched, need < len(ids))
                 elif until == "exit":
                     done = await _ended(context, ids, need, asked_after)
                 elif until == "ready":
-                    done = await waiting.until_settled(context, ids, need)
+                    done = await _until_settled(context, ids, need)
                 else:
                     done = await _written(context, ids, need, after)
         except TimeoutError:
-            if wanted is not None:
-                done = matching.done(ids, looked, need < len(ids))
+            if query is not None:
+                done = matching.done(ids, searched, need < len(ids))
             else:
-                done = waiting.settled(context, ids) if until == "ready" else _over(context, ids)
+                done = _settled(context, ids) if until == "ready" else _over(context, ids)
         shown = await _shown(context, ids)
         await consume(context, call, ids if ask.consume else [])
     return {
@@ -58,27 +60,43 @@ async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
         "timed_out": len(done) < need and not _asking(context, ids, asked_after),
         "waited": time.monotonic() - began,
         "clamped_to": clamped,
-        **({} if wanted is None else {"matches": matching.matches(looked)}),
+        **({} if query is None else {"matches": matching.matches(searched)}),
         **({"consumes": call.consumed} if call.consumed else {}),
     }
 
 
 def _timeout(asked: float | None, limit: float) -> tuple[float | None, float | None]:
-    """How long to wait (None for ever), and the limit if it made that less than was asked for."""
+    """How long to wait (None: for ever), and the limit where that cut the wait."""
     if limit > 0 and (asked is None or asked > limit):
         return limit, limit
     return asked, None
 
 
 async def _ended(context: DaemonContext, ids: list[ProcessId], need: int, asked_after: float | None) -> list[ProcessId]:
-    """Those that have ended, once there are enough of them, or once one asks something that it did not ask then."""
-    with context.registry.watching(ids) as changed:
-        while True:
-            done = _over(context, ids)
-            if len(done) >= need or _asking(context, ids, asked_after):
-                return done
-            await changed.wait()
-            changed.clear()
+    """Those that have ended, once they are enough, or once a process asks for input since `asked_after`."""
+    await context.registry.until(ids, lambda: len(_over(context, ids)) >= need or _asking(context, ids, asked_after))
+    return _over(context, ids)
+
+
+async def _until_settled(context: DaemonContext, ids: list[ProcessId], need: int) -> list[ProcessId]:
+    """Those that are settled, once they are enough. Raises NotNow for a process without a readiness probe."""
+    for process_id in ids:
+        process = context.registry.get(process_id)
+        if process is not None and not process.has_ended and readiness.kind_of(process.meta) is None:
+            raise NotNow(f"{process_id} has nothing to be ready by", next="start it with --ready-port N or another")
+    await context.registry.until(ids, lambda: len(_settled(context, ids)) >= need)
+    return _settled(context, ids)
+
+
+def _settled(context: DaemonContext, ids: list[ProcessId]) -> list[ProcessId]:
+    """Those that are ready, then those that cannot become ready any more: ended or removed ones."""
+
+    def is_ready(process_id: ProcessId) -> bool | None:
+        process = context.registry.get(process_id)
+        return False if process is None or process.has_ended else readiness.is_ready(process)
+
+    known = {process_id: is_ready(process_id) for process_id in ids}
+    return sorted((process_id for process_id in ids if known[process_id] is not None), key=lambda one: not known[one])
 
 
 def _asking(context: DaemonContext, ids: list[ProcessId], after: float | None) -> bool:
@@ -90,7 +108,7 @@ def _asking(context: DaemonContext, ids: list[ProcessId], after: float | None) -
 
 
 async def _written(context: DaemonContext, ids: list[ProcessId], need: int, after: int | None) -> list[ProcessId]:
-    """Those with output beyond `after`, or beyond what they have now; one that ended counts, too."""
+    """Those with more output than `after`, or than now; a process that has ended counts, too."""
     done: list[ProcessId] = []
     works = {asyncio.ensure_future(output.more_than(context, process_id, after)): process_id for process_id in ids}
     try:
@@ -106,7 +124,7 @@ async def _written(context: DaemonContext, ids: list[ProcessId], need: int, afte
 
 
 def _over(context: DaemonContext, ids: list[ProcessId]) -> list[ProcessId]:
-    """Those that have ended or are forgotten, in the order of their ends."""
+    """Those that have ended or are removed, in the order of their ends."""
     states = {
         process_id: process.state if (process := context.registry.get(process_id)) else None for process_id in ids
     }
@@ -118,5 +136,5 @@ def _over(context: DaemonContext, ids: list[ProcessId]) -> list[ProcessId]:
 async def _shown(context: DaemonContext, ids: list[ProcessId]) -> list[Message]:
     processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
     if all(process.has_ended for process in processes):
-        return [context.show(process) for process in processes]  # whoever waited for the end waits no longer
+        return [context.show(process) for process in processes]  # no measuring: the reply to an end comes at once
     return await context.show_fresh(processes)

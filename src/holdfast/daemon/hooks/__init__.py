@@ -1,2 +1,5 @@
-"""Commands of the owner that run when something happens: `description` (what a hook says of itself), `run` (one
-event, one run) and `follow` (every hook follows the stream of events from a place of its own)."""
+"""Hooks: commands of the owner that run on events.
+
+`description.py` reads a hook, `run.py` runs it for one event, and `follow.py` lets each hook follow the event stream
+from a cursor of its own.
+"""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue
 
-#: How long a hook may take for one event, unless it says otherwise.
+#: How long a hook may take for one event, unless it sets another timeout.
 _TIMEOUT = 30.0
 _LONGEST = 3600.0
 _KEYS = ("topics", "command", "python", "timeout", "enabled")
@@ -98,4 +98,4 @@ def _timeout(path: str, table: dict[str, Any]) -> float:
 
 
 def _wrong(path: str, what: str) -> BadValue:
-    return BadValue(f"{path}: {what}", next=f"mend {path}")
+    return BadValue(f"{path}: {what}", next=f"correct {path}")

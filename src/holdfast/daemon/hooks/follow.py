@@ -11,18 +11,19 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from holdfast import files
 from holdfast.daemon.core.log import note
 from holdfast.daemon.hooks import description
 from holdfast.daemon.hooks.description import Hook
 from holdfast.daemon.hooks.run import run
 from holdfast.daemon.notices.event_stream import EventStream
 
-#: How often it is looked whether hooks came, went or changed.
-_LOOK_AGAIN = 5.0
+#: Between two looks for added, removed or changed hooks.
+_REFRESH_INTERVAL = 5.0
 
 
 class Hooks:
-    """The hooks of an instance, in `directory`; where each of them stands is kept in `places`."""
+    """The hooks of an instance, in `directory`; the cursor of each is a file in `places`."""
 
     def __init__(self, directory: str, places: str, stream: EventStream, environ: Mapping[str, str]) -> None:
         self._directory = directory
@@ -30,21 +31,21 @@ class Hooks:
         self._stream = stream
         self._environ = environ
         self._running: dict[Hook, asyncio.Task[None]] = {}
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     async def watch(self) -> None:
         """Run the hooks that are there, for ever."""
         try:
             while True:
                 hooks, wrong = await asyncio.to_thread(description.read_all, self._directory)
-                self._said = {self._say(bad.message) for bad in wrong}
+                self._logged = {self._log(bad.message) for bad in wrong}
                 await self._change_to(set(hooks))
-                await asyncio.sleep(_LOOK_AGAIN)
+                await asyncio.sleep(_REFRESH_INTERVAL)
         finally:
             await self._change_to(set())
 
-    def _say(self, wrong: str) -> str:
-        if wrong not in self._said:
+    def _log(self, wrong: str) -> str:
+        if wrong not in self._logged:
             note("hook-wrong", why=wrong)
         return wrong
 
@@ -67,7 +68,7 @@ class Hooks:
             _keep(place, batch.cursor)
 
     def _begin(self, place: str) -> int:
-        """Where it stood; a new hook begins with what happens from now on."""
+        """Its cursor; a new hook begins with events from now on."""
         try:
             with open(place) as file:
                 return min(int(file.read()), self._stream.newest)
@@ -79,6 +80,4 @@ class Hooks:
 def _keep(place: str, seq: int) -> None:
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-        with open(f"{place}.new", "w") as file:
-            file.write(str(seq))
-        os.replace(f"{place}.new", place)
+        files.replace(place, str(seq).encode())

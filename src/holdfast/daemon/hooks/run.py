@@ -14,12 +14,12 @@ from holdfast.daemon.hooks.description import Hook
 from holdfast.wire import light_json
 
 _LARGEST_LOG = 1 << 20
-#: Between the polite signal and the forced end.
+#: Between SIGTERM and SIGKILL.
 _GRACE = 2.0
 
 
 async def run(hook: Hook, envelope: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-    """Until it has ended, or its time is over and it was ended. What goes wrong is noted."""
+    """Returns when it has ended by itself, or was ended after its timeout. Failures are logged."""
     log = _open_log(f"{hook.directory}/hook.log")
     try:
         process = await asyncio.create_subprocess_exec(
@@ -48,19 +48,19 @@ async def run(hook: Hook, envelope: Mapping[str, Any], environ: Mapping[str, str
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """One that is still there, with its whole session. (Once it is reaped its pid may belong to another process.)"""
-    for number, patience in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
+    """End it if it still runs, with its whole session. (Once it is reaped its pid may belong to another process.)"""
+    for number, timeout in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
         if process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 await process.wait()
 
 
 def _open_log(path: str) -> int:
-    """What hooks say; begun anew when it has become long."""
+    """The log of a hook; it is truncated when it has become too large."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError:

@@ -1,5 +1,5 @@
-"""How requests come in: the Unix socket, HTTP on TCP, bridges, and the way from a request to its handler.
+"""How requests arrive: the Unix socket, HTTP on TCP, bridges, and the way from a request to its handler.
 
-`dispatch.py` checks every request against its declaration, restricts it to what the caller may see (`scope.py`) and
-calls the handler. `calls.py` is the lifecycle of one request.
+`calls.py` is the lifecycle of one request: it is checked against its declaration, restricted to what the caller may see
+(`scope.py`) and passed to the handler. `ancestry.py` finds callers that run inside a judged command.
 """

@@ -6,10 +6,12 @@ import asyncio
 import traceback
 from collections.abc import Callable
 
+from holdfast.daemon.approvals.audit import note_operator
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.dispatch import answer
-from holdfast.errors import HoldfastError
+from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.listener import scope
+from holdfast.errors import HoldfastError, Unsupported
 from holdfast.ops.catalog import OPERATIONS
 
 Outcome = Message | HoldfastError
@@ -108,3 +110,26 @@ class CallCancelled(HoldfastError):
 
 def _is_reply(call: PendingCall, outcome: Outcome) -> bool:
     return not isinstance(outcome, HoldfastError)
+
+
+async def answer(context: DaemonContext, call: Call, op: str, ask: Message) -> Message:
+    """Check the request, restrict it to what the caller may see, and call the handler.
+
+    Raises Unsupported for an unknown operation, BadValue, Denied, and what the handler raises.
+    """
+    operation = OPERATIONS.get(op)
+    if operation is None:
+        raise Unsupported(f"unknown operation {op[:60]!r}")
+    handler = HANDLERS[operation]
+    if call.is_strict:
+        scope.check_allowed(operation)
+        request = operation.read(ask)
+        scope.narrow(context, call, request)
+        return await handler(context, call, request)
+    request = operation.read(ask)
+    noted = note_operator(context, call, request) if operation.traits.audited else None
+    try:
+        return await handler(context, call, request)
+    finally:
+        if noted is not None:
+            await noted

@@ -71,7 +71,7 @@ class SocketConnection(asyncio.Protocol):
             call.not_delivered()
         self._unconfirmed.clear()
         self._context.inbox.give_back(self)
-        requests.gone(self._context, self)
+        requests.disconnected(self._context, self)
         self._on_end(self)
 
     def _read_last_confirmations(self) -> None:
@@ -150,7 +150,7 @@ class SocketConnection(asyncio.Protocol):
     def _send_outcome(self, rid: int, call: PendingCall, outcome: Outcome) -> bool:
         if isinstance(outcome, HoldfastError):
             if isinstance(outcome, ApprovalRequired):
-                requests.told_to_ask(self._context, self, call.call, outcome)
+                requests.asks_itself(self._context, self, call.call, outcome)
             self._refuse(rid, outcome)
             return False
         if not self._send({"rid": rid, "ok": outcome}):
@@ -200,7 +200,7 @@ class SocketConnection(asyncio.Protocol):
         self._send({"rid": rid, "ok": greeting})
 
     def _bind(self) -> None:
-        """A client inside a judged command speaks for the session of that command, whatever it names."""
+        """A client inside a judged command speaks for the session of that command, not for the one it names."""
         if self._transport is not None:
             self._pid = peer_credentials(self._transport.get_extra_info("socket"))[0]
         origin = self._context.ancestry.of(self._pid)

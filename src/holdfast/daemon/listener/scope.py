@@ -1,4 +1,4 @@
-"""Connections that see their own session alone: what belongs to others is to them as if it were not there."""
+"""Connections that are bound to a session: processes and notices of other sessions do not exist for them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holdfast.ops.start import Foreground, Start
 
 
 def check_allowed(operation: type[Operation]) -> None:
-    """Raises Denied for what a caller that is bound to its session cannot do at all."""
+    """Raises Denied for operations that a caller which is bound to its session may not use."""
     if operation.traits.scope == Scope.OPERATOR:
         what = f"{operation.op} is not for a connection that is bound to its session"
-        raise Denied(what, next="ask the person at the machine")
+        raise Denied(what, next="ask the user")
 
 
 def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
@@ -41,7 +41,7 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
 
 
 def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
-    """The process that is meant, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
+    """The process with this name, among those that the caller sees. Raises NotFound, Ambiguous, BadValue."""
     if not call.is_strict:
         return context.registry.identify(text)
     seen = {
@@ -53,12 +53,12 @@ def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
 
 
 def session_for(context: DaemonContext, call: Call, named: str) -> str:
-    """The session that is meant; one that nobody has where the caller does not see it."""
-    return named if call.sees(context.sessions.resolve(named)) else f"nobody-{os.urandom(8).hex()}"
+    """The session; the name of an unknown one where the caller does not see it."""
+    return named if call.sees(context.sessions.resolve(named)) else f"unknown-{os.urandom(8).hex()}"
 
 
 def seen(context: DaemonContext, call: Call, batch: Batch) -> Batch:
-    """Of these events, those that the caller may hear of: what names another session is left out."""
+    """Of these events, those that the caller may see: without events of other sessions."""
     if not call.is_strict:
         return batch
     return Batch(batch.cursor, [event for event in batch.events if _is_seen(context, call, event)])
@@ -77,7 +77,7 @@ def _start(context: DaemonContext, call: Call, ask: Start) -> None:
 
 
 def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
-    """Its own, and to a name that nobody has: it must not become another."""
+    """Only its own session, and to an unused name: it must not become another session."""
     if ask.from_ is not None and not call.sees(context.sessions.resolve(ask.from_)):
         raise NotFound(f"no session {ask.from_}", next="holdfast sessions")
     if ask.to is not None and _is_anothers(context, call, ask.to):
@@ -85,7 +85,7 @@ def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
 
 
 def _is_anothers(context: DaemonContext, call: Call, name: str) -> bool:
-    """Whether anything belongs to that name, or it stands for a session that is not the caller's."""
+    """Whether that name owns anything, or is a former name of a session that is not the caller's."""
     now = context.sessions.resolve(name)
     if now != name and not call.sees(now):
         return True

@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from holdfast import files
 from holdfast.daemon.core.log import note
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.model.addresses import Address, parse_address
@@ -57,11 +58,11 @@ class TcpListener:
 
     async def _reopen(self) -> None:
         async with self._lock:
-            wanted = _remembered(self._paths.http_listen)
-            if wanted is None:
-                wanted = self._configured
-            if wanted and self._server is None:
-                await self._listen(parse_address(wanted))
+            address = _remembered(self._paths.http_listen)
+            if address is None:
+                address = self._configured
+            if address and self._server is None:
+                await self._listen(parse_address(address))
 
     async def open(self, address: Address) -> Address:
         """Listen there, and from now on whenever the daemon runs. The token exists when this returns."""
@@ -80,13 +81,13 @@ class TcpListener:
                 raise
             if before is not None:
                 before.close()
-            _remember(self._paths.http_listen, str(opened))
+            files.replace(self._paths.http_listen, f"{opened}\n".encode())
             return opened
 
     async def shut(self) -> None:
         """Stop listening, now and after restarts, and close all connections."""
         async with self._lock:
-            _remember(self._paths.http_listen, "")
+            files.replace(self._paths.http_listen, b"\n")
             self.close()
 
     def close(self) -> None:
@@ -152,12 +153,7 @@ def make_token(path: str) -> str:
             return token
         os.unlink(path)
     token = secrets.token_urlsafe(32)
-    with open(f"{path}.new", "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(f"{token}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
+    files.replace(path, f"{token}\n".encode(), finish=os.fsync)
     return token
 
 
@@ -196,9 +192,3 @@ def _remembered(path: str) -> str | None:
         return str(parse_address(text)) if text else ""
     except BadValue:
         return None
-
-
-def _remember(path: str, text: str) -> None:
-    with open(f"{path}.new", "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(f"{text}\n")
-    os.replace(f"{path}.new", path)

@@ -1,8 +1,8 @@
-"""The stream of events, for those who follow it.
+"""The stream of events for followers.
 
-An event on disk has a number and is never lost to a follower, however slow: it reads on from its own cursor, from
-memory or from disk. A transient event is not kept: it goes to those who follow at the moment, and a follower that
-cannot keep up gets the number of those it missed.
+An event on disk has a number, and no follower misses it: each reads on from its own cursor, from memory or from disk. A
+transient event is not kept: it goes to the present followers, and a follower that cannot keep up gets the number of
+those it missed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
-from holdfast.daemon.core.cursors import follow
+from holdfast.daemon.core.waiting import follow
 from holdfast.events.topics import PatternTree
 from holdfast.model.events import Event, StoredEvent
 from holdfast.store.store import Store
@@ -24,23 +24,23 @@ from holdfast.wire import light_json
 
 Envelope = dict[str, Any]
 
-#: Numbered events that are kept in memory: followers that are not far behind cost no reading.
+#: Numbered events that are kept in memory: followers that are not far behind need no disk.
 _REMEMBERED = 5000
 _AT_ONCE = 500
 #: Transient events that may wait for one follower.
 _MOST_TRANSIENT = 1000
-#: Followers are woken at once, and then not before that many seconds for each of them: where there are many, each of
-#: them gets several events at a time, which costs little more than one.
-_PACE = 0.00025
+#: Seconds between two wake-ups, for each follower: where there are many, each gets several events at a time, which
+#: costs little more than one.
+_WAKE_INTERVAL = 0.00025
 _MOST_SHARED = 256
-#: A batch in several messages has so many characters in each, or one event.
+#: Characters in one message of a batch, unless a single event has more.
 _MESSAGE = 512 << 10
 
 DROPPED = "events.dropped"
 
 
 class Batch:
-    """Some events, and the number from which to go on behind them. The kept ones have a `seq`.
+    """Some events, and the cursor behind them. Events on disk have a `seq`.
 
     Followers of the same pattern share it, with its text.
     """
@@ -56,7 +56,7 @@ class Batch:
 
     @cached_property
     def messages(self) -> list[str]:
-        """All of them as JSON arrays, as few as can be sent at once."""
+        """All of them as JSON arrays, in as few messages as possible."""
         rows: list[list[str]] = []
         size = 0
         for text in self.texts:
@@ -75,9 +75,9 @@ class EventStream:
         self._store = store
         self._recent: deque[StoredEvent] = deque(maxlen=_REMEMBERED)
         self._followers: set[_Follower] = set()
-        #: Set when a follower comes.
-        self._came = asyncio.Event()
-        #: Patterns and number -> the batch behind it, until there is more.
+        #: Set when a follower arrives.
+        self._arrived = asyncio.Event()
+        #: Patterns and cursor -> the batch behind it, until there are more events.
         self._shared: dict[tuple[str, int], Batch] = {}
         self._wake_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
@@ -85,37 +85,37 @@ class EventStream:
 
     @property
     def newest(self) -> int:
-        """The number of the event that happened last; 0 when nothing ever did."""
+        """The number of the newest event; 0 when there is none."""
         return self._store.newest_event
 
     def is_followed(self, topic: str) -> bool:
-        """Whether anyone would get an event with this topic now."""
-        return any(follower.wants(topic) for follower in self._followers)
+        """Whether any follower gets events with this topic."""
+        return any(follower.follows(topic) for follower in self._followers)
 
     async def until_followed(self, topic: str) -> None:
-        """Returns when someone follows this topic."""
+        """Returns when there is a follower of this topic."""
         while not self.is_followed(topic):
-            self._came.clear()
-            await self._came.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def publish_transient(self, topic: str, fields: dict[str, Any]) -> None:
-        """For those who follow now. It has no number and is not kept."""
+        """Send an event to the present followers. It has no number and is not kept."""
         envelope = Event(topic, time.time(), fields).envelope()
         for follower in self._followers:
-            if follower.wants(topic):
+            if follower.follows(topic):
                 follower.put(envelope)
         self._wake_soon()
 
     async def read(self, after: int, pattern: str) -> AsyncIterator[Batch]:
-        """What is there and follows that number. `pattern` may be several, with spaces in between."""
+        """The present events behind the cursor. `pattern` may be several, separated by spaces."""
         upto = self.newest
-        wanted = _wanted(pattern)
+        tree = _tree(pattern)
         while after < upto and (batch := await self._next(after)):
             after = batch[-1].seq
-            yield Batch(after, _fitting(batch, wanted))
+            yield Batch(after, _fitting(batch, tree))
 
     async def follow(self, after: int, pattern: str) -> AsyncGenerator[Batch, None]:
-        """What is there, and what comes, for ever."""
+        """The present and all future events behind the cursor, for ever."""
         with self._listening(pattern) as follower:
 
             async def read(after: int) -> tuple[int, Batch] | None:
@@ -134,15 +134,15 @@ class EventStream:
                 async for batch in batches:
                     yield batch
 
-    async def _batch(self, after: int, pattern: str, wanted: PatternTree[bool]) -> Batch | None:
-        """What follows that number, made once for all who want the same of it."""
+    async def _batch(self, after: int, pattern: str, tree: PatternTree[bool]) -> Batch | None:
+        """The events behind the cursor, made once for all followers of the same pattern."""
         if (shared := self._shared.get((pattern, after))) is not None:
             return shared
         newest = self.newest
         numbered = await self._next(after)
         if not numbered:
             return None
-        batch = Batch(numbered[-1].seq, _fitting(numbered, wanted))
+        batch = Batch(numbered[-1].seq, _fitting(numbered, tree))
         if newest == self.newest and self._is_recent(after) and len(self._shared) < _MOST_SHARED:
             self._shared[pattern, after] = batch
         return batch
@@ -154,7 +154,7 @@ class EventStream:
         return await self._store.read_events(after, _AT_ONCE)
 
     def _is_recent(self, after: int) -> bool:
-        """Whether what follows that number is in memory."""
+        """Whether the events behind the cursor are in memory."""
         return bool(self._recent) and self._recent[0].seq <= after + 1
 
     def _happened(self, numbered: list[StoredEvent]) -> None:
@@ -172,15 +172,15 @@ class EventStream:
 
     def _wake(self, now: float) -> None:
         self._waking = None
-        self._wake_at = now + _PACE * len(self._followers)
+        self._wake_at = now + _WAKE_INTERVAL * len(self._followers)
         for follower in self._followers:
             follower.woken.set()
 
     @contextmanager
     def _listening(self, pattern: str) -> Iterator[_Follower]:
-        follower = _Follower(_wanted(pattern))
+        follower = _Follower(_tree(pattern))
         self._followers.add(follower)
-        self._came.set()
+        self._arrived.set()
         try:
             yield follower
         finally:
@@ -188,7 +188,7 @@ class EventStream:
 
 
 class _Follower:
-    """One who follows: its patterns, and the transient events that it has not taken yet."""
+    """A follower: its patterns, and the transient events that it has not read yet."""
 
     def __init__(self, pattern: PatternTree[bool]) -> None:
         self.pattern = pattern
@@ -200,7 +200,7 @@ class _Follower:
     def has_transient(self) -> bool:
         return bool(self._transient or self._missed)
 
-    def wants(self, topic: str) -> bool:
+    def follows(self, topic: str) -> bool:
         return bool(self.pattern.find(topic))
 
     def put(self, envelope: Envelope) -> None:
@@ -218,12 +218,12 @@ class _Follower:
         return taken
 
 
-def _wanted(pattern: str) -> PatternTree[bool]:
+def _tree(pattern: str) -> PatternTree[bool]:
     tree: PatternTree[bool] = PatternTree()
     for one in pattern.split():
         tree.add(one, True)
     return tree
 
 
-def _fitting(batch: list[StoredEvent], wanted: PatternTree[bool]) -> list[Envelope]:
-    return [{"seq": seq, **envelope} for seq, envelope, _ in batch if wanted.find(str(envelope.get("type") or "?"))]
+def _fitting(batch: list[StoredEvent], tree: PatternTree[bool]) -> list[Envelope]:
+    return [{"seq": seq, **envelope} for seq, envelope, _ in batch if tree.find(str(envelope.get("type") or "?"))]

@@ -1,6 +1,6 @@
 """The pending notices of each session: in memory, as on disk. Written first, then offered, until acknowledged.
 
-A notice is pending, or claimed (its content is about to be delivered as the answer to a request), or gone. See
+A notice is pending, or claimed (its content is about to be delivered in the reply to a request), or acknowledged. See
 docs/delivery.md.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from holdfast.daemon.notices.claims import Bells, Hands, Holder, Waits
-from holdfast.daemon.notices.pending import Pending
+from holdfast.daemon.core.waiting import ChangeSignals
+from holdfast.daemon.notices.pending import AwaitedEnds, Claims, Holder, PendingNotices
 from holdfast.errors import DiskFull
 from holdfast.model.events import StoredEvent, of_notice
 from holdfast.model.ids import ProcessId
@@ -25,7 +25,7 @@ from holdfast.store.store import Store
 from holdfast_keeper import failpoints
 
 _CLAIM = "wait"
-#: Holds what was claimed when an earlier daemon died: the client may still confirm the answer, or ask again.
+#: Holds the claims of a daemon that died: the client may still confirm the reply, or ask again.
 _EARLIER = "earlier"
 _AT_ONCE = 1000
 
@@ -51,22 +51,22 @@ class SessionInboxes:
         self._store = store
         self._resolve = resolve
         self._owner = owner
-        self._pending = Pending()
-        #: Requests that are about to deliver the content of a notice in their answer.
-        self._answers = Hands()
-        self._takers = Hands()
-        self._waits = Waits(resolve)
+        self._pending = PendingNotices()
+        #: Requests that are about to deliver the content of a notice in their reply, and connections that took notices.
+        self._replies = Claims()
+        self._takers = Claims()
+        self._awaited = AwaitedEnds(resolve)
         self._delivered: set[str] = set()
-        self._bells = Bells()
+        self._signals: ChangeSignals[str] = ChangeSignals()
         for notice in pending:
             if notice.claim is not None:
-                self._answers.put(notice.id, _EARLIER)
+                self._replies.add(notice.id, _EARLIER)
             self._offer(replace(notice, session=resolve(notice.session)))
 
-    # What comes in.
+    # Arrival.
 
     def arrived(self, numbered: Iterable[StoredEvent]) -> None:
-        """Offer what is on disk now."""
+        """Offer the notices of events that are on disk now."""
         for event in numbered:
             if event.notice is not None:
                 self._offer(self._addressed(event.notice))
@@ -74,7 +74,7 @@ class SessionInboxes:
                 failpoints.reach("notice-offered")
 
     def _addressed(self, notice: Notice) -> Notice:
-        """To the session that owns the process now: it may have been transferred while this was being written."""
+        """Addressed to the session that owns the process now: it may have been transferred during the write."""
         owner = self._owner(notice.process) if notice.process is not None else None
         session = self._resolve(owner or notice.session)
         if session == notice.session:
@@ -84,12 +84,12 @@ class SessionInboxes:
 
     def _offer(self, notice: Notice) -> None:
         self._pending.add(notice)
-        self._bells.ring(notice.session)
+        self._signals.send(notice.session)
 
-    # Looking and waiting.
+    # Reading and waiting.
 
     def of_session(self, session: str, taker: Holder | None = None) -> list[Notice]:
-        """What is pending, oldest first; for a taker, without what another one took."""
+        """Pending notices, oldest first; for a taker, without those that another one took."""
         return [self._pending[id_] for id_ in self._pending.of_session(session) if self._is_for(id_, taker)]
 
     def still(self, notices: Iterable[Notice], session: str) -> list[Notice]:
@@ -102,7 +102,7 @@ class SessionInboxes:
         return (not takers or taker in takers) and not self._is_held(id_)
 
     def next_of(self, session: str, taker: Holder | None, beyond: Collection[str], most: int) -> list[Notice]:
-        """As `of_session`, but for those `beyond`, and so many at most."""
+        """As `of_session`, without those in `beyond`, and `most` at most."""
         ids = (id_ for id_ in self._pending.of_session(session) if id_ not in beyond and self._is_for(id_, taker))
         return [self._pending[id_] for id_ in islice(ids, most)]
 
@@ -112,28 +112,24 @@ class SessionInboxes:
     def take(self, notices: Iterable[Notice], taker: Holder) -> None:
         """Keep them from other takers until they are acked or given back."""
         for notice in notices:
-            self._takers.put(notice.id, taker)
+            self._takers.add(notice.id, taker)
 
     def give_back(self, taker: Holder, ids: Iterable[str] | None = None) -> None:
         """These, or all that it took."""
         for id_ in self._takers.all_of(taker) if ids is None else ids:
-            self._takers.let_go(id_, taker)
+            self._takers.remove(id_, taker)
             if id_ in self._pending:
-                self._bells.ring(self._pending[id_].session)
+                self._signals.send(self._pending[id_].session)
 
     async def until_any(self, session: str, taker: Holder | None = None) -> list[Notice]:
-        """What is pending, once there is something. The session may get another name meanwhile."""
-        changed = asyncio.Event()
+        """Pending notices, once there are any. The session may be renamed meanwhile."""
         while not (found := self.of_session(self._resolve(session), taker)):
-            changed.clear()
-            with self._bells.listening(self._resolve(session), changed):
-                await changed.wait()
+            await self.until_changed(session)
         return found
 
     async def until_changed(self, session: str) -> None:
-        """Until something came, went, or was given back, or the session got another name."""
-        changed = asyncio.Event()
-        with self._bells.listening(self._resolve(session), changed):
+        """Until a notice arrived, was acknowledged or given back, or the session was renamed."""
+        with self._signals.listening(self._resolve(session)) as changed:
             await changed.wait()
 
     def mark_delivered(self, notices: Iterable[Notice], to: str) -> None:
@@ -145,7 +141,7 @@ class SessionInboxes:
             self._store.record_soon([of_notice("delivered", notice, now, to=to) for notice in new])
 
     def all_of(self, session: str) -> list[Notice]:
-        """What is pending, held or not."""
+        """Pending notices, claimed or not."""
         return [self._pending[id_] for id_ in self._pending.of_session(session)]
 
     def pending_of(self, process_id: ProcessId) -> list[Notice]:
@@ -158,7 +154,7 @@ class SessionInboxes:
     # Acknowledging.
 
     async def ack(self, ids: Collection[str], by: str, session: str | None = None) -> Acked:
-        """On disk when it returns: never delivered again. With a session, only its own. Raises DiskFull."""
+        """On disk when it returns: they are never delivered again. With a session, only its own. Raises DiskFull."""
         asked, acked = list(dict.fromkeys(ids)), dict[str, None]()
         for at in range(0, len(asked), _AT_ONCE):  # so that thousands of ids do not delay other callers
             mine = [id_ for id_ in asked[at : at + _AT_ONCE] if self._is_of(id_, session)]
@@ -181,40 +177,38 @@ class SessionInboxes:
         failpoints.reach("notice-over")
 
     def _drop(self, id_: str) -> Notice:
-        """It is not pending any more, nor held by anyone."""
+        """It is not pending any more, and all claims are removed."""
         notice = self._pending.drop(id_)
-        self._answers.forget(id_)
-        self._takers.forget(id_)
+        self._replies.remove_all(id_)
+        self._takers.remove_all(id_)
         self._delivered.discard(id_)
-        self._bells.ring(notice.session)
+        self._signals.send(notice.session)
         return notice
 
     def forget(self, acked_before: float, pending_before: float) -> None:
-        """Drop what was acknowledged, or left unread, since before these times."""
+        """Remove notices that were acknowledged, or arrived and were not read, before these times."""
         for id_ in [notice.id for notice in self._pending if notice.at < pending_before]:
             self._drop(id_)
         self._store.forget_notices(acked_before, pending_before)
 
-    # Ends that are delivered as the answer to a request.
+    # Ends that are delivered in the reply to a request.
 
     @contextmanager
     def awaiting(self, ids: Collection[ProcessId], session: str, is_enough: bool) -> Iterator[None]:
         """While a session waits for these ends, its inbox does not offer them. `is_enough`: each alone ends the wait.
 
-        What is not held (`hold`) when this is over is offered by the inbox after all.
+        Notices that are not held (`hold`) when this is over are offered by the inbox after all.
         """
         try:
-            with self._waits.waiting(ids, session, is_enough):
+            with self._awaited.waiting(ids, session, is_enough):
                 yield
         finally:
             for process_id in ids:
                 self.let_go(self._pending.of_process(process_id))
 
     def claimed(self, notice: Notice) -> Notice:
-        """The notice as it is to be written: claimed where its owner is about to get the same as an answer."""
-        if notice.kind == "completion" and self._waits.ends_with(notice.process, notice.session):
-            return replace(notice, claim=_CLAIM)
-        return notice
+        """The notice as it is to be written: claimed where its owner is about to get the same in a reply."""
+        return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
     def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
         """The pending notices of these ends, of this session."""
@@ -222,40 +216,40 @@ class SessionInboxes:
         return [id_ for id_ in ids if self._is_of(id_, self._resolve(session))]
 
     async def hold(self, ids: Collection[str], holder: Holder) -> None:
-        """Withhold these: their content is about to be delivered as an answer. On disk when it returns.
+        """Withhold these: their content is about to be delivered in a reply. On disk when it returns.
 
         Followed by `settle` or `release` in any case.
         """
         held = [id_ for id_ in ids if id_ in self._pending]
         for id_ in held:
-            self._answers.put(id_, holder)
-            self._answers.let_go(id_, _EARLIER)
+            self._replies.add(id_, holder)
+            self._replies.remove(id_, _EARLIER)
         new = [id_ for id_ in held if self._pending[id_].claim is None]
         for id_ in new:
             self._pending.change(id_, claim=_CLAIM)
         if new:
-            # On a full disk it is tried again; the caller gets its answer all the same.
+            # On a full disk the store tries again; the caller gets its reply all the same.
             with suppress(DiskFull):
                 await self._store.change(lambda connection: rows.claim(connection, new, _CLAIM))
                 failpoints.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str) -> None:
-        """This session has the answer: acknowledge what is still its own."""
+        """This session has the reply: acknowledge those that are still its own."""
         await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by)
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
-        """This holder did not deliver it after all."""
+        """This holder did not deliver them."""
         for id_ in ids:
-            self._answers.let_go(id_, holder)
+            self._replies.remove(id_, holder)
         self.let_go(ids)
 
-    async def release_earlier(self, patience: float) -> None:
-        """What an earlier daemon was about to deliver is offered by the inbox when no client came back for it."""
-        await asyncio.sleep(patience)
-        self.release(self._answers.all_of(_EARLIER), _EARLIER)
+    async def release_earlier(self, after: float) -> None:
+        """Offer the notices that an earlier daemon had claimed, if no client came back for them in this time."""
+        await asyncio.sleep(after)
+        self.release(self._replies.all_of(_EARLIER), _EARLIER)
 
     def let_go(self, ids: Iterable[str]) -> None:
-        """Offer those that no answer is about to deliver. The disk follows: until then they are only late."""
+        """Offer those that no reply is about to deliver. The disk follows: a crash before that only delays them."""
         free = [id_ for id_ in ids if id_ in self._pending and not self._is_held(id_)]
         claimed = [id_ for id_ in free if self._pending[id_].claim is not None]
         for id_ in claimed:
@@ -263,27 +257,23 @@ class SessionInboxes:
         if claimed:
             self._store.change_soon(lambda connection: rows.claim(connection, claimed, None))
         for session in {self._pending[id_].session for id_ in free}:
-            self._bells.ring(session)
+            self._signals.send(session)
 
     def _is_held(self, id_: str) -> bool:
-        if self._answers.of(id_):
-            return True
-        notice = self._pending[id_]
-        return notice.kind == "completion" and self._waits.has(notice.process, notice.session)
+        return bool(self._replies.of(id_)) or self._awaited.has(self._pending[id_])
 
     # Owners.
 
     def moved(self, ids: Iterable[str], to: str, is_renamed: bool) -> None:
-        """Offer these, which have another owner on disk now, to that: in the order in which all of it came.
+        """Offer these to their new owner, to which they belong on disk, in the order of their arrival.
 
-        `is_renamed`: it is the same one under another name, so that takers keep what they took, and an answer that
-        is on its way counts. A new owner is notified itself.
+        `is_renamed`: it is the same session under another name, so claims stay valid. A new owner is notified itself.
         """
         moving = [id_ for id_ in ids if id_ in self._pending]
         self._pending.move(moving, to)
         for id_ in moving if not is_renamed else ():
-            self._takers.forget(id_)
-            self._answers.forget(id_)
+            self._takers.remove_all(id_)
+            self._replies.remove_all(id_)
         self.let_go(moving)
 
     def reworded(self, notices: Iterable[Notice]) -> None:
@@ -292,6 +282,6 @@ class SessionInboxes:
             if notice.id in self._pending:
                 self._pending.change(notice.id, data=notice.data)
 
-    def stir(self, session: str) -> None:
-        """Have waiting callers look again."""
-        self._bells.ring(session)
+    def signal(self, session: str) -> None:
+        """Wake the callers that wait for a change of this session."""
+        self._signals.send(session)

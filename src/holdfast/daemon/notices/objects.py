@@ -21,7 +21,7 @@ _AT_ONCE = 50
 async def handed_out(
     context: DaemonContext, notices: list[Notice], session: str, taker: object | None, how: str, is_raw: bool = False
 ) -> list[Message]:
-    """Their objects, without those that are no longer for this session when all output was read."""
+    """Their objects, without those that do not belong to the session any more when the output was read."""
     shown = await notification_objects(context, notices, is_raw)
     left = context.inbox.still(notices, context.sessions.resolve(session))
     ids = {notice.id for notice in left}
@@ -31,7 +31,7 @@ async def handed_out(
 
 
 async def notification_objects(context: DaemonContext, notices: list[Notice], is_raw: bool = False) -> list[Message]:
-    """Their objects. Secrets are masked in all that they quote; with `is_raw`, only in output that was kept."""
+    """Their objects. Secrets in quoted output are masked; with `is_raw`, only in output that the notice itself holds."""
     completed: list[Notice] = []
     for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
         completed += await asyncio.gather(*(complete(context, notice, is_raw) for notice in some))
@@ -42,7 +42,7 @@ async def notification_objects(context: DaemonContext, notices: list[Notice], is
 
 
 async def complete(context: DaemonContext, notice: Notice, is_raw: bool = False) -> Notice:
-    """A completion with the end of its output, which is read when it is needed: the exit did not wait for it."""
+    """A completion with the end of its output, which is read here: the exit did not wait for it."""
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
     process = context.registry.get(notice.process)
@@ -64,24 +64,16 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
-    fields: Message = {
-        "id": notice.id,
-        "key": notice.key,
-        "kind": notice.kind,
-        "process": notice.process,
-        "session": notice.session,
-        "origin": notice.origin,
-        "at": notice.at,
-        "data": notice.data,
-    }
+    names = ("id", "key", "kind", "process", "session", "origin", "at", "data")
+    fields = {name: getattr(notice, name) for name in names}
     summary = summary_of(fields).line
     return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
 
 
 async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
-    """Of the caller's processes that have ended, the notification of the end is delivered with the reply."""
+    """Claim the completions of the caller's processes that have ended: they are delivered with the reply."""
     processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
     ended = [(process.id, process.run) for process in processes if process.has_ended]
-    # Noted before they are held: whatever happens then, they are released again.
+    # Noted before they are held, so that they are released if this fails.
     call.consumed += context.inbox.completion_ids(ended, call.owner)
     await context.inbox.hold(call.consumed, call)

@@ -1,30 +1,31 @@
-"""Notices that are yet to be told, in memory: by their ids, by session in the order in which they came, by process."""
+"""What the inbox keeps in memory: pending notices, which requests and connections claim them, and awaited ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from holdfast.daemon.notices.claims import drop
+from holdfast.daemon.core.waiting import drop
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 
+#: Claims a notice: a request that is about to deliver it, or a connection that took it.
+Holder = object
 
-class Pending:
-    """Whatever is asked of it costs as much as there is in the answer."""
+
+class PendingNotices:
+    """Notices that are not acknowledged: by id, by session in the order of their arrival, and by process."""
 
     def __init__(self) -> None:
         self._notices: dict[str, Notice] = {}
-        #: With the numbers in which they came.
+        #: With numbers that increase with every arrival.
         self._by_session: dict[str, dict[str, int]] = {}
         self._by_process: dict[ProcessId | None, dict[str, None]] = {}
         self._numbers = count()
-
-    def __len__(self) -> int:
-        return len(self._notices)
 
     def __contains__(self, id_: str) -> bool:
         return id_ in self._notices
@@ -50,13 +51,12 @@ class Pending:
         return {session: len(ids) for session, ids in self._by_session.items()}
 
     def add(self, notice: Notice) -> None:
-        id_ = notice.id
-        self._notices[id_] = notice
-        self._by_session.setdefault(notice.session, {})[id_] = next(self._numbers)
-        self._by_process.setdefault(notice.process, {})[id_] = None
+        self._notices[notice.id] = notice
+        self._by_session.setdefault(notice.session, {})[notice.id] = next(self._numbers)
+        self._by_process.setdefault(notice.process, {})[notice.id] = None
 
     def change(self, id_: str, **fields: Any) -> None:
-        """Anything but the session and the process."""
+        """Change any fields but the session and the process."""
         self._notices[id_] = replace(self._notices[id_], **fields)
 
     def drop(self, id_: str) -> Notice:
@@ -66,7 +66,7 @@ class Pending:
         return notice
 
     def move(self, ids: Iterable[str], to: str) -> None:
-        """To another session, among whose own they stand in the order in which all of them came."""
+        """Give them to another session. All notices of that session stay in the order of their arrival."""
         moving = {id_: self._notices[id_] for id_ in ids}
         numbers = {id_: self._by_session[notice.session][id_] for id_, notice in moving.items()}
         for id_, notice in moving.items():
@@ -75,3 +75,63 @@ class Pending:
         if numbers:
             together = {**self._by_session.get(to, {}), **numbers}
             self._by_session[to] = dict(sorted(together.items(), key=itemgetter(1)))
+
+
+class Claims:
+    """Which notices are claimed by which holders. A notice may have several."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, dict[Holder, None]] = {}
+        self._claimed: dict[Holder, dict[str, None]] = {}
+
+    def add(self, id_: str, holder: Holder) -> None:
+        self._holders.setdefault(id_, {})[holder] = None
+        self._claimed.setdefault(holder, {})[id_] = None
+
+    def of(self, id_: str) -> Collection[Holder]:
+        return self._holders.get(id_, ())
+
+    def all_of(self, holder: Holder) -> list[str]:
+        return list(self._claimed.get(holder, ()))
+
+    def remove(self, id_: str, holder: Holder) -> None:
+        drop(self._holders, id_, holder)
+        drop(self._claimed, holder, id_)
+
+    def remove_all(self, id_: str) -> None:
+        for holder in list(self.of(id_)):
+            self.remove(id_, holder)
+
+
+class _Wait(NamedTuple):
+    session: str
+    is_enough: bool
+
+
+class AwaitedEnds:
+    """The ends of processes that sessions wait for. `resolve` gives the current name of a session."""
+
+    def __init__(self, resolve: Callable[[str], str]) -> None:
+        self._resolve = resolve
+        self._waits: dict[ProcessId, list[_Wait]] = {}
+
+    @contextmanager
+    def waiting(self, ids: Collection[ProcessId], session: str, is_enough: bool) -> Iterator[None]:
+        """While this session waits for these ends. `is_enough`: each of them alone ends the wait."""
+        wait = _Wait(session, is_enough)
+        for process_id in ids:
+            self._waits.setdefault(process_id, []).append(wait)
+        try:
+            yield
+        finally:
+            for process_id in ids:
+                self._waits[process_id].remove(wait)
+                if not self._waits[process_id]:
+                    del self._waits[process_id]
+
+    def has(self, notice: Notice, is_enough: bool = False) -> bool:
+        """Whether the owner of a notice waits for the end that it is about. `is_enough`: and that ends the wait."""
+        if notice.kind != "completion" or notice.process is None:
+            return False
+        waits = [wait for wait in self._waits.get(notice.process, ()) if self._resolve(wait.session) == notice.session]
+        return any(wait.is_enough or not is_enough for wait in waits)

@@ -1,14 +1,14 @@
-"""New output, announced by the clock: progress notifications to the owner session, and samples to followers."""
+"""New output, published by the clock: progress notifications to the owner session, and samples to followers."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.core.waiting import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError
@@ -19,7 +19,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
 
-#: The wall clock may be set while we sleep.
+#: The wall clock may be set during a sleep.
 _LONGEST_SLEEP = 30.0
 OUTPUT = "process.output"
 #: Seconds between two samples of the output of all processes.
@@ -38,14 +38,12 @@ async def watch_progress(context: DaemonContext) -> None:
             if due <= now:
                 await _look(context, process_id)
         later = [due for due in dues.values() if due > now]
-        pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in later)])
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause if len(later) == len(dues) else 0):
-                await changed.wait()
+        seconds = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in later)])
+        await pause(seconds if len(later) == len(dues) else 0, unless=changed)
 
 
 async def publish_output(context: DaemonContext) -> None:
-    """While anyone follows it, publish once a second which processes wrote something, for ever. Else it costs nothing.
+    """While there is a follower, publish once a second which processes wrote something, for ever.
 
     The samples are transient: not kept, and without a number.
     """
@@ -118,5 +116,5 @@ async def _data(context: DaemonContext, process: HeldProcess, new: NewOutput, no
 
 
 def _starts(process: HeldProcess, new: NewOutput) -> dict[str, int]:
-    """Of a stream without new output, nothing is shown."""
+    """Where the tail begins. A stream without new output is left out."""
     return {name: new.spans[name].offset if name in new.spans else 1 << 62 for name in process.meta.streams}

@@ -1,12 +1,12 @@
-"""The notifications of a session as they come, for a client that stays and listens."""
+"""The notifications of a session as a stream, for a client that stays connected."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from holdfast.daemon.core import cursors
 from holdfast.daemon.core.context import DaemonContext, Message
+from holdfast.daemon.core.waiting import follow
 from holdfast.daemon.notices import objects
 
 _AT_ONCE = 100
@@ -17,8 +17,8 @@ async def pushed(
 ) -> AsyncGenerator[list[Message], None]:
     """Notifications, each once, oldest first, for ever; an empty list whenever all are acknowledged.
 
-    With a `window`, at most so many that are not acknowledged are out. With `take`, what is given here is kept from
-    others that take, until it is acknowledged or this is closed.
+    With a `window`, at most this many are sent without being acknowledged. With `take`, other takers do not get the
+    same ones until they are acknowledged or this is closed.
     """
     taker = object() if take else None
     given: set[str] = set()
@@ -47,7 +47,7 @@ async def pushed(
         return True
 
     try:
-        async with aclosing(cursors.follow(None, read, wait)) as batches:
+        async with aclosing(follow(None, read, wait)) as batches:
             async for batch in batches:
                 yield batch
     finally:

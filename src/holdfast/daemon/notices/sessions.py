@@ -1,4 +1,4 @@
-"""Sessions: their names, also former ones; and moving processes and notices from one to another."""
+"""Sessions: their current and former names, and moving processes and notices from one to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
 
-#: A session without a running process for so long is reset: its next process begins it anew.
+#: A session without a running process for this long is reset: its next process is the first of a new session.
 IDLE = 86400.0
 
 
@@ -85,7 +85,7 @@ class SessionOwnership:
     ) -> None:
         self._names = names
         self._turn = turn
-        self._one_by_one = asyncio.Lock()
+        self._moving = asyncio.Lock()
         #: Called with the old and the new name, and with a process and its new owner, before that is written.
         self.on_rename: list[Callable[[str, str], None]] = []
         self.on_transfer: list[Callable[[ProcessId, str], None]] = []
@@ -98,7 +98,7 @@ class SessionOwnership:
         return self._names.resolve(name)
 
     async def rename(self, old: str, new: str) -> tuple[list[HeldProcess], list[str]]:
-        """All at once, on disk when it returns: what the old name owned and will own belongs to the new one."""
+        """In one transaction, on disk when it returns: all that the old name owns or will own belongs to the new."""
         owned = [process.id for process in self._registry.all.values() if process.meta.session == old]
         async with self._turns(owned) as found:
             processes = [process for process in found if process.meta.session == old]
@@ -108,11 +108,11 @@ class SessionOwnership:
             for listener in self.on_rename:
                 listener(old, new)
             notices = await self._move(processes, lambda: self._inbox.all_of(old), new, [event], renamed_from=old)
-        self._inbox.stir(old)
+        self._inbox.signal(old)
         return processes, notices
 
-    async def hand_over(self, ids: Iterable[ProcessId], to: str) -> list[str]:
-        """Another session owns them from now on, with their pending notices."""
+    async def transfer(self, ids: Iterable[ProcessId], to: str) -> list[str]:
+        """Give them to another session, with their pending notices. On disk when it returns."""
         async with self._turns(ids) as processes:
             to = self.resolve(to)
             moving = [process for process in processes if process.meta.session != to]
@@ -120,9 +120,9 @@ class SessionOwnership:
                 for process in moving:
                     listener(process.id, to)
             happened = [_transferred(process, to) for process in moving]
-            return await self._move(moving, lambda: self._told_of(moving), to, happened)
+            return await self._move(moving, lambda: self._notices_of(moving), to, happened)
 
-    def _told_of(self, processes: list[HeldProcess]) -> list[Notice]:
+    def _notices_of(self, processes: list[HeldProcess]) -> list[Notice]:
         return [notice for process in processes for notice in self._inbox.pending_of(process.id)]
 
     async def close(self, session: str, to: str | None, ended: list[ProcessId]) -> EndedSession:
@@ -137,8 +137,8 @@ class SessionOwnership:
             fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
             happened = [_transferred(process, heir) for process in passing]
             happened.append(Event("session.end", time.time(), fields))
-            unheard = partial(self._inbox.all_of, session) if to is not None else list[Notice]
-            notices = await self._move(passing, unheard, heir, happened)
+            pending = partial(self._inbox.all_of, session) if to is not None else list[Notice]
+            notices = await self._move(passing, pending, heir, happened)
             if not left:
                 self._names.ends(session)
         return EndedSession(passed, left, notices)
@@ -153,12 +153,12 @@ class SessionOwnership:
 
     @asynccontextmanager
     async def _turns(self, ids: Iterable[ProcessId]) -> AsyncIterator[list[HeldProcess]]:
-        """The processes as they stand, while no one else changes them."""
-        async with self._one_by_one, AsyncExitStack() as turns:
-            wanted = sorted(set(ids))
-            for process_id in wanted:
+        """The processes as they are now, while no other task changes them."""
+        async with self._moving, AsyncExitStack() as turns:
+            in_order = sorted(set(ids))
+            for process_id in in_order:
                 await turns.enter_async_context(self._turn(process_id))
-            yield [process for process_id in wanted if (process := self._registry.get(process_id)) is not None]
+            yield [process for process_id in in_order if (process := self._registry.get(process_id)) is not None]
 
     async def _move(
         self,
@@ -168,7 +168,7 @@ class SessionOwnership:
         happened: list[Event],
         renamed_from: str | None = None,
     ) -> list[str]:
-        """The notices that went along. What cannot be written now is later, so it counts all the same."""
+        """The notices that were moved, too. On a full disk the store writes it later; it takes effect all the same."""
         moved = [_owned(process, to) for process in processes]
         ids = [notice.id for notice in notices()]
 

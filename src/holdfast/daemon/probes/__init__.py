@@ -1,4 +1,5 @@
-"""Probes of running processes: whether they are ready, whether they have stalled, whether they wait for input.
+"""Probes of running processes: whether they are ready, have stalled, or wait for input.
 
-Each way to be ready has a module with a coroutine that returns when the process is ready.
+`begin.py` starts them. `ready.py`, `stall.py` and `prompt.py` watch one run each; `log.py`, `port.py` and `http.py` are
+the signs of readiness, each a coroutine that returns when the process is ready. `marks.py` records the findings.
 """

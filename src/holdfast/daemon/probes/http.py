@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.probes.port import PortProbe, Say
+from holdfast.daemon.probes.port import PortProbe, Report
 from holdfast.errors import BadValue
 from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: For one answer: some servers build everything when they are asked first.
 _ANSWER_TIMEOUT = 10.0
-#: After that long without an answer it is said what is missing.
-_SAY_AFTER = 1.0
+#: After this time without an answer the reason is shown.
+_REPORT_AFTER = 1.0
 _LONGEST_LINE = 8 << 10
 _HINT = "write it like http://localhost:8080/health"
 
@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
 
 def parse_url(url: str, key: str) -> Target:
-    """What to connect to and what to say there. Raises BadValue for what is no http or https URL."""
+    """Where to connect to, and the request. Raises BadValue unless it is an http or https URL."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         raise BadValue(f"{key} has characters that no URL has", next="write them percent-encoded")
     try:
@@ -54,19 +54,19 @@ def _request(host: str, path: str) -> bytes:
     return "\r\n".join((f"GET {path} HTTP/1.1", *fields, "", "")).encode()
 
 
-async def until_answered(context: DaemonContext, process: HeldProcess, url: str, say: Say) -> None:
+async def until_answered(context: DaemonContext, process: HeldProcess, url: str, report: Report) -> None:
     target = parse_url(url, "ready_http")
     here = _Here(target, PortProbe(context, process, target.port))
     attempt = 0
     while True:
-        slow = asyncio.get_running_loop().call_later(_SAY_AFTER, say, f"no answer yet from port {target.port}")
+        slow = asyncio.get_running_loop().call_later(_REPORT_AFTER, report, f"no answer yet from port {target.port}")
         try:
             trouble = await _attempt(here, target)
         finally:
             slow.cancel()
         if trouble is None:
             return
-        say(trouble)
+        report(trouble)
         await asyncio.sleep(readiness.pause(attempt))
         attempt += 1
 
@@ -134,12 +134,12 @@ async def _ask(target: Target) -> str | None:
 def _judge(line: bytes) -> str | None:
     words = line.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not (words[1].isdigit() and len(words[1]) == 3):
-        return "what answers does not speak HTTP"
+        return "the answer is not HTTP"
     return None if words[1][:1] in (b"2", b"3") else f"answered {words[1].decode()}"
 
 
 def _context() -> ssl.SSLContext:
-    """Nothing secret is said, so any certificate will do: those of servers that are being worked on are home-made."""
+    """Accepts any certificate: no secret is sent, and servers in development have self-signed ones."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

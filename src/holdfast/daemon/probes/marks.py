@@ -1,11 +1,13 @@
-"""What a probe found about a run: written first, then shown to waiting callers."""
+"""The findings of probes about a run: on disk and shown to waiting callers, then in the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.core.log import note
 from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
@@ -16,6 +18,14 @@ Change = Callable[[HeldProcess], HeldProcess]
 async def settle(context: DaemonContext, process: HeldProcess, change: Change) -> HeldProcess | None:
     """The process after the change, on disk and shown; None when this run of it is over and nothing was changed."""
     return await context.supervisor.change(process.id, lambda now: change(now) if is_same_run(now, process) else None)
+
+
+Finding = Literal["ready", "not-ready", "stalled", "stall-over", "input-needed"]
+
+
+def log(finding: Finding, process: HeldProcess, **data: object) -> None:
+    """Log a finding after it is on disk."""
+    note(finding, process=process.id, **{key: value for key, value in data.items() if value is not None})
 
 
 def is_same_run(now: HeldProcess, process: HeldProcess) -> bool:
@@ -34,7 +44,7 @@ def show_searched(context: DaemonContext, process: HeldProcess, stream: str, upt
 
 
 def _update(context: DaemonContext, process: HeldProcess, change: Callable[[Readiness], Readiness]) -> None:
-    """For what is written to the row later: nothing waits for it."""
+    """Show a change whose row is written later: no caller waits for it."""
     now = context.registry.get(process.id)
     if now is None or not is_same_run(now, process):
         return

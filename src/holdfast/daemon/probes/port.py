@@ -11,14 +11,14 @@ from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
 
 #: Takes the reason why it is not ready.
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-async def until_listening(context: DaemonContext, process: HeldProcess, port: int, say: Say) -> None:
+async def until_listening(context: DaemonContext, process: HeldProcess, port: int, report: Report) -> None:
     probe = PortProbe(context, process, port)
     attempt = 0
     while (trouble := await probe.trouble()) is not None:
-        say(trouble)
+        report(trouble)
         await asyncio.sleep(readiness.pause(attempt))
         attempt += 1
 

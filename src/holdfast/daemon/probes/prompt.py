@@ -1,8 +1,7 @@
 """One run of one process that takes input, watched for prompts for as long as it lives.
 
-A process that rests costs nothing. Of one that writes only the length of its log is read, every 0.4 s; the process
-itself is read when the log has not grown for a moment, again when something was typed into it, and else less and less
-often.
+A process that rests costs nothing. While a process writes, only the length of its log is read, every 0.4 s. The process
+itself is examined when the log has not grown for a moment and when something was typed, else less and less often.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.core.waiting import first_of
+from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
-from holdfast.daemon.probes.publish import publish
 from holdfast.errors import HoldfastError
 from holdfast.model import prompts
 from holdfast.model.process import HeldProcess
@@ -22,7 +22,7 @@ from holdfast.model.prompts import InputNeed
 from holdfast.model.text import TextView
 from holdfast.places.base import Refused
 
-#: Output that has not grown for so long is complete for now.
+#: Output that has not grown for this long is complete for now.
 _QUIET = 0.4
 _TAIL = 8 << 10
 _TROUBLE_PAUSE = 1.0
@@ -78,7 +78,7 @@ class _PromptWatch:
             end = now
             await asyncio.sleep(_QUIET)
             if self._mark() is not None:
-                break  # whether it still asks is read at once, however much it writes
+                break  # whether it still asks is checked at once, even if it writes a lot
         return max(end, 0)
 
     def _mark(self) -> InputNeed | None:
@@ -117,19 +117,12 @@ class _PromptWatch:
         if now is None or (need and need.at) == (mark and mark.at) or self._typed.is_set():
             return
         if await settle(self._context, now, lambda process: replace(process, need=need)) and need is not None:
-            publish("input_needed", now, secret=need.secret)
+            marks.log("input-needed", now, secret=need.secret)
 
     async def _change(self, end: int, pause: float | None) -> bool:
         """Until there is output or input, or the run is over; False when nothing happened in time."""
         output = asyncio.ensure_future(self._context.outputs.beyond(self._process.id, "out", end))
-        typed = asyncio.ensure_future(self._typed.wait())
-        over = asyncio.ensure_future(self._over())
-        waits: set[asyncio.Future[object]] = {output, typed, over}  # type: ignore[arg-type]
-        try:
-            done, _ = await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        done = await first_of(output, self._typed.wait(), self._over(), timeout=pause)
         if output in done and output.result().closed:
             await self._over()
         return bool(done)

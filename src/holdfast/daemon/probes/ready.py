@@ -10,11 +10,11 @@ from typing import Any
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.http import until_answered
 from holdfast.daemon.probes.log import until_matched
 from holdfast.daemon.probes.marks import is_same_run, settle, show_trouble
 from holdfast.daemon.probes.port import until_listening
-from holdfast.daemon.probes.publish import publish
 from holdfast.errors import HoldfastError
 from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
@@ -35,7 +35,7 @@ async def watch_readiness(context: DaemonContext, process: HeldProcess) -> None:
     try:
         await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         if over.done():
-            publish("not_ready", process, why="it ended first")
+            marks.log("not-ready", process, why="it ended first")
         elif probe.done():
             probe.result()
             await _ready(context, process)
@@ -51,7 +51,7 @@ async def _ready(context: DaemonContext, process: HeldProcess) -> None:
     at = time.time()
     mark = Readiness(process.started_at or 0.0, True, at)
     if await settle(context, process, lambda now: replace(now, readiness=mark)):
-        publish("ready", process, after=round(at - mark.run, 3))
+        marks.log("ready", process, after=round(at - mark.run, 3))
 
 
 async def _too_late(context: DaemonContext, process: HeldProcess) -> None:
@@ -63,7 +63,7 @@ async def _too_late(context: DaemonContext, process: HeldProcess) -> None:
         return replace(now, readiness=replace(mark, ready=False, trouble=trouble))
 
     if (now := await settle(context, process, give_up)) and now.readiness:
-        publish("not_ready", process, why=now.readiness.trouble)
+        marks.log("not-ready", process, why=now.readiness.trouble)
 
 
 async def _until_ready(context: DaemonContext, process: HeldProcess) -> None:
@@ -77,22 +77,21 @@ async def _until_ready(context: DaemonContext, process: HeldProcess) -> None:
 
 async def _probe(context: DaemonContext, process: HeldProcess) -> None:
     meta = process.meta
-    say = partial(show_trouble, context, process)
+    report = partial(show_trouble, context, process)
     if meta.ready_log is not None:
         await until_matched(context, process, meta.ready_log)
     elif meta.ready_port is not None:
-        await until_listening(context, process, meta.ready_port, say)
+        await until_listening(context, process, meta.ready_port, report)
     elif meta.ready_http is not None:
-        await until_answered(context, process, meta.ready_http, say)
+        await until_answered(context, process, meta.ready_http, report)
     else:
         await _until_time(readiness.grown_at(process) or 0.0)
 
 
 async def _until_over(context: DaemonContext, process: HeldProcess) -> None:
-    with context.registry.watching([process.id]) as changed:
-        while (now := context.registry.get(process.id)) is not None and is_same_run(now, process):
-            await changed.wait()
-            changed.clear()
+    await context.registry.until(
+        [process.id], lambda: (now := context.registry.get(process.id)) is None or not is_same_run(now, process)
+    )
 
 
 async def _until_late(process: HeldProcess) -> None:

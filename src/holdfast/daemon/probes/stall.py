@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
-from holdfast.daemon.probes.publish import publish
 from holdfast.errors import Unreachable
 from holdfast.model import stalls
 from holdfast.model.process import HeldProcess
@@ -35,11 +35,11 @@ async def _judge(context: DaemonContext, process: HeldProcess, watch: StallWatch
     if is_stalled and not was_stalled:
         stall = await _describe(context, process, watch)
         if await settle(context, process, lambda now: replace(now, stall=stall)):
-            publish(
+            marks.log(
                 "stalled", process, since=round(stall.since, 3), last_output_at=stall.last_output_at, wait=stall.wait
             )
     elif was_stalled and not is_stalled and await settle(context, process, lambda now: replace(now, stall=None)):
-        publish("stall_over", process)
+        marks.log("stall-over", process)
 
 
 async def _describe(context: DaemonContext, process: HeldProcess, watch: StallWatch) -> Stall:

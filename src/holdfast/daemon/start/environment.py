@@ -1,4 +1,4 @@
-"""The environment of a command: the login environment, the caller's over it, what was granted over that."""
+"""The environment of a command: the login environment, then the caller's variables, then granted ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TERM = "xterm-256color"
 def merge(
     login: Mapping[str, str], caller: Mapping[str, str], grant: Mapping[str, str], own: Mapping[str, str], pty: bool
 ) -> dict[str, str]:
-    """What a command gets to see. `own` is ours and cannot be overridden."""
+    """The environment of a command. `own` holds variables of holdfast, which cannot be overridden."""
     env = {**login, **caller}
     path = merge_path(caller.get("PATH"), login.get("PATH"))
     if path:
@@ -35,7 +35,7 @@ def merge_path(caller: str | None, login: str | None) -> str:
     return ":".join(dict.fromkeys(entry for entry in entries if entry))
 
 
-#: Without these hardly anything runs, whatever they look like.
+#: Most programs need these: they are kept even if they look like secrets.
 NEEDED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR", "PWD"})
 
 

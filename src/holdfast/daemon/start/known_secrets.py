@@ -1,7 +1,7 @@
-"""The secrets that the daemon has seen: in memory alone, to keep them out of environments and of what models read.
+"""The secrets that the daemon has seen: in memory only, to keep them out of environments and of texts for models.
 
-What a start brings along is noted at once and looked through when somebody needs to know: a start does not wait for
-it. After a restart of the daemon the environments of commands that are still remembered are looked through again.
+The environment of a start is noted at once and searched for secrets before the next text is masked: a start does not
+wait for it. After a restart of the daemon the environments of all known commands are searched again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from holdfast.secrets.environment import known_forms, masked_forms, secret_names
 from holdfast.secrets.redact import Forms, for_model
 from holdfast.settings import Settings
 
-#: So many values are remembered, the newest of all. Each costs time in every text that is shown.
+#: Values that are remembered, the newest ones. Each costs time in every text that is masked.
 _MOST = 2000
-#: So many environments wait to be looked through.
+#: Environments that may wait to be searched.
 _MOST_NOTED = 64
-#: Texts wait as long for what is known from before a restart.
+#: After a restart, masking waits this long for the search of known environments.
 _RELEARN_BUDGET = 5.0
-#: So many names are told of those that were left out.
+#: Names of removed variables that a note lists.
 _MOST_NAMED = 20
 
 Environment = Mapping[str, str]
 
 
 class KnownSecrets:
-    """`configured` tells the secrets in holdfast's own configuration, as they are now."""
+    """`configured` gives the secrets in holdfast's own configuration, as they are now."""
 
     def __init__(self, settings: Settings, configured: Callable[[], Iterable[str]]) -> None:
         self.is_on = settings.redact
@@ -45,32 +45,32 @@ class KnownSecrets:
         self._has_relearned.set()
 
     def note(self, env: Environment) -> None:
-        """Remember the secrets of an environment, some time before the next text is masked."""
+        """Remember the secrets of an environment, before the next text is masked."""
         self._noted.append(env)
         if len(self._noted) > _MOST_NOTED:
             asyncio.get_running_loop().run_in_executor(None, self._forms_now)
 
     def to_remove(self, env: Environment, granted: Iterable[str]) -> tuple[str, ...]:
-        """The names of what is left out of an environment: secrets that nobody granted. Takes a moment."""
+        """The variables to leave out of an environment: secrets that were not granted. To be called in a thread."""
         found = secret_names(env, {value for value in self._configured() if value})
         return tuple(sorted(found - NEEDED - self._passed - set(granted)))
 
     async def mask(self, value: Any) -> Any:
-        """A JSON value with the secrets in its texts masked; as it is, where the owner wants it so."""
+        """A JSON value with the secrets in its texts masked; unchanged where the settings say so."""
         return await asyncio.to_thread(self.masked, value) if self.is_on else value
 
     async def mask_matches(self, matches: Sequence[WatchMatch]) -> list[WatchMatch]:
-        """Lines that a watch found, masked as far as they can be told: the rest of them is only counted."""
+        """Matches with masked lines. Lines in the middle of many are not masked: notices only count them."""
         if not matches or not self.is_on:
             return list(matches)
-        told = {*range(min(len(matches), MOST_LINES + 1)), len(matches) - 1}
-        outputs = dict(zip(told, await self.mask([matches[index].output for index in told]), strict=True))
+        quoted = {*range(min(len(matches), MOST_LINES + 1)), len(matches) - 1}
+        outputs = dict(zip(quoted, await self.mask([matches[index].output for index in quoted]), strict=True))
         return [
             replace(match, output=outputs[index]) if index in outputs else match for index, match in enumerate(matches)
         ]
 
     def masked(self, value: Any) -> Any:
-        """As `mask`, in a thread that may take its time."""
+        """As `mask`, to be called in a thread."""
         if not self.is_on:
             return value
         forms = self._forms_now()
@@ -96,7 +96,7 @@ class KnownSecrets:
             del self._forms[oldest]
 
     async def relearn(self, place: ExecutionPlace) -> None:
-        """Look through the environments of all commands that are on disk; what cannot be read is done without."""
+        """Search the environments of all commands on disk. Specs that cannot be read are left out."""
         self._has_relearned.clear()
         try:
             await asyncio.to_thread(self._relearn, place)
@@ -106,10 +106,10 @@ class KnownSecrets:
     def _relearn(self, place: ExecutionPlace) -> None:
         judged: set[tuple[str, str]] = set()  # most environments are alike
         for spec in place.specs():
-            news = _environment(spec).items() - judged
-            judged |= news
+            new = _environment(spec).items() - judged
+            judged |= new
             with self._turn:
-                self._remember(known_forms(dict(news)))
+                self._remember(known_forms(dict(new)))
 
 
 def left_out(names: tuple[str, ...]) -> str:

@@ -128,21 +128,21 @@ def _notification_fields(ask: Start) -> dict[str, Any]:
 
 
 def drops_watch(ask: Start) -> bool:
-    """Whether it asks for a watch and for the notification of any end, which wins."""
+    """Whether it requests a watch and a notification of any end, which takes precedence."""
     return ask.notify == "any" and bool(ask.watch or ask.watch_regex)
 
 
 def notes(ask: Start) -> list[str]:
-    """What will not be as it was asked for, for the answer."""
+    """Notes for the reply: what differs from the request."""
     found = [WATCH_DROPPED] if drops_watch(ask) else []
     if ask.check_interval is not None and ask.check_interval < SHORTEST_INTERVAL:
         found.append(TOO_OFTEN)
     return found
 
 
-def not_taken(wanted: Meta, running: Meta) -> list[str]:
-    """For a caller that is given a running process, and asked for other notifications than it was started with."""
-    return [] if _notifications(wanted) == _notifications(running) else [NOT_TAKEN]
+def not_taken(requested: Meta, running: Meta) -> list[str]:
+    """The note for a caller that gets a running process which was started with other notification options."""
+    return [] if _notifications(requested) == _notifications(running) else [NOT_TAKEN]
 
 
 def _notifications(meta: Meta) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ from holdfast.secrets.environment import known_forms
 from holdfast.secrets.redact import redact
 from holdfast.settings import Settings
 
-#: So much of the output of a command that failed goes to the log, from its end.
+#: Characters of the output of a failed command that are logged, from its end.
 _LOGGED_OUTPUT = 500
 _DRAIN_BUDGET = 0.2
 
@@ -59,7 +59,7 @@ class StopCommands:
             async with asyncio.timeout(limit):
                 code, output = await self._call(process)
             if code != 0:
-                note("stop-cmd-failed", process=process.id, code=code, said=output[-_LOGGED_OUTPUT:])
+                note("stop-cmd-failed", process=process.id, code=code, output=output[-_LOGGED_OUTPUT:])
         except TimeoutError:
             note("stop-cmd-failed", process=process.id, why=f"not done after {limit:g} s")
         except (OSError, ValueError, KeyError, TypeError, HoldfastError) as failed:

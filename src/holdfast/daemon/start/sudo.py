@@ -1,7 +1,7 @@
-"""Having `sudo` in a command ask holdfast for the password, where there is no terminal to ask on.
+"""Makes `sudo` in a command ask holdfast for the password, where there is no terminal to ask on.
 
-A directory with a `sudo` of ours comes first in PATH. It calls the real one, which runs the other file there when it
-needs a password, and never otherwise.
+A directory with a `sudo` shim comes first in PATH. The shim calls the real sudo, which runs the askpass helper in the
+same directory when it needs a password.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SudoHelper:
         self._is_made = False
 
     def with_helper(self, env: Mapping[str, str]) -> dict[str, str] | None:
-        """The environment with it; None where there is no sudo, or it would never ask. Takes a moment."""
+        """The environment with the helper; None where there is no sudo, or it never asks. To be called in a thread."""
         path = env.get("PATH", os.defpath)
         if os.geteuid() == 0 or ":" in self._directory or shutil.which("sudo", path=path) is None:
             return None

@@ -117,7 +117,7 @@ async def _in_stream(
             if match is not None:
                 return _message(match, stream)
             if is_end:
-                is_over = await output.news(context, process.id, stream, matcher.at)
+                is_over = await output.wait_beyond(context, process.id, stream, matcher.at)
     finally:
         log.close()
 

@@ -1,14 +1,15 @@
-"""Output as it grows: waiting for more of it, and reading it as it comes."""
+"""Output as it grows: waiting for more, and following it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any
 
-from holdfast.daemon.core import cursors, reports
+from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.core.waiting import first_of
+from holdfast.daemon.core.waiting import follow as follow_cursor
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.restarts import may_run_again
@@ -25,23 +26,10 @@ async def more_than(context: DaemonContext, process_id: ProcessId, after: int | 
     target = sum(reached.values()) if after is None else after
     if sum(reached.values()) > target:
         return
-    await _first_of(
+    await first_of(
         context.registry.wait_ended(process_id),
         *(_grow(context, process_id, stream, reached, target) for stream in reached),
     )
-
-
-async def _first_of(*waits: Awaitable[Any]) -> set[asyncio.Future[Any]]:
-    """Those that come about first. The others are given up. Raises what one of the first raises."""
-    begun: set[asyncio.Future[Any]] = {asyncio.ensure_future(wait) for wait in waits}
-    try:
-        finished, _ = await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
-        for wait in finished:
-            wait.result()
-        return finished
-    finally:
-        for wait in begun:
-            wait.cancel()
 
 
 async def _grow(context: DaemonContext, process_id: ProcessId, stream: str, ends: dict[str, int], target: int) -> None:
@@ -55,17 +43,17 @@ async def _grow(context: DaemonContext, process_id: ProcessId, stream: str, ends
             return
 
 
-async def news(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
-    """Until a stream reaches beyond `at`, is closed for good, or its process ends. Whether it is over: closed or ended.
+async def wait_beyond(context: DaemonContext, process_id: ProcessId, stream: str, at: int) -> bool:
+    """Until a stream has output beyond `at`, is closed, or its process ends. Whether it is closed or has ended.
 
-    Of one that has ended before, only what descendants still write is news.
+    For a process that has ended before, until descendants write more or the stream is closed.
     """
     process = context.registry.get(process_id)
     if process is None:
         return True
     reach = asyncio.ensure_future(context.outputs.beyond(process_id, stream, at))
     ended = () if process.has_ended else (context.registry.wait_ended(process_id),)
-    finished = await _first_of(reach, *ended)
+    finished = await first_of(reach, *ended)
     now = context.registry.get(process_id)
     if now is None or now.has_ended:
         return True
@@ -73,10 +61,10 @@ async def news(context: DaemonContext, process_id: ProcessId, stream: str, at: i
 
 
 async def ends(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
-    """How far its output reaches now. Told by the keeper, who knows; a figure of before would be exceeded at once."""
+    """How far its output reaches now, as the keeper reports it: known figures may be old."""
     try:
         streams = reports.streams(await context.keeper.request("report", id=process.id))
-    except Refused:  # no such bundle: nothing can come of it
+    except Refused:  # no such bundle: there is no more output
         streams = process.streams
     return {name: streams[name].end if name in streams else 0 for name in process.meta.streams}
 
@@ -109,7 +97,7 @@ async def pieces(
         closed = (await context.outputs.beyond(process_id, stream, at)).closed
         return True
 
-    async with aclosing(cursors.follow(start, read, wait)) as chunks:
+    async with aclosing(follow_cursor(start, read, wait)) as chunks:
         async for chunk in chunks:
             yield chunk
 
@@ -121,10 +109,11 @@ def run_of(context: DaemonContext, process_id: ProcessId) -> int:
 
 async def opens_again(context: DaemonContext, process_id: ProcessId, run: int) -> bool:
     """A stream was closed in this run: whether it is open again, once that is known."""
-    with context.registry.watching([process_id]) as changed:
-        while (process := context.registry.get(process_id)) is not None and process.run <= run:
-            if not may_run_again(process):
-                return False
-            await changed.wait()
-            changed.clear()
-        return process is not None
+
+    def is_known() -> bool:
+        now = context.registry.get(process_id)
+        return now is None or now.run > run or not may_run_again(now)
+
+    await context.registry.until([process_id], is_known)
+    process = context.registry.get(process_id)
+    return process is not None and process.run > run

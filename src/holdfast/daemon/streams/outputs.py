@@ -1,4 +1,4 @@
-"""Waiting for output: however many callers wait for one stream, the keeper is asked once."""
+"""Waiting for output: callers that wait for the same stream share one request to the keeper."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Outputs:
         return await flow.wait(after)
 
     async def _follow(self, process_id: ProcessId, stream: str, flow: _Flow) -> None:
-        """Ask for as long as somebody waits. The last question stays open, at no cost, until there is output."""
+        """Ask the keeper while there are waiters. The last request stays open, at no cost, until there is output."""
         try:
             await asyncio.sleep(0)  # until the first waiter is in
             while flow.waiters:
@@ -54,7 +54,7 @@ class Outputs:
     async def _ask(self, process_id: ProcessId, stream: str, after: int) -> Reach:
         try:
             answer = await self._keeper.request("wait_output", id=process_id, stream=stream, after=after)
-        except Refused:  # no such bundle: nothing can come of it
+        except Refused:  # no such bundle: there is no more output
             return Reach(after, True)
         return Reach(answer["end"], answer["closed"])
 

@@ -1,4 +1,4 @@
-"""The end of what a process wrote, as text."""
+"""The end of the output of a process, as text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.text import TextView
 from holdfast.places.base import ExecutionPlace
 
-#: Characters that are shown, and bytes that are looked at for them: a line may have been drawn again and again.
+#: Characters that are shown, and bytes that are read for them: a line may have been overwritten many times.
 SHOWN = 2000
-_LOOKED_AT = 64 << 10
+_READ = 64 << 10
 _LONGEST_SECRET = 4096
 
 Mask = Callable[[str], str]
@@ -35,12 +35,8 @@ async def tail_of(
 
     Secrets are masked, unless it is to be raw.
     """
-    mask = _as_it_is if is_raw else context.secrets.masked_text
+    mask = str if is_raw else context.secrets.masked_text
     return await context.read(_tail, context.place, process, since or {}, upto or {}, mask)
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 def _tail(place: ExecutionPlace, process: HeldProcess, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
@@ -62,7 +58,7 @@ def _tail_of_stream(
     with place.log(process.id, stream) as log:
         extent = log.extent()
         end = extent.end if upto is None else min(extent.end, upto)
-        start = max(extent.first, since, end - _LOOKED_AT)
+        start = max(extent.first, since, end - _READ)
         view, shown, at = TextView(), "", start
         while at < end and (chunk := log.read(at, end - at)).data:
             shown += view.feed(chunk.data[: max(0, end - chunk.offset)])

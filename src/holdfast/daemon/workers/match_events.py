@@ -119,10 +119,10 @@ def _disabled(process: HeldProcess, disabled: Disabled, now: float) -> list[Even
     meta = process.meta
     data = {**notices.disabled_data(disabled, (*meta.watch, *meta.watch_regex)), "notify": process.notify}
     who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
-    said = {"strikes": disabled.strikes, "suppressed": disabled.suppressed, "reason": disabled.reason}
+    details = {"strikes": disabled.strikes, "suppressed": disabled.suppressed, "reason": disabled.reason}
     key = f"watch_disabled:{disabled.matches}"
     notice = notices.of_process(process, "watch_disabled", key, now, data)
-    return [Event("watch.disabled", now, {**who, **said}), *queued(notice)]
+    return [Event("watch.disabled", now, {**who, **details}), *queued(notice)]
 
 
 def _overflow(tripped_at: float) -> str:

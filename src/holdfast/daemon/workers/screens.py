@@ -36,7 +36,7 @@ _FLOOD_PAUSE = 0.02
 _FLOOD = 16 << 10
 _RETRY_PAUSE = 1.0
 _COLS, _ROWS = 120, 30
-#: After a start of the daemon, a client that was attached has so long to come back.
+#: After a start of the daemon, a client that was attached has this time to come back.
 _REATTACH_TIMEOUT = 5.0
 
 

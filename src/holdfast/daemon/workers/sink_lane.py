@@ -7,13 +7,13 @@ again later.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.waiting import pause
 from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from holdfast.model import sinks
@@ -87,11 +87,11 @@ class SinkLane:
             while not self._is_closing:
                 self._woken.clear()
                 try:
-                    pause = await self._round()
+                    seconds = await self._round()
                 except sqlite3.Error as failed:
                     note("outbox-unreadable", sink=self.sink.name, why=failed)
-                    pause = _RETRY_PAUSE
-                await self._rest(pause)
+                    seconds = _RETRY_PAUSE
+                await pause(min(seconds, _LONGEST_SLEEP), unless=self._woken)
         finally:
             self.worker.close()
 
@@ -135,11 +135,6 @@ class SinkLane:
         except Exception as failed:  # noqa: BLE001  one message that cannot be built must not delay the others
             note("sink-failed", sink=self.sink.name, row=row.seq, why=type(failed).__name__)
             return SendResult(False, f"the message could not be made: {type(failed).__name__}")
-
-    async def _rest(self, pause: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(pause, _LONGEST_SLEEP)):
-                await self._woken.wait()
 
 
 def _event(row: Outgoing, standing: DeliveryState, now: float) -> Event:

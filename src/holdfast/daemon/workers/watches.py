@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.waiting import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
@@ -27,9 +28,9 @@ from holdfast.store import inbox as rows
 
 #: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
 _SCAN_PAUSE = 0.005
-#: Programs write a line in pieces: so long a matching line may take to become complete.
+#: Programs write a line in pieces: a matching line may take this long to become complete.
 _LINE_TIMEOUT = 0.05
-#: The cursor is persisted after so many bytes without a match. As much may have to be scanned again after a crash.
+#: The cursor is persisted after this many bytes without a match: the most that is scanned again after a crash.
 _CURSOR_STRIDE = 64 << 20
 #: The end of a process is published after this time, even if its output is not scanned to the end.
 _LAST_SCAN_BUDGET = 20.0
@@ -51,7 +52,7 @@ class OutputWatches:
         self._due: dict[ProcessId, float] = {}
         self._due_changed = asyncio.Event()
         # Set at once: also processes that ended while there was no daemon are scanned to the end.
-        context.supervisor.last_words = self.before_end
+        context.supervisor.before_end = self.before_end
         context.sessions.on_rename.append(events.renamed)
         context.sessions.on_transfer.append(events.transferred)
 
@@ -214,10 +215,8 @@ class OutputWatches:
             for process_id in [one for one, due in self._due.items() if watching.is_due(due, now, self._rules)]:
                 await self._elapse(process_id)
             dues = [*self._due.values(), *([due] if (due := self._events.next_due) is not None else [])]
-            pause = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in dues)])
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._due_changed.wait()
+            seconds = min([_LONGEST_SLEEP, *(max(0.0, due - time.time()) for due in dues)])
+            await pause(seconds, unless=self._due_changed)
 
     async def _elapse(self, process_id: ProcessId) -> None:
         self._due.pop(process_id, None)

@@ -31,7 +31,7 @@ _LARGEST_REPLY = 16 << 20
 _START_TIMEOUT = 30.0
 #: A process whose input was closed ends within this time, or is killed.
 _END_TIMEOUT = 10.0
-#: A process that replied, or lived so long, did start. After failed starts there is a pause before the next one.
+#: A process that replied, or lived this long, did start. After failed starts there is a pause before the next one.
 _STARTED_AFTER = 10.0
 _RESTART_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
@@ -56,10 +56,10 @@ class WorkerLaunch(NamedTuple):
 
 
 class Worker:
-    """Subclasses say how the process is launched, and give `request` their own words."""
+    """Subclasses define how the process is launched, and methods that use `request`."""
 
     name = "worker"
-    #: A process that makes no progress for so long, while requests wait, hangs and is killed.
+    #: A process that makes no progress for this long, while requests wait, hangs and is killed.
     hang_timeout = 10.0
     idle_timeout = 600.0
     #: One request at a time. A caller that gives up has the process killed: the next request must not wait for it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import Message
-from holdfast.daemon.handlers.events import asked_for
+from holdfast.daemon.handlers.events import query_of
 from holdfast.daemon.listener import scope
 from holdfast.errors import BadValue
 from holdfast.http import sse
@@ -31,7 +31,7 @@ _USUAL = 100
 class EventsQuery(Events):
     """A page of events; as server-sent events or on a WebSocket, those that come."""
 
-    limit: Integer = field(_USUAL, least=1, most=1000, help="A page: at most so many.")
+    limit: Integer = field(_USUAL, least=1, most=1000, help="A page: at most this many.")
     follow: Flag = field(True, help="Server-sent events: go on as more happens.")
 
     class Reply(Record):
@@ -55,7 +55,7 @@ def _refuse(request: HttpRequest, name: str, why: str) -> None:
 async def _page(request: HttpRequest) -> Response:
     context = request.context
     _refuse(request, "follow", "a page ends by itself")
-    pattern, since = asked_for(context, Events.read(request.query))
+    pattern, since = query_of(context, Events.read(request.query))
     limit = request.query.get("limit", _USUAL)
     found: list[Message] = []
     position, size = since or 0, 0
@@ -84,7 +84,7 @@ def _stream(request: HttpRequest) -> Response:
     if last is not None:
         query["since"] = sse.read_last_id(last)
     follow = query.get("follow", True)
-    pattern, since = asked_for(request.context, Events.read(query))
+    pattern, since = query_of(request.context, Events.read(query))
     position = since if since is not None else (request.context.stream.newest if follow else 0)
     return sse.event_stream(request, lambda write: _write_events(request, write, position, pattern, follow))
 
@@ -105,7 +105,7 @@ async def _write_events(request: HttpRequest, write: Write, position: int, patte
 async def events_socket(request: HttpRequest, socket: WebSocket) -> None:
     _refuse(request, "limit", "a stream of events has no limit")
     _refuse(request, "follow", "a WebSocket always goes on")
-    pattern, since = asked_for(request.context, Events.read(request.query))
+    pattern, since = query_of(request.context, Events.read(request.query))
     position = request.context.stream.newest if since is None else since
     await socket.accept(text=True)
     await socket.control({"type": "hello", "since": position})

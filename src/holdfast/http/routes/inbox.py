@@ -36,7 +36,7 @@ class InboxQuery(Inbox):
     """Pending notifications of a session; as server-sent events or on a WebSocket, also those that come."""
 
     window: Integer | None = field(
-        None, least=1, most=MOST_NOTIFICATIONS, help="Streams: at most so many that are not acknowledged."
+        None, least=1, most=MOST_NOTIFICATIONS, help="Streams: at most this many that are not acknowledged."
     )
 
 

@@ -34,7 +34,7 @@ _STREAM_ONLY = ("follow", "until")
 class LogQuery(Logs):
     """A page of output; as a stream of events, all of it as it comes."""
 
-    bytes: Size | None = field(None, most=_MOST_BYTES, help="At most so many bytes; 1 MiB unless given.")
+    bytes: Size | None = field(None, most=_MOST_BYTES, help="At most this many bytes; 1 MiB unless given.")
     view: Literal["text", "raw"] = field("text", help="Without escape sequences, or the bytes as they are (base64).")
     follow: Flag = field(True, help="Events: go on as more comes.")
     until: Literal["exit", "closed"] = field("exit", help="Events: follow until then.")

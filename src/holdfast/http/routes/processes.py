@@ -194,7 +194,7 @@ class WaitByQuery(WaitForOne):
     """Wait until a process ends, writes something, writes what matches, or is ready."""
 
     after: Integer | None = field(
-        None, help="With until=output or match: in what follows so many bytes of output, not from now on."
+        None, help="With until=output or match: count output behind this many bytes, not from now on."
     )
 
     traits = Traits(route="GET /processes/{process}/wait", http_name="waitForProcess")

@@ -1,0 +1,96 @@
+"""kill, restart, remove, transfer: operations that end, repeat, delete or hand over processes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.daemon.approvals import commands
+from holdfast.daemon.core import ending, restarting
+from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.errors import BadValue, NotNow, from_keeper
+from holdfast.model.ids import ProcessId
+from holdfast.model.process import HeldProcess
+from holdfast.ops.processes import Kill, Remove, Restart, Transfer
+from holdfast.places.keeper_link import Refused
+
+_LONGEST_GRACE = 86400.0
+
+
+async def kill(context: DaemonContext, call: Call, ask: Kill) -> Message:
+    """Replies when the trees are gone, with the pids that do not die. Several processes are ended at the same time."""
+    targets = await _targets(context, call, ask)
+    if ask.signal is not None:
+        works = [_signal(context, process, ask.signal) for process in targets]
+    else:
+        grace = _grace(context, ask.grace)
+        works = [ending.end(context, process, call.session, "killed", grace) for process in targets]
+    return {"results": await asyncio.gather(*works)}
+
+
+async def restart(context: DaemonContext, call: Call, ask: Restart) -> Message:
+    """Replies when it runs again, with the same id and spec. Repeated with the same `run`, it is the same restart."""
+    process = context.registry.identify(ask.process)
+    async with commands.restarting(context, call, ask, process, ask.run):
+        process = await restarting.restart(context, process, call.session, ask.run, _grace(context, ask.grace))
+    return {"process": context.show(process)}
+
+
+async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
+    """Replies when they are gone from disk. If one of them still runs, none is removed."""
+    if not ask.processes:
+        raise BadValue("remove which process?", next="holdfast ps -a")
+    processes = {process.id: process for process in map(context.registry.identify, ask.processes)}
+    for process in processes.values():
+        if not process.has_ended:
+            raise NotNow(f"{process.id} still runs", next=f"holdfast kill {process.id}")
+    for process_id in processes:
+        await ending.forget(context, process_id)
+    return {"removed": list(processes)}
+
+
+async def transfer(context: DaemonContext, call: Call, ask: Transfer) -> Message:
+    """Replies when the other session owns the process and its pending notices, on disk."""
+    process = context.registry.identify(ask.process)
+    if ask.to is None:
+        raise BadValue("transfer it to which session?", next="holdfast transfer ID SESSION")
+    notices = await context.sessions.transfer([process.id], ask.to)
+    return {"process": context.show(context.registry.get(process.id) or process), "notifications": notices}
+
+
+def _grace(context: DaemonContext, asked: float | None) -> float:
+    return context.settings.grace if asked is None else min(asked, _LONGEST_GRACE)
+
+
+async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldProcess]:
+    """The named processes, or all living ones of a session, a task, or the instance."""
+    session = context.current_name(ask.session)
+    if sum((ask.processes is not None, session is not None, ask.task is not None, ask.all)) != 1:
+        raise BadValue("name processes, a session, a task or all of them: one of these")
+    if ask.processes is not None:
+        found = [context.registry.identify(name) for name in ask.processes]
+        return list({process.id: process for process in found}.values())
+    fitting = context.registry.living_of(session, ask.task, ask.all)
+    ids = [process.id for process in fitting if call.sees(process.meta.session)]
+    return [process for process_id in ids if (process := await _started(context, process_id)) is not None]
+
+
+async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:
+    """A process that is being started is waited for; None when that failed or it has ended."""
+    process = context.registry.get(process_id)
+    if process is not None and not process.is_running:
+        async with context.supervisor.turn(process_id):
+            process = context.registry.get(process_id)
+    return process if process is not None and process.is_running else None
+
+
+async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> Message:
+    if process.has_ended or process.is_waiting:
+        return ending.result(context, process.id, sent=0 if process.is_waiting else None)
+    try:
+        answer = await context.keeper.request("signal", id=process.id, signal=number)
+    except Refused as refused:
+        if refused.code != "ended":
+            raise from_keeper(refused.code, refused.message) from refused
+        await context.registry.wait_run_over(process.id, process.run)
+        return ending.result(context, process.id)
+    return ending.result(context, process.id, sent=answer["sent"])

@@ -1,0 +1,81 @@
+"""status, http, stop, redact: operations on the daemon itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.core.ending import end
+from holdfast.errors import BadValue, Unreachable
+from holdfast.model.addresses import parse_address
+from holdfast.model.process_rules import end_with_daemon
+from holdfast.ops.daemon import Http, Redact, Status, Stop
+from holdfast.places.keeper_link import Refused
+from holdfast.version import VERSION
+
+_KEEPER_TIMEOUT = 1.0
+
+
+async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
+    """The state of the daemon. The figures of the keeper are null when it does not answer at once."""
+    ids = {process.id for process in context.registry.running()}
+    keeper = context.keeper.about
+    usage: Message = {}
+    try:
+        async with asyncio.timeout(_KEEPER_TIMEOUT):
+            usage = await context.keeper.request("usage")
+    except (Refused, Unreachable, TimeoutError):
+        pass
+    return {
+        "pid": os.getpid(),
+        "keeper_pid": keeper.get("pid"),
+        "anchor_pid": keeper.get("anchor_pid"),
+        "version": VERSION,
+        "home": context.paths.home,
+        "socket": context.paths.socket,
+        "started_at": context.started_at,
+        "processes": len(ids),
+        "held": len(ids & set(context.place.fd_store.held)),
+        "ended": len(context.registry.shown()) - len(ids),
+        "log_bytes": usage.get("log_bytes"),
+        "log_total": usage.get("log_total"),
+        "events": context.stream.newest,
+        "bridges": context.bridges.connected,
+        "ignored_frames": context.bridges.ignored,
+        "cgroup": keeper.get("cgroup"),
+    }
+
+
+async def http(context: DaemonContext, call: Call, ask: Http) -> Message:
+    """Where HTTP is served, after the listener on TCP was opened or closed if that was asked for."""
+    if ask.listen is not None and ask.what != "open":
+        raise BadValue("an address goes with open")
+    if ask.what == "open":
+        await context.tcp.open(parse_address(ask.listen or "127.0.0.1:0"))
+    elif ask.what == "shut":
+        await context.tcp.shut()
+    address = context.tcp.address
+    url = address.url if address is not None else None
+    return {"url": url, "token_file": context.paths.token, "socket": context.paths.socket}
+
+
+async def stop(context: DaemonContext, call: Call, ask: Stop) -> Message:
+    """Replies when all processes that end with the daemon have ended. The daemon stops after that."""
+    answer = await end_processes(context)
+    context.stop_asked.set()
+    return answer
+
+
+async def end_processes(context: DaemonContext) -> Message:
+    """End the processes that end with the daemon."""
+    ending, left = end_with_daemon(context.registry.running())
+    await asyncio.gather(*(end(context, process, None, "daemon_stop", context.settings.grace) for process in ending))
+    return {"ended": [process.id for process in ending], "left": [process.id for process in left]}
+
+
+async def redact(context: DaemonContext, call: Call, ask: Redact) -> Message:
+    """The texts with known secrets masked."""
+    if ask.texts is None:
+        raise BadValue("the texts are missing")
+    return {"texts": await context.secrets.mask(ask.texts)}

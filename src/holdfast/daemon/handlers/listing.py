@@ -1,0 +1,139 @@
+"""list, inspect, top: process objects, and the resources that processes use."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+from holdfast.daemon.core import process_object
+from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.errors import BadValue, Unreachable
+from holdfast.model.ids import is_id
+from holdfast.model.process import HeldProcess
+from holdfast.model.usage import Track
+from holdfast.ops.processes import Inspect, List, Top
+from holdfast.places.keeper_link import Refused
+
+_KEEPER_TIMEOUT = 1.0
+#: How old the figures of resource usage may be, in seconds.
+_LIST_USAGE_AGE, _INSPECT_USAGE_AGE = 1.0, 0.1
+
+_SORT_KEYS: dict[str, Callable[[Track], float]] = {
+    "cpu": lambda track: -(track.cpu_percent or 0.0),
+    "memory": lambda track: -(track.rss_bytes or 0),
+    "started": lambda track: 0.0,
+}
+
+
+async def list_processes(context: DaemonContext, call: Call, ask: List) -> Message:
+    """A page of process objects, the oldest first, and the cursor of the next page if there is one."""
+    found = context.registry.shown() if ask.all else context.registry.running()
+    chosen = sorted(_chosen(context, ask, found), key=_position)
+    page, cursor = _page(chosen, ask.limit, ask.after)
+    return {"processes": await context.show_fresh(page, used=_LIST_USAGE_AGE if ask.used else None), "next": cursor}
+
+
+def _chosen(context: DaemonContext, ask: List | Top, processes: Iterable[HeldProcess]) -> list[HeldProcess]:
+    session, task = context.current_name(ask.session), ask.task
+    return [
+        process
+        for process in processes
+        if (session is None or process.meta.session == session) and (task is None or process.meta.task == task)
+    ]
+
+
+def _position(process: HeldProcess) -> tuple[float, str]:
+    return process.meta.requested_at, process.id
+
+
+def _page(processes: list[HeldProcess], limit: int | None, after: str | None) -> tuple[list[HeldProcess], str | None]:
+    """The processes behind the cursor, up to the limit, and the cursor of the next page."""
+    if after is not None:
+        processes = processes[bisect_right(processes, _read_cursor(after), key=_position) :]
+    if limit is None or len(processes) <= limit:
+        return processes, None
+    last = processes[limit - 1]
+    return processes[:limit], f"{last.meta.requested_at!r}_{last.id}"
+
+
+def _read_cursor(text: str) -> tuple[float, str]:
+    """The position that it was made of. It stays valid when that process is removed."""
+    at, _, process_id = text.partition("_")
+    try:
+        requested_at = float(at)
+    except ValueError:
+        requested_at = math.nan
+    if not math.isfinite(requested_at) or not is_id(process_id):
+        raise BadValue("after must be the `next` of an earlier page")
+    return requested_at, process_id
+
+
+async def inspect(context: DaemonContext, call: Call, ask: Inspect) -> Message:
+    """One process with figures measured now, or `unchanged` where the client has seen this state before."""
+    process = context.registry.identify(ask.process)
+    (shown,) = await context.show_fresh([process], used=_INSPECT_USAGE_AGE)
+    token = process_object.state_token(shown)
+    if ask.seen == token:
+        return {"unchanged": True}
+    return {"process": shown, "seen": token, "tree": await _tree(context, process) if ask.tree else None}
+
+
+async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] | None:
+    """All members of its tree; None when the keeper does not answer at once."""
+    if not process.is_running:
+        return []
+    try:
+        async with asyncio.timeout(_KEEPER_TIMEOUT):
+            members = await context.place.members(process.id)
+    except (Refused, Unreachable, TimeoutError):
+        return None
+    shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")
+    return [{key: getattr(member, key) for key in shown} for member in members]
+
+
+async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
+    """What the running processes use, in the requested order, and the totals of all of them."""
+    chosen = _chosen(context, ask, context.registry.running())
+    await context.place.usage.rate(chosen)
+    rows = [(process, context.place.usage.known(process.id) or Track()) for process in chosen]
+    rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
+    now = time.monotonic()
+    status = "running" if context.keeper.is_reachable else "unreachable"
+    return {
+        "processes": [_row(*row, status, now, ask.history) for row in islice(rows, ask.limit or None)],
+        "total": len(rows),
+        "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
+        "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),
+    }
+
+
+def _row(process: HeldProcess, track: Track, status: str, now: float, samples: int) -> Message:
+    meta = process.meta
+    measured = ("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports")
+    return {
+        "id": meta.id,
+        "name": meta.name,
+        "status": status,
+        "session": meta.session,
+        "task": meta.task,
+        "pid": process.pid,
+        "started_at": process.started_at,
+        "command": meta.command,
+        "limits": meta.limits or None,
+        **{name: getattr(track, name) for name in measured},
+        "history": _history(track, now, samples),
+    }
+
+
+def _history(track: Track, now: float, samples: int) -> dict[str, list[Any]]:
+    kept = list(track.history)[-samples:] if samples else []
+    return {
+        "ago": [round(now - sample.at, 1) for sample in kept],
+        "cpu_percent": [round(sample.cpu_percent, 1) for sample in kept],
+        "rss_bytes": [sample.rss_bytes for sample in kept],
+    }
