@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, controllers, fd_store, groups, kernel, log
+from holdfast_keeper import bundle, fd_store, groups, kernel, limits, log
 from holdfast_keeper.keeper import Keeper
 from holdfast_keeper.keeper_dir import KeeperDir
 
@@ -28,7 +28,7 @@ _FETCH_PAUSE = 0.03
 
 def live(keeper_dir: KeeperDir) -> None:
     """Be the anchor, or become it, until no command is left."""
-    controllers.leave_command_groups()
+    limits.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
     store = fd_store.DescriptorStore()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast_keeper import bundle, kernel, limits
+from holdfast_keeper.bundle import Slot
+from holdfast_keeper.held_command import HeldCommand
+from holdfast_keeper.limits import write
+from holdfast_keeper.loop import READ
+
+if TYPE_CHECKING:
+    from holdfast_keeper.keeper import Keeper
+
 import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast_keeper import exit_record, failpoints, groups
+from holdfast_keeper import failpoints, groups
 from holdfast_keeper.adopt import OFFER_TIME
-from holdfast_keeper.held_command import HeldCommand, groups_of
-from holdfast_keeper.loop import READ
+from holdfast_keeper.held_command import groups_of
 from holdfast_keeper.pump import is_disk_full
 
 if TYPE_CHECKING:
@@ -99,17 +111,17 @@ class Exits:
         if keeper.awaits_offer(command):  # its last output may be in a terminal that is about to be offered
             self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries)))
             return
-        status = exit_record.learn_status(command)
+        status = learn_status(command)
         if status is None and tries > 1:
             self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries - 1)))
             return
         failpoints.reach("exit-learned")
-        exit_record.record(command, status)
+        record(command, status)
         failpoints.reach("exit-recorded")
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})
         failpoints.reach("exit-published")
         self._unreaped.pop(command.born["pid"], None)
-        exit_record.reap(command)
+        reap(command)
         failpoints.reach("exit-reaped")
         keeper.streams.notify_waiters(command)
         keeper.stopper.step(command.id)
@@ -133,3 +145,160 @@ class Exits:
             self._keeper.guarded(command, lambda _, ended=command: self._exited(ended))(0)
             if seen.si_pid in self._unreaped:
                 return  # its exit could not be recorded yet: it must stay a zombie
+
+
+_LOOK_PAUSE = 0.005
+#: How often to look, after a notification, until the kill is counted and the tree is gone.
+_LOOKS = 400
+
+
+class OomWatch:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._events: dict[str, int] = {}
+
+    def begin(self, command: HeldCommand) -> None:
+        """Subscribe to kills, and look for those that happened before."""
+        group = command.born.get("limits", {}).get("memory")
+        if group is None or command.id in self._events or not os.path.exists(f"{group}/cgroup.event_control"):
+            return
+        try:
+            event = _oom_event(group)
+        except OSError:
+            return  # the kernel lacks it, or the cgroup is gone: the exit record still says `oom`
+        self._events[command.id] = event
+        self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._notified(command, event)))
+        if limits.oom_kills(command.born["limits"]):
+            self._look(command, _LOOKS)
+
+    def end(self, command: HeldCommand) -> None:
+        event = self._events.pop(command.id, None)
+        if event is not None:
+            self._keeper.loop.unwatch(event)
+            os.close(event)
+
+    def _notified(self, command: HeldCommand, event: int) -> None:
+        os.eventfd_read(event)
+        self._look(command, _LOOKS)
+
+    def _look(self, command: HeldCommand, looks: int) -> None:
+        """Repeated, because the notification comes before the kill, and the tree may still be forking."""
+        if looks == 0 or command.id not in self._events:
+            return
+        if limits.oom_kills(command.born["limits"]):
+            if command.exit is not None and not command.tree.members():
+                return
+            command.tree.force()
+        self._keeper.loop.after(_LOOK_PAUSE, self._keeper.guarded(command, lambda: self._look(command, looks - 1)))
+
+
+def _oom_event(group: str) -> int:
+    """An eventfd that becomes readable when the cgroup runs out of memory."""
+    event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    control = os.open(f"{group}/memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        write(f"{group}/cgroup.event_control", f"{event} {control}")
+    except OSError:
+        os.close(event)
+        raise
+    finally:
+        os.close(control)
+    return event
+
+
+#: More do not fit into a slot.
+_MOST_LEFTOVERS = 24
+#: No spare is larger. The kernel's peak of a process outlives its exec, so a smaller peak may be that of the spare.
+_SPARE_BYTES = 24 << 20
+
+
+class ExitStatus(NamedTuple):
+    value: int
+    """As wait(2) encodes it."""
+    witness: str
+
+
+def learn_status(command: HeldCommand) -> ExitStatus | None:
+    """The exit status of a command that has ended; None when no source knows it. Does not reap it."""
+    pidfd = command.fds.get("pidfd")
+    if pidfd is not None:
+        seen = _as_parent(pidfd) or _as_reaped(pidfd) or _as_zombie(command)
+        if seen is not None:
+            return seen
+    state = bundle.read_state(command.directory)
+    if state is not None and state.witness is not None:
+        return ExitStatus(int(state.witness["status"]), "anchor")
+    return None
+
+
+def record(command: HeldCommand, status: ExitStatus | None) -> None:
+    """Drain the output, then record the exit. Afterwards it may be published, and the zombie reaped."""
+    ends = {name: pump.drain() for name, pump in command.pumps.items()}
+    members = [member for member in command.tree.members() if member != command.tree.leader]
+    exit_ = _exit_slot(status, ends, [[*member] for member in members])
+    command.record_exit({**exit_, **_usage(command)})
+
+
+def _usage(command: HeldCommand) -> Slot:
+    """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit."""
+    paths = command.born.get("limits", {})
+    used: Slot = {"cpu": kernel.group_cpu(command.born["group"]), "peak": limits.peak_bytes(paths) or _peak(command)}
+    return {**used, "oom": True} if limits.oom_kills(paths) else used
+
+
+def _peak(command: HeldCommand) -> int | None:
+    """The peak of the largest process of the command, if that was larger than the spare it was forked as."""
+    pidfd = command.fds.get("pidfd")
+    peak = kernel.peak_of_dead(pidfd) if pidfd is not None else None
+    return peak if peak is not None and peak > _SPARE_BYTES else None
+
+
+def reap(command: HeldCommand) -> None:
+    pidfd = command.fds.get("pidfd")
+    if pidfd is not None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
+
+
+def _exit_slot(status: ExitStatus | None, ends: dict[str, int], leftovers: list[list[int]]) -> Slot:
+    code = signal = None
+    if status is not None:
+        if os.WIFSIGNALED(status.value):
+            signal = os.WTERMSIG(status.value)
+        else:
+            code = os.WEXITSTATUS(status.value)
+    return {
+        "status": None if status is None else status.value,
+        "code": code,
+        "signal": signal,
+        "witness": None if status is None else status.witness,
+        "at": time.time(),
+        "ends": ends,
+        "leftovers": leftovers[:_MOST_LEFTOVERS],
+        "leftover_count": len(leftovers),
+    }
+
+
+def _as_parent(pidfd: int) -> ExitStatus | None:
+    # WNOWAIT: it stays a zombie until the record is written, so that a successor can still learn its status.
+    try:
+        seen = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    if seen is None:
+        return None
+    if seen.si_code == os.CLD_EXITED:
+        return ExitStatus(seen.si_status << 8, "parent")
+    return ExitStatus(seen.si_status | (0x80 if seen.si_code == os.CLD_DUMPED else 0), "parent")
+
+
+def _as_zombie(command: HeldCommand) -> ExitStatus | None:
+    found = kernel.stat(command.born["pid"])
+    if found is None or found.start != command.born["start"] or not found.is_dead or not kernel.is_ours(found.pid):
+        return None
+    return ExitStatus(found.exit_status, "proc")
+
+
+def _as_reaped(pidfd: int) -> ExitStatus | None:
+    value = kernel.reaped_status(pidfd)
+    return None if value is None else ExitStatus(value, "pidfd")

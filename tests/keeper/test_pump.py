@@ -13,7 +13,7 @@ import pytest
 
 from holdfast_keeper import bundle
 from holdfast_keeper.pump import PipePump, TerminalPump
-from holdfast_keeper.quota import Quota
+from holdfast_keeper.segments import Quota
 from holdfast_keeper.segments import Segments
 
 
