@@ -87,6 +87,6 @@ def mark_of(process: HeldProcess) -> InputNeed | None:
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
-def need_object(need: InputNeed | None) -> dict[str, Any] | None:
+def need_object(need: InputNeed) -> dict[str, Any]:
     """A question as clients see it."""
-    return None if need is None else {"since": need.since, "prompt": need.prompt, "secret": need.secret}
+    return {"since": need.since, "prompt": need.prompt, "secret": need.secret}

@@ -86,10 +86,8 @@ def mark_of(process: HeldProcess) -> Stall | None:
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
-def stall_object(stall: Stall | None) -> dict[str, Any] | None:
+def stall_object(stall: Stall) -> dict[str, Any]:
     """An episode as clients see it."""
-    if stall is None:
-        return None
     return {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
 
 

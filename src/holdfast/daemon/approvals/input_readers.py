@@ -23,7 +23,7 @@ class Readers:
         #: Processes that the user has typed into since: the run, and whether the last line is unfinished.
         self._touched: dict[ProcessId, tuple[int, bool]] = {}
         self._locks: KeyedLocks[ProcessId] = KeyedLocks()
-        registry.listen(self._note)
+        registry.listen(self._note, "pty", "stdin")
 
     def lock(self, process: HeldProcess) -> asyncio.Lock:
         return self._locks[process.id]

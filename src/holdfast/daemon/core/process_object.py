@@ -28,7 +28,9 @@ def process_object(
     meta, state = process.meta, process.state
     streams = (measures.streams if measures is not None else process.streams).values()
     stop = stop_of(state)
-    ready, stall = readiness.mark_of(process), stalls.mark_of(process)
+    ready = readiness.mark_of(process) if process.readiness is not None else None
+    stall = stalls.mark_of(process) if process.stall is not None else None
+    need = prompts.mark_of(process) if process.need is not None else None
     started_at = process.started_at
     return {
         "id": meta.id,
@@ -70,8 +72,8 @@ def process_object(
         "ready_at": ready.at if ready is not None else None,
         "ready_trouble": ready.trouble if ready is not None else None,
         "stalled": stall is not None,
-        "stall_data": stalls.stall_object(stall),
-        "needs_input": prompts.need_object(prompts.mark_of(process)),
+        "stall_data": stalls.stall_object(stall) if stall is not None else None,
+        "needs_input": prompts.need_object(need) if need is not None else None,
         "watch_data": _watch(process),
         "split": meta.split,
         "cols": process.cols,

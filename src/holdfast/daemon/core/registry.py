@@ -21,7 +21,8 @@ class Registry:
         self._living: dict[ProcessId, HeldProcess] = {}
         self._alike: dict[tuple[object, ...], dict[ProcessId, None]] = {}
         self._changes: ChangeSignals[ProcessId] = ChangeSignals()
-        self._listeners: list[Callable[[HeldProcess], None]] = []
+        #: Each with the options of a start that it is for; none for all processes.
+        self._listeners: list[tuple[Callable[[HeldProcess], None], tuple[str, ...]]] = []
         #: Counted since this daemon started: starts, and ends by reason.
         self.starts = 0
         self.ends: Counter[str] = Counter()
@@ -95,12 +96,16 @@ class Registry:
                 self._alike.setdefault(likeness(process.meta), {})[process_id] = None
             self._living[process_id] = process
         self._changes.send(process_id)
-        for listener in self._listeners:
-            listener(process)
+        for listener, options in self._listeners:
+            if not options or any(_is_given(getattr(process.meta, option)) for option in options):
+                listener(process)
 
-    def listen(self, listener: Callable[[HeldProcess], None]) -> None:
-        """Have it called with every process that is put from now on. It must not wait, nor put anything itself."""
-        self._listeners.append(listener)
+    def listen(self, listener: Callable[[HeldProcess], None], *options: str) -> None:
+        """Have it called with every process that is put from now on. It must not wait, nor put anything itself.
+
+        With `options` only with processes that were started with one of them: others cost nothing.
+        """
+        self._listeners.append((listener, options))
 
     def _count(self, before: HeldProcess | None, now: HeldProcess) -> None:
         if before is not None and before.state is not now.state and not before.has_ended:
@@ -146,3 +151,7 @@ class Registry:
 
         await self.until([process_id], is_over)
         return self.get(process_id)
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != ()

@@ -187,7 +187,9 @@ class Supervisor:
 
     async def end(self, process: HeldProcess) -> None:
         """Commit an end, with the events of `before_end` first. To be called in its turn."""
-        process, first = await self.before_end(self._with_last_used(process))
+        process, first = self._with_last_used(process), list[Event]()
+        if process.meta.watch or process.meta.watch_regex:
+            process, first = await self.before_end(process)
         await self.commit(process, [*first, *self.happened(process)])
         note("ended", process=process.id, **_outcome(process.state))
         if process.gave_up:

@@ -138,7 +138,8 @@ async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: boo
             raise from_keeper(failed.code, failed.message) from failed
         raise
     process = await context.supervisor.apply(process, report)
-    context.screens.watch(process)
+    if meta.pty:
+        context.screens.watch(process)
     if meta.deadline is not None:
         context.deadlines_changed.set()
     # After the reply, which need not wait for the log.

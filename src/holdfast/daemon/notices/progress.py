@@ -29,7 +29,7 @@ _SAMPLE_INTERVAL = 1.0
 async def watch_progress(context: DaemonContext) -> None:
     """Look at each process that has a `check_interval` when it is due, for ever."""
     changed = asyncio.Event()
-    context.registry.listen(lambda process: changed.set() if _has_interval(process) else None)
+    context.registry.listen(lambda process: changed.set() if _has_interval(process) else None, "check_interval")
     while True:
         changed.clear()
         dues = {process.id: _due(process) for process in context.registry.running() if _has_interval(process)}

@@ -21,7 +21,8 @@ def begin(context: DaemonContext) -> None:
     probes = _Probes(context)
     for process in context.registry.running():
         probes.look(process)
-    context.registry.listen(probes.look)
+    signs = (f"ready_{kind}" for kind in readiness.KINDS)
+    context.registry.listen(probes.look, "stall", "pty", "stdin", *signs)
 
 
 class _Probes:

@@ -60,7 +60,7 @@ class OutputWatches:
         """Watch all processes that run now, as after a crash of the daemon, and every run that begins later."""
         for process in self._context.registry.running():
             self._start(process)
-        self._context.registry.listen(self._start)
+        self._context.registry.listen(self._start, "watch", "watch_regex")
         self._context.background.start(self._watch_clock(), "watch windows")
 
     def close(self) -> None:
@@ -165,8 +165,6 @@ class OutputWatches:
 
     async def before_end(self, process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
         """The last events of a watch, published before the end of its process. In the turn of the process."""
-        if not process.meta.watch and not process.meta.watch_regex:
-            return process, []
         now = time.time()
         state, outcomes = _state(process), list[WatchOutcome]()
         if not state.disabled:
