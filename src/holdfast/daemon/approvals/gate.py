@@ -206,7 +206,7 @@ def _no_approver(request: ApprovalRecord, judged: Judged) -> NoApprover:
 
 
 def _request(gated: GatedAction, judged: Judged, id_: str, at: float, expires_at: float) -> ApprovalRecord:
-    bound = {"fingerprint": gated.fingerprint, "asker": gated.asker, "rule": judged.rule, "why": judged.why}
+    bound: Message = {"fingerprint": gated.fingerprint, "asker": gated.asker, "rule": judged.rule, "why": judged.why}
     return ApprovalRecord(id_, at, **_audit_fields(gated), **bound, expires_at=expires_at)
 
 
