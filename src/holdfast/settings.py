@@ -86,7 +86,7 @@ def read_settings(path: str) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, tomllib.TOMLDecodeError) as broken:
-        raise BadValue(f"cannot read {path}: {broken}", next=f"mend or remove {path}") from broken
+        raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
     values: dict[str, object] = {}
     for key, value in table.items():
         default = Settings._field_defaults.get(key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.daemon.start.environment import merge, merge_path, minimal
+from holdfast.daemon.start.environment import merge, merge_path
 from holdfast.places.login_env import parse
+from holdfast.secrets.environment import minimal
 
 OWN = {"HOLDFAST_ID": "proc_1"}
 

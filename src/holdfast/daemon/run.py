@@ -39,7 +39,6 @@ from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.progress import publish_output, watch_progress
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.probes.begin import begin as begin_probes
-from holdfast.daemon.start import environment
 from holdfast.daemon.start.known_secrets import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
@@ -59,6 +58,7 @@ from holdfast.model.events import Event
 from holdfast.paths import Paths
 from holdfast.places.keeper_link import Refused
 from holdfast.places.local import LocalPlace
+from holdfast.secrets.environment import minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store import inbox as inbox_rows
@@ -104,7 +104,9 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
         vital.append(context.background.start(timers.watch_restarts(context), "restarts"))
         vital.append(context.background.start(timers.forget_old(context), "retention"))
-        context.background.start(_hooks(context).watch(), "hooks")
+        environ = {**minimal(os.environ), "HOLDFAST_HOME": paths.home}
+        hooks = Hooks(paths.hooks, paths.hook_places, context.stream, environ)
+        context.background.start(hooks.watch(), "hooks")
         await context.screens.take_over(list(context.registry.all.values()))
         begin_probes(context)
         watches.begin()
@@ -139,7 +141,7 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
     """
     file_limit = _raise_file_limit()
-    environ = environment.minimal(os.environ)
+    environ = minimal(os.environ)
     opened = await open_store(paths.store, lambda message: note("store-trouble", why=message))
     if opened.set_aside is not None:
         note("store-set-aside", to=opened.set_aside)
@@ -200,11 +202,6 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     watches = OutputWatches(context, WatchWorker(place.directory, environ), match_events)
     recovery = Recovery(place, registry, supervisor, background)
     return context, recovery, watches, opened.kept.memory.get(_DAEMON) == {"stopped": False}
-
-
-def _hooks(context: DaemonContext) -> Hooks:
-    environ = {**environment.minimal(os.environ), "HOLDFAST_HOME": context.paths.home}
-    return Hooks(context.paths.hooks, context.paths.hook_places, context.stream, environ)
 
 
 def _event(what: str, **more: int) -> Event:

@@ -206,21 +206,8 @@ def _no_approver(request: ApprovalRecord, judged: Judged) -> NoApprover:
 
 
 def _request(gated: GatedAction, judged: Judged, id_: str, at: float, expires_at: float) -> ApprovalRecord:
-    return ApprovalRecord(
-        id_,
-        at,
-        gated.session,
-        gated.backend,
-        gated.action,
-        gated.process,
-        gated.command,
-        gated.cwd,
-        gated.fingerprint,
-        judged.rule,
-        judged.why,
-        gated.asker,
-        expires_at=expires_at,
-    )
+    bound: Message = {"fingerprint": gated.fingerprint, "asker": gated.asker, "rule": judged.rule, "why": judged.why}
+    return ApprovalRecord(id_, at, **_audit_fields(gated), **bound, expires_at=expires_at)
 
 
 def _audit_fields(gated: GatedAction) -> Message:

@@ -15,7 +15,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Send
 from holdfast.places.keeper_link import Refused
 
-#: A program turns the echo off around the time it asks: so long a secret waits for that.
+#: A program turns the echo off around the time it asks: a secret waits this long for that.
 _ECHO_OFF_TIMEOUT = 2.0
 _ECHO_PAUSE = 0.05
 

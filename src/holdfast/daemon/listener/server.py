@@ -7,11 +7,12 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.conversation import SocketConnection
+from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
 from holdfast.peers import peer_credentials
 
@@ -41,7 +42,7 @@ class Server:
 
     async def open(self) -> None:
         await self._listen()
-        self._context.background.start(self._context.tcp.serve(self._accept_on_tcp), "http")
+        self._context.background.start(self._context.tcp.serve(partial(self._accept_http, tcp=True)), "http")
 
     async def _listen(self) -> None:
         sock = _listen(self._context.paths)
@@ -94,9 +95,6 @@ class Server:
         self._all_closed.clear()
         return connection
 
-    def _accept_on_tcp(self, transport: asyncio.Transport, first: bytes) -> None:
-        self._accept_http(transport, first, tcp=True)
-
     def _accept_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         if self._http is not None:
             _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
@@ -142,7 +140,7 @@ def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: 
 
 
 class ProtocolChooser(asyncio.Protocol):
-    """Accepts the owner alone, reads the first bytes, and hands the connection to the protocol that they belong to."""
+    """Accepts the owner alone, reads the first bytes, and passes the connection to the protocol that they belong to."""
 
     def __init__(self, choose: Callable[[asyncio.Transport, bytes], asyncio.Protocol | None]) -> None:
         self._choose = choose

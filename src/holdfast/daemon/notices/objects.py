@@ -31,7 +31,7 @@ async def handed_out(
 
 
 async def notification_objects(context: DaemonContext, notices: list[Notice], is_raw: bool = False) -> list[Message]:
-    """Their objects. Secrets in quoted output are masked; with `is_raw`, only in output that the notice itself holds."""
+    """Their objects. Secrets in quoted output are masked; with `is_raw`, only in output that the notice holds."""
     completed: list[Notice] = []
     for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
         completed += await asyncio.gather(*(complete(context, notice, is_raw) for notice in some))

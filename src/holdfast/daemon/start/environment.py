@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from holdfast.secrets.environment import minimal
-
-__all__ = ["NEEDED", "merge", "merge_path", "minimal", "without"]
-
 TERM = "xterm-256color"
 
 

@@ -1,6 +1,6 @@
 """The MCP worker: `python -m holdfast.mcp`, which speaks the Model Context Protocol for `/mcp`.
 
-Each HTTP request gets a connection of its own. The daemon hands one end of it to the worker, so only requests that the
+Each HTTP request gets a connection of its own. The daemon passes one end of it to the worker, so only requests that the
 daemon has let in reach it.
 """
 

@@ -246,7 +246,7 @@ class _Run:
 
     @property
     def has_started(self) -> bool:
-        """Whether it did anything, or lived for so long that it may have."""
+        """Whether it did anything, or lived long enough to have."""
         return bool(self._replies) or time.monotonic() > self._began + _STARTED_AFTER
 
     async def request(self, message: Message) -> Message:
