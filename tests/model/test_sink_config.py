@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import BadValue
 from holdfast.model.sink_config import read_sinks
-from holdfast.model.sinks import USUAL_KINDS, Quiet, Secret, shown_address, without
+from holdfast.model.sinks import DEFAULT_KINDS, Quiet, Secret, shown_address, without
 
 HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 
@@ -16,7 +16,7 @@ HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 def test_little_is_needed() -> None:
     (sink,) = read_sinks([HOOK], "config.toml")
     assert (sink.name, sink.way, sink.address.text) == ("hook", "webhook", HOOK["webhook"])
-    assert (sink.kinds, sink.sessions, sink.outcomes, sink.quiet) == (USUAL_KINDS, ("*",), "any", None)
+    assert (sink.kinds, sink.sessions, sink.outcomes, sink.quiet) == (DEFAULT_KINDS, ("*",), "any", None)
     assert sink.enabled and not any(sink.secret)
 
 

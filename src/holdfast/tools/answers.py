@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from holdfast.errors import HoldfastError
-from holdfast.model.foreground import is_foreground
+from holdfast.model.foreground_labels import is_foreground
 from holdfast.model.shortening import CharacterBudget
 from holdfast.model.units import duration_text
 

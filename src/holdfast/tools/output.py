@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.client.page import line_start, text_of
-from holdfast.model import excerpt
+from holdfast.model import shortening
 from holdfast.model.shortening import CharacterBudget
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ async def whole(client: AsyncClient, process_id: str, size: int, room: Character
     first = await client.logs(process_id, offset=0, bytes=_HEAD)
     last = await client.logs(process_id, bytes=_TAIL)
     unread = max(0, last.start - first.end)
-    short = excerpt.of_ends(first.text, unread, last.text, room, process_id)
+    short = shortening.excerpt_of_ends(first.text, unread, last.text, room, process_id)
     return Shown(short.text, first.start, last.end, last.total, unread, short.is_folded)
 
 
 def fitted(page: LogPage, room: CharacterBudget, first_line: int | None = None) -> Shown:
     """A page of a log. `first_line` is the number of its first line, where that is known."""
-    short = excerpt.of_text(page.text, room, page.process_id, first_line)
+    short = shortening.excerpt_of_text(page.text, room, page.process_id, first_line)
     return Shown(short.text, page.start, page.end, page.total, page.omitted, short.is_folded)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.signals import signal_number
 from holdfast.errors import HoldfastError, StdinClosed
-from holdfast.model.foreground import CALL, WINDOW
+from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import (
     GO_ON,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
-from holdfast.model.foreground import CALL, WINDOW
+from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import Answer, about, answer, asking, clamped
 from holdfast.tools.interrupts import Interrupted

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from holdfast.errors import NoPassword
-from holdfast.model.vault import Vault, blank
+from holdfast.model.password_cache import PasswordCache, overwrite
 
 _COMMAND_BUDGET = 30.0
 _LONGEST = 4096
@@ -23,7 +23,7 @@ class Passwords:
 
     def __init__(self, command: str, keep: float) -> None:
         self.command = command
-        self._vault = Vault(keep)
+        self._cache = PasswordCache(keep)
         #: What persons typed, until whoever asked has it; by what was asked.
         self._typed: dict[str, bytearray] = {}
         #: Each sudo that was given one: when it asks again, that was wrong.
@@ -33,7 +33,7 @@ class Passwords:
     def was_wrong(self, sudo: tuple[int, int], session: str) -> bool:
         """Whether this sudo has had an answer before. What is remembered is forgotten then."""
         if sudo in self._answered:
-            self._vault.wipe(session)
+            self._cache.wipe(session)
             return True
         return False
 
@@ -43,14 +43,14 @@ class Passwords:
             del self._answered[next(iter(self._answered))]
 
     def remembered(self, session: str) -> bytearray | None:
-        return self._vault.get(session, time.monotonic())
+        return self._cache.get(session, time.monotonic())
 
     def remember(self, session: str, password: bytearray) -> None:
-        self._vault.put(session, password, time.monotonic())
+        self._cache.put(session, password, time.monotonic())
         self._expire()
 
     def forget(self, session: str) -> None:
-        self._vault.wipe(session)
+        self._cache.wipe(session)
 
     def type(self, fingerprint: str, password: bytearray) -> None:
         """A person answered what somebody waits for, who takes it or drops it."""
@@ -62,7 +62,7 @@ class Passwords:
 
     def drop(self, fingerprint: str) -> None:
         if (password := self.take(fingerprint)) is not None:
-            blank(password)
+            overwrite(password)
 
     async def configured(self, env: Mapping[str, str]) -> bytearray:
         """What the owner's command prints, up to the first line end. Raises NoPassword."""
@@ -98,7 +98,7 @@ class Passwords:
         """Wipe what has had its time, when it has."""
         if self._timer is not None:
             self._timer.cancel()
-        due, self._timer = self._vault.expire(time.monotonic()), None
+        due, self._timer = self._cache.expire(time.monotonic()), None
         if due is not None:
             pause = max(0.0, due - time.monotonic())
             self._timer = asyncio.get_running_loop().call_later(pause, self._expire)

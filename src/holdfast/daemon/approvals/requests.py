@@ -167,7 +167,7 @@ class ApprovalRequests:
     async def withdraw(self, approval_id: str) -> None:
         """Whoever asked does not want it any more: also an answer that was not used."""
         approval = self._all[approval_id]
-        if approval.is_pending or (approval.scope == "once" and approval.is_standing and approval.used_by is None):
+        if approval.is_pending or (approval.scope == "once" and approval.is_valid and approval.used_by is None):
             over = rules.over(approval, "withdrawn", "withdrawn", time.time())
             event = Event("approval.withdrawn", time.time(), _who(over))
             await self._write(over, "approval.withdrawn", event)
@@ -236,7 +236,7 @@ class ApprovalRequests:
     async def end_session(self, session: str) -> None:
         """What was approved for the session, or is still asked by it, ends with it."""
         for one in self.all():
-            is_open = one.is_pending or (one.is_standing and one.scope != "always" and one.used_by is None)
+            is_open = one.is_pending or (one.is_valid and one.scope != "always" and one.used_by is None)
             if is_open and one.session == session and one.id not in self.awaited:
                 await self.expire(one.id, "session_end")
 
@@ -248,7 +248,7 @@ class ApprovalRequests:
 
     def forget(self, before: float) -> None:
         """Drop those that were over before that time, and all but the newest."""
-        over = [one for one in self.all() if not one.is_pending and not one.is_standing]
+        over = [one for one in self.all() if not one.is_pending and not one.is_valid]
         most = over[: max(0, len(over) - _MOST_OVER)]
         gone = [one.id for one in over if one in most or (one.decided_at or one.at) < before]
         for id_ in gone:

@@ -113,4 +113,4 @@ def _by(call: Call, by: str | None) -> str:
 
 
 def _is_open(approval: ApprovalRecord) -> bool:
-    return approval.is_pending or approval.is_standing
+    return approval.is_pending or approval.is_valid

@@ -64,16 +64,7 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
-    fields: Message = {
-        "id": notice.id,
-        "key": notice.key,
-        "kind": notice.kind,
-        "process": notice.process,
-        "session": notice.session,
-        "origin": notice.origin,
-        "at": notice.at,
-        "data": notice.data,
-    }
+    fields: Message = notice.to_json()
     summary = summary_of(fields).line
     return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
 
