@@ -44,7 +44,7 @@ WRONG: list[tuple[Any, str]] = [
     ([{"name": "x", "desktop": "yes"}], "true or false"),
     ([{"name": "x", "webhook": "ftp://T0KEN42/"}], "begins with http"),
     ([{"name": "x", "webhook": "https://:99999/T0KEN42"}], "begins with http"),
-    ([{"name": "x", "webhook": "https://a b/T0KEN42"}], "blanks"),
+    ([{"name": "x", "webhook": "https://a b/T0KEN42"}], "spaces"),
     ([{"name": "x", "webhook": "https://a/\nT0KEN42"}], "printable"),
     ([{"name": "x", "webhook": 7}], "printable"),
     ([{"name": "x", "url": "T0KEN42"}], "Apprise URL"),

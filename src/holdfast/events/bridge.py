@@ -152,10 +152,10 @@ class Bridge:
             return self._out.is_over or not reader.is_alive()
 
         self._send_items(opened, self._outbox.sent_before())
-        while (taken := self._outbox.take(_AT_ONCE, is_over)).items:
-            self._send_items(opened, taken.items)
-            if taken.dropped:
-                self._bus.publish(DROPPED, self._dropped(taken.dropped))
+        while (batch := self._outbox.take(_AT_ONCE, is_over)).items:
+            self._send_items(opened, batch.items)
+            if batch.dropped:
+                self._bus.publish(DROPPED, self._dropped(batch.dropped))
         hang_up(opened)
 
     def _send_items(self, opened: ClientConnection, items: list[OutboxItem]) -> None:
