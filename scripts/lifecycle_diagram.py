@@ -17,7 +17,7 @@ _HEAD = """\
 To see in which state a process is and why it ended:
 
 ```console
-$ holdfast run -d --name demo 'exit 3'
+$ holdfast run -d --name demo -- sh -c 'exit 3'
 $ holdfast inspect demo --json | jq '{status, reason, exit_code, signal, killed_by}'
 {
   "status": "ended",

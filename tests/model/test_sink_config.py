@@ -50,7 +50,7 @@ WRONG: list[tuple[Any, str]] = [
     ([{"name": "x", "url": "T0KEN42"}], "Apprise URL"),
     ([{**HOOK, "webhook_file": "x"}], "exclude each other"),
     ([{**HOOK, "secret": "T0KEN42", "secret_env": "X"}], "exclude each other"),
-    ([{**HOOK, "secret_env": "A B"}], "no name of a variable"),
+    ([{**HOOK, "secret_env": "A B"}], "not a variable name"),
     ([{"name": "x", "desktop": True, "secret": "T0KEN42"}], "only a webhook"),
     ([{**HOOK, "kinds": ["end"]}], "no kind 'end'"),
     ([{**HOOK, "kinds": []}], "list of texts"),
