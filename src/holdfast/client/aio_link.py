@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from holdfast.client import launch
 from holdfast.client.link import GREET_LIMIT, LinkCut, check_version, hello
 from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
+from holdfast.client.reading import ReadingState
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
 
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.client.calls import Ask, Reply
-    from holdfast.client.process import Process
     from holdfast.client.protocol import Answer
     from holdfast.client.reading import Followed
-    from holdfast.client.search import Found
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 
@@ -148,8 +147,8 @@ def _settle(answered: asyncio.Future[Done], answer: Done | Failed | LinkCut) -> 
         answered.set_exception(answer.error if isinstance(answer, Failed) else answer)
 
 
-class AsyncReading(Generic[T]):
-    """An async iterator over what comes. Close it, or use it in `async with`, when you leave it early."""
+class AsyncReading(ReadingState[T]):
+    """An async iterator over the items of a stream. To leave it early, close it or use it in `async with`."""
 
     def __init__(
         self,
@@ -175,22 +174,6 @@ class AsyncReading(Generic[T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    @property
-    def answer(self) -> Message | None:
-        """The reply at the end of the stream; None before."""
-        return self._followed.answer
-
-    @property
-    def ended(self) -> Process | None:
-        """The process after its end, where that was waited for."""
-        return self._followed.ended
-
-    @property
-    def found(self) -> Found:
-        """Of a search: the sums of what it found, without the matches."""
-        assert self._followed.found is not None
-        return self._followed.found
 
     async def close(self) -> None:
         """The item that was given last is not acknowledged by this."""

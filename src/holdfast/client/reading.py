@@ -254,8 +254,30 @@ def _parsed(part: Output) -> list[Message]:
     return [light_json.loads(line) for line in part.data.decode().splitlines()]
 
 
-class Reading(Generic[T]):
-    """An iterator over what comes. Close it, or use it in `with`, when you leave it early."""
+class ReadingState(Generic[T]):
+    """What a stream has shown besides its items, for blocking and async iterators."""
+
+    _followed: Followed[T]
+
+    @property
+    def answer(self) -> Message | None:
+        """The reply at the end of the (first) stream; None before."""
+        return self._followed.answer
+
+    @property
+    def ended(self) -> Process | None:
+        """The process after its end, where that was waited for."""
+        return self._followed.ended
+
+    @property
+    def found(self) -> Found:
+        """Of a search: the sums of what it found, without the matches."""
+        assert self._followed.found is not None
+        return self._followed.found
+
+
+class Reading(ReadingState[T]):
+    """An iterator over the items of a stream. To leave it early, close it or use it in `with`."""
 
     def __init__(
         self, open_link: Callable[[], Link], followed: Followed[T], call: Callable[[Ask], object] | None = None
@@ -293,22 +315,6 @@ class Reading(Generic[T]):
     @property
     def is_over(self) -> bool:
         return self._followed.is_over
-
-    @property
-    def answer(self) -> Message | None:
-        """The reply at the end of the (first) stream; None before."""
-        return self._followed.answer
-
-    @property
-    def ended(self) -> Process | None:
-        """The process after its end, where that was waited for."""
-        return self._followed.ended
-
-    @property
-    def found(self) -> Found:
-        """Of a search: the sums of what it found, without the matches."""
-        assert self._followed.found is not None
-        return self._followed.found
 
     def fileno(self) -> int:
         """To be polled: readable when `receive` has something. Changes after a cut."""

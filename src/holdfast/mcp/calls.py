@@ -92,13 +92,13 @@ class Calls:
         pool: ToolPool[ToolKey],
         find_peer: FindPeer,
         find_push: Callable[[Context], Push],
-        wanted_limit: float | None = None,
+        requested_limit: float | None = None,
         pushes: bool = False,
     ) -> None:
         self._pool = pool
         self.peer = find_peer
         self.push = find_push
-        self._wanted = wanted_limit
+        self._requested_limit = requested_limit
         self._pushes = pushes
         self._questions = Questions()
         #: Calls that the client gave up, until they have ended.
@@ -106,7 +106,7 @@ class Calls:
 
     def limit(self, ctx: Context) -> float:
         """How long a call of this client lasts at most."""
-        return call_limit(client_name(ctx), self._wanted)
+        return call_limit(client_name(ctx), self._requested_limit)
 
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> Outcome:
         """Any arguments get an answer of the one shape, or a question to the user."""
