@@ -1,4 +1,4 @@
-"""A plugin in twenty lines: whatever goes wrong is told to the process that is called `pager`.
+"""A plugin in twenty lines: matches and failures are sent to the process that is called `pager`.
 
 holdfast run -d --name pager --stdin -- cat
 python examples/on_match.py
@@ -10,13 +10,13 @@ import holdfast
 from holdfast.events import bridge, subscribe
 
 
-def tell(event: dict) -> None:
+def page(event: dict) -> None:
     line = event.get("text") or f"ended with {event.get('exit_code')}"
     with holdfast.connect() as hf:
         hf.send("pager", f"{event['name'] or event['id']}: {line}\n")
 
 
-subscribe("process.match", tell)
-subscribe("process.ended", lambda event: tell(event) if event["exit_code"] else None)
+subscribe("process.match", page)
+subscribe("process.ended", lambda event: page(event) if event["exit_code"] else None)
 bridge.start(patterns=["process.match", "process.ended"])
 threading.Event().wait()

@@ -2,8 +2,8 @@
 
     OPENAI_BASE_URL=… OPENAI_API_KEY=… OPENAI_MODEL=… python examples/openai_loop.py "run the tests; tidy up meanwhile"
 
-The model works on while its jobs run in the background. What ended is told with the next answer of a tool; and once the
-model has nothing left to do, the loop waits for the jobs that it is to be told of, and tells it then.
+The model works on while its jobs run in the background. Notifications come with the next answer of a tool. Once the
+model has nothing left to do, the loop waits for the next notification and passes it to the model.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ async def main(prompt: str) -> None:
     async with AsyncTools(session) as tools, holdfast.aconnect(session) as hf:
         while True:
             sys.stdout.write(f"{await work(messages, tools)}\n")
-            news = await next_news(hf)
-            if not news:
+            notices = await next_notices(hf)
+            if not notices:
                 return
-            messages.append({"role": "user", "content": news})
+            messages.append({"role": "user", "content": notices})
 
 
 async def work(messages: list[Message], tools: AsyncTools) -> str:
@@ -45,12 +45,12 @@ async def work(messages: list[Message], tools: AsyncTools) -> str:
             return str(reply.get("content") or "")
         for call in reply["tool_calls"]:
             function = call["function"]
-            answer = await tools.call(function["name"], function["arguments"])  # never raises; news rides on it
+            answer = await tools.call(function["name"], function["arguments"])  # never raises; has pending notices
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": answer})
 
 
-async def next_news(hf: holdfast.AsyncClient) -> str:
-    """What the model is told next, as soon as there is something; empty when nothing can come any more."""
+async def next_notices(hf: holdfast.AsyncClient) -> str:
+    """The text of the next notifications, as soon as there are any; empty when none can come any more."""
     while True:
         notices = await hf.inbox(session=hf.session, wait=0.0 if not await awaited(hf) else 10.0, take=True)
         if notices:
@@ -61,7 +61,7 @@ async def next_news(hf: holdfast.AsyncClient) -> str:
 
 
 async def awaited(hf: holdfast.AsyncClient) -> bool:
-    """Whether something runs whose end, or output, is to be told."""
+    """Whether a process runs that may still notify."""
     running = await hf.ps(session=hf.session, used=False)
     return any(process.notify != "never" or process.watch for process in running)
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from holdfast import project as project
     from holdfast.client.aio import AsyncClient, aconnect
     from holdfast.client.approval import Approval
-    from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Process, Waited
+    from holdfast.client.search import Found, Match
     from holdfast.client.sync import Client, connect
     from holdfast.errors import (
         AlreadyRunning,
@@ -70,8 +70,8 @@ _ELSEWHERE = {
     "Waited": "client.process",
     "Notification": "client.notification",
     "LogPage": "client.page",
-    "Found": "client.found",
-    "Match": "client.found",
+    "Found": "client.search",
+    "Match": "client.search",
     "TextView": "model.text",
 }
 

@@ -39,7 +39,7 @@ def surface(answer: Answer = approve, shows: bool = True) -> Iterator[list[Appro
     heard: list[Approval] = []
     is_over = threading.Event()
     with holdfast.connect(session="person") as hf, hf.follow_approvals() as reading:
-        first = reading.hear(5)  # from now on the daemon knows of it
+        first = reading.receive(5)  # from now on the daemon knows of it
 
         def work() -> None:
             met: set[str] = set()
@@ -52,7 +52,7 @@ def surface(answer: Answer = approve, shows: bool = True) -> Iterator[list[Appro
                         if shows:
                             hf.approval_shown(approval)
                         answer(hf, approval)
-                news = reading.hear(0.05)
+                news = reading.receive(0.05)
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 
-from holdfast.client.conversation import Done, Failed
-from holdfast.client.live import PendingInput
+from holdfast.client.interactive import PendingInput
+from holdfast.client.protocol import Done, Failed
 from holdfast.errors import StdinClosed, StdinFull
 from holdfast.wire.frames import Message
 

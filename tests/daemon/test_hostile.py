@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.conversation import Failed
 from holdfast.client.link import Link
+from holdfast.client.protocol import Failed
 from holdfast.client.sync import Client
 from holdfast.ops.catalog import OPERATIONS
 from tests.daemon.acting import ask, log_text
@@ -110,12 +110,12 @@ def code_of(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
 def _first_word(link: Link, op: str, arguments: dict[str, Any]) -> str | None:
     """As code_of, of one that would go on."""
     rid = link.ask(op, arguments)
-    while not (heard := link.hear()):
+    while not (heard := link.receive()):
         continue
     if isinstance(heard[0], Failed):
         return heard[0].error.code
     link.cancel(rid)
-    while not any(isinstance(answer, Failed) for answer in link.hear()):
+    while not any(isinstance(answer, Failed) for answer in link.receive()):
         continue
     return None
 
@@ -191,7 +191,7 @@ def test_many_requests_at_once_are_all_answered(hf: Client) -> None:
     rids = [link.ask("list", {}) for _ in range(500)]
     answered: list[int] = []
     while len(answered) < len(rids):
-        answered += [answer.rid for answer in link.hear(20)]
+        answered += [answer.rid for answer in link.receive(20)]
     assert sorted(answered) == rids
     link.close()
 

@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 
 import holdfast
-from holdfast.client.conversation import Failed
+from holdfast.client.protocol import Failed
 from holdfast.client.sync import Client, connect
 from holdfast.daemon.listener.server import ProtocolChooser
 from tests.daemon.acting import is_alive, kill_daemon, told
@@ -168,7 +168,7 @@ def test_a_signal_that_was_cut_short_is_not_sent_twice(hf: Client) -> None:
     link.ask("kill", {"processes": [process.id], "signal": int(signal.SIGUSR1)})
     link.call("inspect", {"process": process.id})  # by now the signal has been passed on
     os.kill(keeper, signal.SIGKILL)
-    (answer,) = link.hear(20)
+    (answer,) = link.receive(20)
     assert isinstance(answer, Failed)
     assert answer.error.code == "unreachable"
     link.close()

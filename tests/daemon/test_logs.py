@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.conversation import Output
+from holdfast.client.protocol import Output
 from holdfast.client.sync import Client
 from tests.daemon.acting import ask, kill_keeper
 from tests.support import eventually
@@ -116,7 +116,7 @@ def test_following_from_the_last_lines_or_from_what_is_yet_to_come(hf: Client, t
     got: dict[int, bytes] = {tail: b"", later: b""}
     done: set[int] = set()
     while len(done) < 2:
-        for answer in link.hear(20):
+        for answer in link.receive(20):
             if isinstance(answer, Output):
                 got[answer.rid] += answer.data
                 (tmp_path / "go").touch()  # both are under way by the time the tail is here

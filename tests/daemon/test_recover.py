@@ -88,7 +88,7 @@ def test_a_kill_goes_on_over_a_crash_of_the_keeper(hf: Client, tmp_path: Path) -
     rid = link.ask("kill", {"processes": [process.id], "grace": 0.5})
     eventually(lambda: hf.inspect(process.id).killed_by == "tests")
     kill_keeper(hf, "keeper")
-    (answer,) = link.hear(20)
+    (answer,) = link.receive(20)
     assert answer.rid == rid
     link.close()
     killed = hf.inspect(process.id)

@@ -75,7 +75,7 @@ def test_several_who_kill_at_once_run_it_once(hf: Client, tmp_path: Path) -> Non
     link = hf.open_link()
     rids = {link.ask("kill", {"processes": [process.id]}) for _ in range(5)}
     while rids:
-        rids -= {answer.rid for answer in link.hear(20)}
+        rids -= {answer.rid for answer in link.receive(20)}
     link.close()
     assert (tmp_path / "told").read_text() == "told\n"
     assert hf.inspect(process.id).exit_code == 0

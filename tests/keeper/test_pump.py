@@ -13,8 +13,7 @@ import pytest
 
 from holdfast_keeper import bundle
 from holdfast_keeper.pump import PipePump, TerminalPump
-from holdfast_keeper.segments import Quota
-from holdfast_keeper.segments import Segments
+from holdfast_keeper.segments import Quota, Segments
 
 
 def test_output_written_just_before_the_hangup_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

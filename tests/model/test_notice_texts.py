@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.model.fencing import beginning, line, tail
 from holdfast.model.notice_texts import _KINDS, digest, text
+from holdfast.model.untrusted_text import beginning, line, tail
 from tests.model.test_watching import ANY_JSON
 
 ID = "proc_0123456789ab"
@@ -60,7 +60,7 @@ def test_a_completion_with_all_that_can_be_said() -> None:
         SOURCE,
         "Restarts: given up",
         "Left running: pid 41, 42",
-        "Matches not told before: 3",
+        "Matches not notified before: 3",
         f"Log: end of 90000 bytes; all: holdfast logs {ID}",
         "Output:",
         "no rule",
@@ -172,17 +172,18 @@ def test_a_digest_of_very_many_processes_is_short() -> None:
             "watch_disabled",
             {"strikes": 3, "suppressed": 1, "matches": 3001, "reason": "strikes"},
             "is no longer watched: too many matches in 3 windows in a row. "
-            "1 match not shown, 3001 in all. Its end will be told.",
+            "1 match not shown, 3001 in all. You will be notified when it ends.",
         ),
         (
             "watch_disabled",
             {"strikes": 0, "suppressed": 2, "reason": "budget"},
-            "is no longer watched: its budget of notifications is used up. 2 matches not shown. Its end will be told.",
+            "is no longer watched: its budget of notifications is used up. 2 matches not shown. "
+            "You will be notified when it ends.",
         ),
         (
             "watch_disabled",
             {"reason": "broken"},
-            "is no longer watched: its patterns cannot be searched for. Its end will be told.",
+            "is no longer watched: its patterns cannot be searched for. You will be notified when it ends.",
         ),
         ("progress", {"running_for": 300.0, "new_bytes": 1234}, "still runs after 5m; 1234 new bytes."),
         ("ready", {"took": 1.24}, "is ready after 1.2s."),
@@ -202,11 +203,12 @@ def test_the_breaker_speaks_of_no_process() -> None:
     tripped = text(notification("watch_overflow_tripped", None, limit=15, window=10.0, silence=30.0))
     assert tripped.splitlines()[0] == (
         "[IMPORTANT: Too many watch matches: over 15 notifications in 10 s from all processes. "
-        "Held back for 30 s, then told in short."
+        "Held back for 30 s, then notified as a digest."
     )
     released = text(notification("watch_overflow_released", None, suppressed=25, processes=20, tripped_at=1.0))
     assert (
-        released.splitlines()[0] == "[IMPORTANT: Watch matches are told again. Held back: 25 matches of 20 processes."
+        released.splitlines()[0]
+        == "[IMPORTANT: Watch matches are notified again. Held back: 25 matches of 20 processes."
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.progress import NewOutput, OutputSpan, Progress, begin, looked
+from holdfast.model.progress import NewOutput, OutputSpan, Progress, begin, checked
 from tests.model.test_watching import ANY_JSON
 
 YEAR = 365 * 86400.0
@@ -16,47 +16,47 @@ YEAR = 365 * 86400.0
 
 def test_one_for_each_interval_with_what_is_new() -> None:
     state = begin(0.0, 60.0)
-    assert looked(state, {"out": 100}, 59.9, 60.0) == (state, None)
-    state, news = looked(state, {"out": 100}, 60.0, 60.0)
+    assert checked(state, {"out": 100}, 59.9, 60.0) == (state, None)
+    state, news = checked(state, {"out": 100}, 60.0, 60.0)
     assert news == NewOutput({"out": OutputSpan(0, 100)})
-    state, news = looked(state, {"out": 250}, 120.0, 60.0)
+    state, news = checked(state, {"out": 250}, 120.0, 60.0)
     assert news == NewOutput({"out": OutputSpan(100, 250)}) and news.new_bytes == 150
 
 
 def test_nothing_new_is_nothing_told() -> None:
-    state, _ = looked(begin(0.0, 60.0), {"out": 100}, 60.0, 60.0)
-    state, news = looked(state, {"out": 100}, 120.0, 60.0)
+    state, _ = checked(begin(0.0, 60.0), {"out": 100}, 60.0, 60.0)
+    state, news = checked(state, {"out": 100}, 120.0, 60.0)
     assert news is None and state == Progress(180.0, {"out": 100})
-    assert looked(state, {"out": 101}, 180.0, 60.0)[1] == NewOutput({"out": OutputSpan(100, 101)})
+    assert checked(state, {"out": 101}, 180.0, 60.0)[1] == NewOutput({"out": OutputSpan(100, 101)})
 
 
 def test_a_process_that_never_writes_is_never_told_of() -> None:
     state = begin(0.0, 10.0)
     for at in range(0, 1000, 10):
-        state, news = looked(state, {"out": 0}, float(at), 10.0)
+        state, news = checked(state, {"out": 0}, float(at), 10.0)
         assert news is None
 
 
 def test_each_stream_has_its_own_place() -> None:
-    state, news = looked(begin(0.0, 1.0), {"out": 5, "err": 0}, 1.0, 1.0)
+    state, news = checked(begin(0.0, 1.0), {"out": 5, "err": 0}, 1.0, 1.0)
     assert news == NewOutput({"out": OutputSpan(0, 5)})
-    assert looked(state, {"out": 5, "err": 9}, 2.0, 1.0)[1] == NewOutput({"err": OutputSpan(0, 9)})
+    assert checked(state, {"out": 5, "err": 9}, 2.0, 1.0)[1] == NewOutput({"err": OutputSpan(0, 9)})
 
 
 def test_output_of_earlier_runs_is_not_new() -> None:
-    assert looked(begin(0.0, 1.0, {"out": 70}), {"out": 75}, 1.0, 1.0)[1] == NewOutput({"out": OutputSpan(70, 75)})
+    assert checked(begin(0.0, 1.0, {"out": 70}), {"out": 75}, 1.0, 1.0)[1] == NewOutput({"out": OutputSpan(70, 75)})
 
 
 def test_what_was_missed_is_told_once_and_the_next_is_an_interval_later() -> None:
-    state, news = looked(begin(0.0, 60.0), {"out": 9}, 1000.0, 60.0)
+    state, news = checked(begin(0.0, 60.0), {"out": 9}, 1000.0, 60.0)
     assert news is not None and state.next_at == 1060.0
 
 
 @pytest.mark.parametrize("back", [1.0, 1000.0, YEAR])
 def test_a_clock_that_is_set_back_delays_by_one_interval_at_most(back: float) -> None:
-    state, news = looked(begin(5000.0, 60.0), {"out": 9}, 5000.0 - back, 60.0)
+    state, news = checked(begin(5000.0, 60.0), {"out": 9}, 5000.0 - back, 60.0)
     assert news is None and state.next_at == 5060.0 - back
-    assert looked(state, {"out": 9}, state.next_at, 60.0)[1] is not None
+    assert checked(state, {"out": 9}, state.next_at, 60.0)[1] is not None
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), max_size=50))
@@ -64,13 +64,13 @@ def test_every_byte_is_told_once_and_never_two_within_an_interval(steps: list[tu
     state, now, written, told, last = begin(0.0, 30.0), 0.0, 0, 0, 0.0
     for pause, more in [*steps, (30.0, 1)]:
         now, written = now + pause, written + more
-        state, news = looked(state, {"out": written}, now, 30.0)
+        state, news = checked(state, {"out": written}, now, 30.0)
         state = Progress.from_json(json.loads(json.dumps(state.to_json())))
         if news is not None:
             assert news.spans == {"out": OutputSpan(told, written)} and written > told
             assert now - last >= 30.0 - 1e-6
             told, last = written, now
-    assert looked(state, {"out": written}, now + 30.0, 30.0)[1] == (
+    assert checked(state, {"out": written}, now + 30.0, 30.0)[1] == (
         NewOutput({"out": OutputSpan(told, written)}) if written > told else None
     )
 
@@ -78,6 +78,6 @@ def test_every_byte_is_told_once_and_never_two_within_an_interval(steps: list[tu
 @given(ANY_JSON | st.dictionaries(st.sampled_from(["next_at", "told"]), ANY_JSON))
 def test_whatever_was_written_can_be_read_and_goes_on(value: object) -> None:
     state = Progress.from_json(value)
-    state, _ = looked(state, {"out": 10}, 1000.0, 60.0)
+    state, _ = checked(state, {"out": 10}, 1000.0, 60.0)
     assert state.next_at <= 1060.0
     json.dumps(state.to_json(), allow_nan=False)

@@ -53,7 +53,7 @@ def test_what_does_not_run_yet_is_not_looked_at() -> None:
 
 def test_times_count_from_the_start() -> None:
     one = process(100, ready_uptime=2.0, ready_timeout=5.0)
-    assert (readiness.grown_at(one), readiness.gives_up_at(one)) == (102.0, 105.0)
+    assert (readiness.uptime_reached_at(one), readiness.gives_up_at(one)) == (102.0, 105.0)
     assert readiness.gives_up_at(process(1, ready_port=80)) is None
 
 

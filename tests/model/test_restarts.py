@@ -23,7 +23,7 @@ from holdfast.model.lifecycle import (
 from holdfast.model.process import Meta
 from holdfast.model.restarts import (
     LONGEST_PAUSE,
-    WELL_AFTER,
+    STABLE_AFTER,
     RestartVerdict,
     after_end,
     after_failed_launch,
@@ -91,8 +91,8 @@ def test_pauses_double_up_to_the_longest_and_then_it_gives_up() -> None:
 
 def test_a_run_that_goes_well_begins_a_new_row() -> None:
     rule = meta(restart="always", restart_limit=3)
-    assert after_end(rule, over(lasted=WELL_AFTER), 3) == RestartVerdict(101.0, 1)
-    assert after_end(rule, over(lasted=WELL_AFTER - 0.1), 3).gave_up
+    assert after_end(rule, over(lasted=STABLE_AFTER), 3) == RestartVerdict(101.0, 1)
+    assert after_end(rule, over(lasted=STABLE_AFTER - 0.1), 3).gave_up
     assert after_end(rule, over(Exited(0)), 2) == RestartVerdict(104.0, 3), "also a success is no long life"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import BadValue
 from holdfast.model.sink_config import read_sinks
-from holdfast.model.sinks import USUAL_KINDS, Quiet, Secret, shown_address, without
+from holdfast.model.sinks import DEFAULT_KINDS, Quiet, Secret, shown_address, without
 
 HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 
@@ -16,7 +16,7 @@ HOOK = {"name": "hook", "webhook": "https://example.org/hooks/T0KEN42"}
 def test_little_is_needed() -> None:
     (sink,) = read_sinks([HOOK], "config.toml")
     assert (sink.name, sink.way, sink.address.text) == ("hook", "webhook", HOOK["webhook"])
-    assert (sink.kinds, sink.sessions, sink.outcomes, sink.quiet) == (USUAL_KINDS, ("*",), "any", None)
+    assert (sink.kinds, sink.sessions, sink.outcomes, sink.quiet) == (DEFAULT_KINDS, ("*",), "any", None)
     assert sink.enabled and not any(sink.secret)
 
 
@@ -44,13 +44,13 @@ WRONG: list[tuple[Any, str]] = [
     ([{"name": "x", "desktop": "yes"}], "true or false"),
     ([{"name": "x", "webhook": "ftp://T0KEN42/"}], "begins with http"),
     ([{"name": "x", "webhook": "https://:99999/T0KEN42"}], "begins with http"),
-    ([{"name": "x", "webhook": "https://a b/T0KEN42"}], "blanks"),
+    ([{"name": "x", "webhook": "https://a b/T0KEN42"}], "spaces"),
     ([{"name": "x", "webhook": "https://a/\nT0KEN42"}], "printable"),
     ([{"name": "x", "webhook": 7}], "printable"),
     ([{"name": "x", "url": "T0KEN42"}], "Apprise URL"),
     ([{**HOOK, "webhook_file": "x"}], "exclude each other"),
     ([{**HOOK, "secret": "T0KEN42", "secret_env": "X"}], "exclude each other"),
-    ([{**HOOK, "secret_env": "A B"}], "no name of a variable"),
+    ([{**HOOK, "secret_env": "A B"}], "not a variable name"),
     ([{"name": "x", "desktop": True, "secret": "T0KEN42"}], "only a webhook"),
     ([{**HOOK, "kinds": ["end"]}], "no kind 'end'"),
     ([{**HOOK, "kinds": []}], "list of texts"),

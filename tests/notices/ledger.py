@@ -94,7 +94,7 @@ class Peer:
     def connect(self, daemon: Daemon) -> None:
         self.wire = Heard(daemon, self)
         self.wire.say({"rid": 0, "op": "hello", "version": 1, "session": self.name, "had": self.had})
-        self.wire.hear()
+        self.wire.receive()
         again, self.asked = list(self.asked.values()), {}
         for question in again:
             self.ask(**question)
@@ -112,10 +112,10 @@ class Peer:
         del self.asked[rid]  # whether it is answered now is no matter
         self.wire.say({"rid": rid, "op": "cancel"})
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Take in what was written. An answer that tells an end is confirmed."""
         assert self.wire is not None
-        for message in self.wire.hear():
+        for message in self.wire.receive():
             question = self.asked.pop(message["rid"], None)
             if question is None or "ok" not in message:
                 continue

@@ -58,7 +58,7 @@ class Stage:
         peer = self.peer(session)
         peer.ask(op="inbox")
         self.daemon.settle()
-        (answer,) = [message["ok"] for message in peer.wire.hear()]  # type: ignore[union-attr]
+        (answer,) = [message["ok"] for message in peer.wire.receive()]  # type: ignore[union-attr]
         assert not self.ledger.faults
         return [one["process"] for one in answer["notifications"]]
 
@@ -143,7 +143,7 @@ def test_a_wait_of_the_old_owner_does_not_use_up_the_news_of_the_new_one(stage: 
     stage.daemon.settle()
     stage.end()
     stage.daemon.settle()
-    old.hear()
+    old.receive()
     assert not old.asked
     assert stage.pending("b") == [P]
 
@@ -156,7 +156,7 @@ def test_nor_does_an_answer_that_is_on_its_way_when_it_is_handed_over(stage: Sta
     stage.ledger.hand_over(P, stage.sessions["b"])
     stage.ask(stage.peer("b"), op="transfer", process=P, to="b")
     stage.daemon.settle()
-    old.hear()
+    old.receive()
     assert stage.pending("b") == [P]
 
 
@@ -168,7 +168,7 @@ def test_a_wait_of_one_who_became_the_owner_uses_it_up(stage: Stage) -> None:
     stage.daemon.settle()
     stage.end()
     stage.daemon.settle()
-    new.hear()
+    new.receive()
     assert completion_id(P) in stage.ledger.over
     assert stage.pending("b") == []
 
@@ -180,7 +180,7 @@ def test_of_two_waits_one_that_came_is_enough(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()
     first.hang_up()
-    second.hear()
+    second.receive()
     assert stage.pending("a") == []
 
 
@@ -193,7 +193,7 @@ def test_news_that_was_claimed_when_the_daemon_died_waits_for_who_comes_back(sta
     assert stage.pending("a") == []
     peer.connect(stage.daemon)
     stage.daemon.settle()
-    peer.hear()
+    peer.receive()
     assert not peer.asked
     stage.daemon.nobody_came_back()
     assert stage.pending("a") == []
@@ -214,7 +214,7 @@ def test_one_who_had_the_answer_tells_the_next_daemon(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()
     stage.daemon.die()
-    peer.hear()  # it was in the socket; the daemon never heard that it came
+    peer.receive()  # it was in the socket; the daemon never heard that it came
     stage.crash()
     peer.connect(stage.daemon)
     stage.daemon.nobody_came_back()
@@ -274,10 +274,10 @@ def test_nothing_is_known_as_acknowledged_before_the_disk_knows(stage: Stage) ->
     first, second = stage.peer("a"), stage.peer("a")
     for peer in (first, second):
         stage.ask(peer, op="ack", ids=[completion_id(P)])
-    second.hear()
+    second.receive()
     assert second.asked
     stage.daemon.settle()
-    second.hear()
+    second.receive()
     assert not second.asked
 
 
@@ -287,7 +287,7 @@ def test_what_was_acknowledged_under_the_old_name_is_known_under_the_new(stage: 
     peer = stage.peer("a")
     peer.ask(op="ack", ids=[completion_id(P)])
     stage.daemon.settle()
-    peer.hear()
+    peer.receive()
     stage.ask(peer, **{"op": "rename_session", "from": "a", "to": "a2"})
     stage.daemon.settle()
     acked = stage.loop.create_task(stage.daemon.inbox.ack([completion_id(P)], "ack", "a2"))
@@ -303,7 +303,7 @@ def test_a_full_disk_keeps_nobody_from_being_told(stage: Stage) -> None:
     wait(stage, peer)
     stage.daemon.commit()
     stage.daemon.turn_loop(8)
-    peer.hear()
+    peer.receive()
     assert not peer.asked
     stage.daemon.writer.is_full = False
     assert stage.pending("a") == []
@@ -317,7 +317,7 @@ def test_one_that_cannot_be_written_keeps_no_other_from_being_acknowledged(stage
     stage.ask(peer, op="ack", ids=[completion_id(P)])
     stage.daemon.commit()
     stage.daemon.turn_loop(8)
-    peer.hear()
+    peer.receive()
     assert not peer.asked
 
 

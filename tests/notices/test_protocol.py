@@ -151,7 +151,7 @@ class Delivery(RuleBasedStateMachine):
     @precondition(lambda self: self.peers)
     @rule(who=SOME)
     def one_hears(self, who: int) -> None:
-        self._some(who, self.peers).hear()
+        self._some(who, self.peers).receive()
         self.ledger.now += 1
 
     @precondition(lambda self: self.peers)
@@ -187,10 +187,10 @@ class Delivery(RuleBasedStateMachine):
         self.daemon.turn_loop(3)
         self.daemon.commit()
         self.daemon.turn_loop(3)
-        peer.hear()
+        peer.receive()
         if rid in peer.asked:  # somebody else's turn: it does not end now
             self.daemon.settle()
-            peer.hear()
+            peer.receive()
         assert rid not in peer.asked
         owner.names.append(name)
 
@@ -206,7 +206,7 @@ class Delivery(RuleBasedStateMachine):
             if number in dies:
                 peer.die_with_the_daemon()
             else:
-                peer.hear()
+                peer.receive()
         self.peers = [peer for peer in self.peers if peer.wire is not None]
         self.daemon = Daemon(self.path, self.loop)
         for process_id in sorted(self.ended):
@@ -222,7 +222,7 @@ class Delivery(RuleBasedStateMachine):
         self.daemon.nobody_came_back()
         self.daemon.settle()
         for peer in self.peers:
-            peer.hear()
+            peer.receive()
             self._check_woken(peer)
         self.daemon.settle()
         self._check_free()
@@ -235,7 +235,7 @@ class Delivery(RuleBasedStateMachine):
             peer = self._connect(owner)
             peer.ask(op="inbox")
             self.daemon.settle()
-            peer.hear()
+            peer.receive()
             left |= set(peer.seen)
         self.all_is_well()
         for process_id in self.ended:

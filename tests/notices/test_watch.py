@@ -217,7 +217,7 @@ def test_a_disabled_watch_leaves_an_explicit_never_alone(home: Path) -> None:
             eventually(partial(of, a, process.id, "watch_match"))
             a.send(process.id, "go")
             disabled = eventually(partial(of, a, process.id, "watch_disabled"))
-            assert ("end will be told" in disabled.text) == (process is plain)
+            assert ("be notified when it ends" in disabled.text) == (process is plain)
             a.send(process.id, "go")
         assert [a.inspect(one.id).notify for one in (silent, plain)] == ["never", "any"]
         eventually(lambda: of(a, plain.id, "completion"))

@@ -55,7 +55,7 @@ class SteppedWriter(Writer):
         """One commit of all that waits."""
         self._due = 0.0
         wanted, waiters = self._next_batch(None)
-        self._do_chores()
+        self._run_tasks()
         if wanted:
             self._write(wanted, waiters)
 
@@ -148,7 +148,7 @@ class Daemon:
         quiet = 0
         while quiet < 2:
             self.turn_loop(8)
-            quiet = quiet + 1 if not self.writer._wanted else 0
+            quiet = quiet + 1 if not self.writer._pending else 0
             self.commit()
         self.turn_loop(8)
 
@@ -220,7 +220,7 @@ class Wire:
             with self._daemon.inside():
                 self.conversation.data_received(frames.encode(message))
 
-    def hear(self) -> list[dict[str, Any]]:
+    def receive(self) -> list[dict[str, Any]]:
         data, self._unheard = b"".join(self._unheard), []
         return cast(list[dict[str, Any]], self._decoder.feed(data))
 

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 import holdfast.project
-from holdfast.project.happening import Happening
+from holdfast.project.events import ProjectEvent
 from holdfast.project.spec import Project
 
 FOREVER = "exec sleep 1000"
@@ -22,15 +22,15 @@ def load(directory: Path, text: str, name: str | None = None) -> Project:
     return holdfast.project.load(write(directory, text), name=name)
 
 
-class Heard(list[Happening]):
-    """What was told, in order."""
+class Events(list[ProjectEvent]):
+    """An `on_event` that collects."""
 
-    def __call__(self, happening: Happening) -> None:
-        self.append(happening)
+    def __call__(self, event: ProjectEvent) -> None:
+        self.append(event)
 
     def kinds(self, *kinds: str) -> list[tuple[str, str]]:
-        """Kind and member of those happenings."""
-        return [(h.kind, h.member) for h in self if not kinds or h.kind in kinds]
+        """Kind and member of the events."""
+        return [(e.kind, e.member) for e in self if not kinds or e.kind in kinds]
 
     def members(self, kind: str) -> list[str]:
-        return [h.member for h in self if h.kind == kind]
+        return [e.member for e in self if e.kind == kind]

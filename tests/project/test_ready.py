@@ -12,7 +12,7 @@ import pytest
 
 import holdfast.project
 from holdfast.client.sync import Client
-from tests.project.made import FOREVER, Heard, load
+from tests.project.made import FOREVER, Events, load
 from tests.support import run_cli
 
 
@@ -46,10 +46,10 @@ def shop(port: int) -> str:
 
 
 def test_a_worker_waits_until_the_server_can_be_used(client: Client, tmp_path: Path, port: int) -> None:
-    heard = Heard()
-    report = holdfast.project.up(client, load(tmp_path, shop(port), "ready"), tell=heard)
+    events = Events()
+    report = holdfast.project.up(client, load(tmp_path, shop(port), "ready"), on_event=events)
     assert report.ok, report
-    told = heard.kinds("started", "completed", "ready")
+    told = events.kinds("started", "completed", "ready")
     assert told.index(("completed", "migrate")) < told.index(("started", "server"))
     assert told.index(("ready", "server")) < told.index(("started", "worker"))
     assert client.inspect("ready.worker").is_running
@@ -59,11 +59,11 @@ def test_a_worker_waits_until_the_server_can_be_used(client: Client, tmp_path: P
 
 
 def test_it_goes_on_while_the_daemon_is_killed(client: Client, tmp_path: Path, port: int) -> None:
-    def kill(happening: holdfast.project.Happening) -> None:
-        if happening.kind == "waiting":
+    def kill(event: holdfast.project.ProjectEvent) -> None:
+        if event.kind == "waiting":
             os.kill(client.status()["pid"], signal.SIGKILL)
 
-    report = holdfast.project.up(client, load(tmp_path, shop(port), "killed"), tell=kill)
+    report = holdfast.project.up(client, load(tmp_path, shop(port), "killed"), on_event=kill)
     assert report.ok, report
     assert holdfast.project.down(client, "killed").ok
     assert not client.ps(task="project:killed")

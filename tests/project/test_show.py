@@ -11,7 +11,7 @@ from pathlib import Path
 
 import holdfast.project
 from tests.cli.calling import as_json
-from tests.project.made import FOREVER, Heard, load, write
+from tests.project.made import FOREVER, Events, load, write
 from tests.support import eventually, is_alive, run_cli
 
 SHOP = f"""
@@ -49,20 +49,20 @@ def names(task: str = "project:shop") -> list[str]:
 
 
 def test_up_goes_on_while_the_daemon_is_killed_at_every_step(home: Path, tmp_path: Path) -> None:
-    heard = Heard()
+    events = Events()
 
-    def kill_and_hear(happening: holdfast.project.Happening) -> None:
-        heard(happening)
+    def kill_and_hear(event: holdfast.project.ProjectEvent) -> None:
+        events(event)
         kill_daemon()
 
     with holdfast.connect() as client:
-        report = holdfast.project.up(client, load(tmp_path, SHOP), tell=kill_and_hear)
+        report = holdfast.project.up(client, load(tmp_path, SHOP), on_event=kill_and_hear)
         assert report.ok, report
-        assert heard.members("started") == ["migrate", "server", "worker"]
+        assert events.members("started") == ["migrate", "server", "worker"]
         assert len(client.ps(task="project:shop")) == 2
         pids = [process.pid for process in client.ps(task="project:shop")]
-        assert holdfast.project.down(client, "shop", tell=kill_and_hear).ok
-        assert heard.members("ended") == ["worker", "server"]
+        assert holdfast.project.down(client, "shop", on_event=kill_and_hear).ok
+        assert events.members("ended") == ["worker", "server"]
         assert not client.ps(task="project:shop")
     assert (tmp_path / "ran").read_text() == "migrating\nmigrated\n"
     assert not any(is_alive(pid) for pid in pids if pid is not None)

@@ -11,8 +11,8 @@ import pytest
 import holdfast.project
 from holdfast.client.sync import Client
 from holdfast.errors import CommandNotFound, NotFound, NotNow
-from holdfast.project import roll
-from tests.project.made import FOREVER, Heard, load
+from holdfast.project import state
+from tests.project.made import FOREVER, Events, load
 from tests.support import eventually
 
 CHAIN = f"""
@@ -36,13 +36,13 @@ def log(client: Client, name: str) -> str:
 
 
 def test_each_begins_when_what_it_needs_is_there(client: Client, tmp_path: Path) -> None:
-    heard = Heard()
-    report = holdfast.project.up(client, load(tmp_path, CHAIN), tell=heard)
+    events = Events()
+    report = holdfast.project.up(client, load(tmp_path, CHAIN), on_event=events)
     assert report.ok
     assert {name: outcome.state for name, outcome in report.outcomes.items()} == dict.fromkeys(
         ("once", "server", "worker", "free"), "started"
     )
-    begun = heard.members("started")
+    begun = events.members("started")
     assert sorted(begun[:2]) == ["free", "once"]
     assert begun[2:] == ["server", "worker"]
     assert log(client, "chain.server").startswith("one\ndone\n")
@@ -52,10 +52,10 @@ def test_each_begins_when_what_it_needs_is_there(client: Client, tmp_path: Path)
 
 
 def test_again_changes_nothing_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
-    project, heard = load(tmp_path, CHAIN), Heard()
+    project, events = load(tmp_path, CHAIN), Events()
     first = holdfast.project.up(client, project)
-    second = holdfast.project.up(client, project, tell=heard)
-    assert heard.kinds() == [("kept", name) for name in heard.members("kept")]
+    second = holdfast.project.up(client, project, on_event=events)
+    assert events.kinds() == [("kept", name) for name in events.members("kept")]
     assert {name: o.process and o.process.id for name, o in first.outcomes.items()} == {
         name: o.process and o.process.id for name, o in second.outcomes.items()
     }
@@ -102,13 +102,13 @@ def test_what_changed_is_restarted_and_what_is_gone_is_named(client: Client, tmp
     outcomes = holdfast.project.up(client, load(tmp_path, text, "change")).outcomes
     assert [outcomes[name].state for name in "ab"] == ["replaced", "kept"]
     assert first["a"].process is not None and client.inspect(first["a"].process).reason == "killed"
-    heard = Heard()
+    events = Events()
     smaller = load(tmp_path, f"[processes.b]\ncommand = '{FOREVER}'", "change")
-    report = holdfast.project.up(client, smaller, tell=heard)
-    assert heard.members("orphan") == ["a"] and len(report.orphans) == 1
+    report = holdfast.project.up(client, smaller, on_event=events)
+    assert events.members("orphan") == ["a"] and len(report.orphans) == 1
     assert len(client.ps(task="project:change")) == 2
-    holdfast.project.up(client, smaller, remove_orphans=True, tell=heard)
-    assert heard.members("ended") == ["a"]
+    holdfast.project.up(client, smaller, remove_orphans=True, on_event=events)
+    assert events.members("ended") == ["a"]
     assert [p.name for p in client.ps(task="project:change")] == ["change.b"]
 
 
@@ -132,8 +132,8 @@ def test_a_one_shot_that_fails_stops_those_behind_it(client: Client, tmp_path: P
         [processes.free]
         command = "{FOREVER}"
     """
-    heard = Heard()
-    report = holdfast.project.up(client, load(tmp_path, text, "fails"), tell=heard)
+    events = Events()
+    report = holdfast.project.up(client, load(tmp_path, text, "fails"), on_event=events)
     assert {name: outcome.state for name, outcome in report.outcomes.items()} == {
         "once": "failed",
         "server": "skipped",
@@ -142,8 +142,8 @@ def test_a_one_shot_that_fails_stops_those_behind_it(client: Client, tmp_path: P
     }
     assert report.exit_status == 7
     assert [str(error.message) for error in report.failures] == ["once ended (exit 7) instead of completing"]
-    assert heard.members("failed") == ["once"]
-    assert sorted(heard.members("skipped")) == ["server", "worker"]
+    assert events.members("failed") == ["once"]
+    assert sorted(events.members("skipped")) == ["server", "worker"]
     assert [p.name for p in client.ps(task="project:fails")] == ["fails.free"]
 
 
@@ -152,8 +152,8 @@ def test_success_codes_count_as_success(client: Client, tmp_path: Path) -> None:
     member = project.members["once"]
     process = client.run("exit 3")
     ended = client.wait(process)
-    assert not roll.has_succeeded(ended, member)
-    assert roll.has_succeeded(ended, member._replace(options={"success_codes": [0, 3]}))
+    assert not state.has_succeeded(ended, member)
+    assert state.has_succeeded(ended, member._replace(options={"success_codes": [0, 3]}))
 
 
 def test_what_cannot_be_started_is_said(client: Client, tmp_path: Path) -> None:
@@ -233,14 +233,14 @@ def test_a_project_of_the_same_name_elsewhere_is_left_alone(client: Client, tmp_
 
 def test_giving_up_starts_no_more(client: Client, tmp_path: Path) -> None:
     text = f"[processes.a]\ncommand = '{FOREVER}'\n[processes.b]\ncommand = 'x'\ndepends_on = {{ a = 'completed' }}"
-    cancelled, heard = threading.Event(), Heard()
+    cancelled, events = threading.Event(), Events()
 
-    def give_up(happening: holdfast.project.Happening) -> None:
-        heard(happening)
-        if happening.kind == "waiting":
+    def give_up(event: holdfast.project.ProjectEvent) -> None:
+        events(event)
+        if event.kind == "waiting":
             cancelled.set()
 
-    report = holdfast.project.up(client, load(tmp_path, text, "given"), tell=give_up, cancelled=cancelled)
+    report = holdfast.project.up(client, load(tmp_path, text, "given"), on_event=give_up, cancelled=cancelled)
     assert report.outcomes["b"].state == "skipped"
 
 
@@ -253,11 +253,11 @@ def test_down_meanwhile_ends_an_up(client: Client, tmp_path: Path) -> None:
         depends_on = {{ a = {{ log = "yes" }} }}
     """
 
-    def bring_down(happening: holdfast.project.Happening) -> None:
-        if happening.kind == "waiting":
+    def bring_down(event: holdfast.project.ProjectEvent) -> None:
+        if event.kind == "waiting":
             assert holdfast.project.down(client, "meanwhile").ok
 
-    report = holdfast.project.up(client, load(tmp_path, text, "meanwhile"), tell=bring_down)
+    report = holdfast.project.up(client, load(tmp_path, text, "meanwhile"), on_event=bring_down)
     assert report.outcomes["b"].state == "skipped"
     assert not client.ps(task="project:meanwhile")
 
@@ -275,18 +275,18 @@ def test_down_ends_in_the_reverse_order_and_leaves_nothing(client: Client, tmp_p
         command = "{FOREVER}"
         depends_on = ["web", "left"]
     """
-    heard = Heard()
+    events = Events()
     holdfast.project.up(client, load(tmp_path, text, "leaves"))
     client.wait("leaves.left")
     pids = eventually(lambda: client.inspect("leaves.left").leftover_pids)
-    report = holdfast.project.down(client, "leaves", tell=heard)
+    report = holdfast.project.down(client, "leaves", on_event=events)
     assert report.ok
-    order = [member for kind, member in heard.kinds("ended") if member != "left"]
+    order = [member for kind, member in events.kinds("ended") if member != "left"]
     assert order == ["worker", "web", "db"]
-    assert heard.kinds("stopping", "ended").index(("ended", "web")) < heard.kinds("stopping", "ended").index(
+    assert events.kinds("stopping", "ended").index(("ended", "web")) < events.kinds("stopping", "ended").index(
         ("stopping", "db")
     )
-    assert not roll.all_of(client, "leaves")
+    assert not state.alive(client, "leaves")
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert holdfast.project.down(client, "leaves") == holdfast.project.DownReport({}, {})
 
@@ -295,13 +295,13 @@ def test_down_names_what_it_waits_for_and_for_how_long(client: Client, tmp_path:
     text = "[processes.stubborn]\ncommand = \"trap '' TERM; echo on; while :; do sleep 0.05; done\""
     holdfast.project.up(client, load(tmp_path, text, "waits"))
     client.wait("waits.stubborn", until="output", after=0)
-    heard = Heard()
-    report = holdfast.project.down(client, "waits", grace=2.5, tell=heard)
+    events = Events()
+    report = holdfast.project.down(client, "waits", grace=2.5, on_event=events)
     assert report.ended["stubborn"].forced
-    (waiting,) = [happening for happening in heard if happening.kind == "waiting"]
+    (waiting,) = [event for event in events if event.kind == "waiting"]
     assert waiting.member == "stubborn" and 1.9 < (waiting.seconds or 0) < 2.6
     assert "is waited for (pid " in waiting.text and "forced after 2.5s" in waiting.text
-    assert "by force" in heard[-1].text
+    assert "by force" in events[-1].text
 
 
 def test_down_of_some(client: Client, tmp_path: Path) -> None:
@@ -316,10 +316,10 @@ def test_down_of_some(client: Client, tmp_path: Path) -> None:
 def test_restart_ends_and_starts_in_order(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, CHAIN)
     before = holdfast.project.up(client, project).outcomes
-    heard = Heard()
-    report = holdfast.project.restart(client, project, ["worker", "server"], tell=heard)
+    events = Events()
+    report = holdfast.project.restart(client, project, ["worker", "server"], on_event=events)
     assert report.ok
-    assert heard.kinds("ended", "started") == [
+    assert events.kinds("ended", "started") == [
         ("ended", "worker"),
         ("ended", "server"),
         ("started", "server"),

@@ -25,7 +25,7 @@ SURFACE = """
 import sys, holdfast
 met = set()
 with holdfast.connect(session="person") as hf, hf.follow_approvals() as reading:
-    reading.hear(5)
+    reading.receive(5)
     print("there", flush=True)
     for request in reading:
         if request.state == "pending" and request.id not in met:

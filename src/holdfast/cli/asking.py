@@ -49,7 +49,7 @@ class _Desk:
         self.echo = Echo()
 
     def work(self) -> int:
-        for approval in self._reading.hear():
+        for approval in self._reading.receive():
             self._take(approval)
         console.say("waiting for requests; ^C or ^D ends it")  # the daemon knows of us by now
         while True:
@@ -62,7 +62,7 @@ class _Desk:
                 if self._shown is not None:
                     self._answer(line)
             else:
-                for approval in self._reading.hear():
+                for approval in self._reading.receive():
                     self._take(approval)
 
     def _is_next_the_person(self) -> bool:

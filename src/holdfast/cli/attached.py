@@ -10,7 +10,7 @@ from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.screen import RawTerminal, Undo, without_queries
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
-from holdfast.client.live import LiveReading
+from holdfast.client.interactive import InteractiveReading
 from holdfast.errors import BadValue, NoTerminal, NotNow
 from holdfast.model.units import LARGEST_WINDOW
 
@@ -72,7 +72,9 @@ def attach(
     """
     undo = Undo()
     with (
-        LiveReading(client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes) as live,
+        InteractiveReading(
+            client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes
+        ) as live,
         Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
         RawTerminal(0, undo),
     ):
@@ -85,7 +87,7 @@ def attach(
 
 
 class _Attached:
-    def __init__(self, live: LiveReading, signals: Signals, key: bytes, undo: Undo) -> None:
+    def __init__(self, live: InteractiveReading, signals: Signals, key: bytes, undo: Undo) -> None:
         self._live = live
         self._signals = signals
         self._key = key
@@ -106,7 +108,7 @@ class _Attached:
                 self._read_keys()
             self._live.push_input()
             if self._live.fileno() in ready:
-                for piece in self._live.hear():
+                for piece in self._live.receive():
                     self._show(piece.data)
         return 0
 

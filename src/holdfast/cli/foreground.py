@@ -9,14 +9,14 @@ import time
 from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGINT, SIGTERM, Signals
-from holdfast.client.live import LiveReading
+from holdfast.client.interactive import InteractiveReading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.conversation import Output
     from holdfast.client.process import Process
+    from holdfast.client.protocol import Output
     from holdfast.client.sync import Client
 
 #: A second ^C within this time means it.
@@ -34,7 +34,7 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
     """Show a process that was just started until it has ended; the exit code for it."""
     streams = ("out", "err") if process.split else ("out",)
     with (
-        LiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
+        InteractiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
         Signals(SIGINT, SIGTERM) as signals,
     ):
         try:
@@ -46,7 +46,12 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
 
 class _Foreground:
     def __init__(
-        self, live: LiveReading, signals: Signals, process: Process, forward_input: bool, show: Callable[[Output], None]
+        self,
+        live: InteractiveReading,
+        signals: Signals,
+        process: Process,
+        forward_input: bool,
+        show: Callable[[Output], None],
     ) -> None:
         self._live = live
         self._signals = signals
@@ -65,7 +70,7 @@ class _Foreground:
                 self._read_stdin()
             self._live.push_input()
             if self._live.fileno() in ready:
-                for piece in self._live.hear():
+                for piece in self._live.receive():
                     self._show(piece)
         assert self._live.ended is not None
         if self._live.ended.reason == "deadline":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.cli.options import Given
-    from holdfast.client.found import Found, Match
+    from holdfast.client.search import Found, Match
     from holdfast.client.sync import Client
 
 OPTIONS = [

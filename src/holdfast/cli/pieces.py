@@ -12,7 +12,7 @@ from holdfast.model.text import TextView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.conversation import Output
+    from holdfast.client.protocol import Output
 
 #: How often a line that changes is drawn again.
 _REDRAW = 0.1

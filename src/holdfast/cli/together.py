@@ -15,8 +15,8 @@ from holdfast.client.process import Process
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import HoldfastError
 from holdfast.model.text import TextView
-from holdfast.project import ending, roll
-from holdfast.project.happening import Happening
+from holdfast.project import ending, state
+from holdfast.project.events import ProjectEvent
 from holdfast.project.starting import UpReport, up
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.project.ending import DownReport
     from holdfast.project.spec import Project
 
-    Item: TypeAlias = "Happening | OutputText | End | UpReport | DownReport | HoldfastError | int"
+    Item: TypeAlias = "ProjectEvent | OutputText | End | UpReport | DownReport | HoldfastError | int"
 
 _BROKEN_PIPE = 141
 _FAILED = 125
@@ -115,14 +115,14 @@ class Together:
             return self._code_after_signal()
         return self._look() if time.monotonic() >= self._look_at else None
 
-    def _take(self, item: Happening | OutputText | End | UpReport | DownReport | HoldfastError) -> None:
+    def _take(self, item: ProjectEvent | OutputText | End | UpReport | DownReport | HoldfastError) -> None:
         if isinstance(item, HoldfastError):
             raise item
         if isinstance(item, OutputText):
             self._show_text(item)
         elif isinstance(item, End):
             self._show_end(item)
-        elif isinstance(item, Happening):
+        elif isinstance(item, ProjectEvent):
             self._show(item)
         elif isinstance(item, UpReport):
             self._up = item
@@ -139,7 +139,7 @@ class Together:
         if self._up is None:
             return None
         if self._look_at < self._look_until or not self._followed:
-            for member, process in roll.call(self._client, self._project.name).running.items():
+            for member, process in state.processes_of(self._client, self._project.name).running.items():
                 if member in self._chosen and process.id not in self._followed:
                     self._follow(member, process, 0)
         return None if self._followed else self._up.exit_status or self._failure
@@ -162,16 +162,16 @@ class Together:
             return 128 + self._signals[0]
         return None
 
-    def _show(self, happening: Happening) -> None:
+    def _show(self, event: ProjectEvent) -> None:
         if self._given.json:
-            self._out_json(happening.to_json())
+            self._out_json(event.to_json())
         else:
-            console.say(str(happening))
-        process = happening.process
+            console.say(str(event))
+        process = event.process
         if process is None or not process.is_running or process.id in self._followed:
             return
-        if happening.kind in ("started", "kept"):
-            self._follow(happening.member, process, 0 if happening.kind == "started" else process.output_bytes)
+        if event.kind in ("started", "kept"):
+            self._follow(event.member, process, 0 if event.kind == "started" else process.output_bytes)
 
     def _show_text(self, item: OutputText) -> None:
         self._room.release()
@@ -190,7 +190,7 @@ class Together:
             codes = self._project.members[item.member].options.get("success_codes") or [0]
             self._failure = 0 if process.exit_code in codes else exit_status(process)
         if not self._signals:
-            self._show(Happening("ended", item.member, end_line(process), process))
+            self._show(ProjectEvent("ended", item.member, end_line(process), process))
 
     def _follow(self, member: str, process: Process, offset: int) -> None:
         self._followed[process.id] = member
@@ -229,7 +229,7 @@ class Together:
             fresh=self._fresh,
             remove_orphans=self._given.remove_orphans,
             grace=self._given.grace,
-            tell=self._items.put,
+            on_event=self._items.put,
             cancelled=self._cancelled,
         )
         self._items.put(report)
@@ -237,9 +237,9 @@ class Together:
     def _end(self) -> None:
         """Also what was just being started when we were interrupted."""
         names = self._shown()
-        first = ending.down(self._client, self._project, names, grace=self._given.grace, tell=self._items.put)
+        first = ending.down(self._client, self._project, names, grace=self._given.grace, on_event=self._items.put)
         self._starter.join(timeout=15)
-        last = ending.down(self._client, self._project, names, grace=self._given.grace, tell=self._items.put)
+        last = ending.down(self._client, self._project, names, grace=self._given.grace, on_event=self._items.put)
         self._items.put(ending.DownReport({**first.ended, **last.ended}, last.survived))
 
     def _read(self, member: str, process: Process, offsets: dict[str, int]) -> None:
@@ -247,7 +247,7 @@ class Together:
         while True:
             self._read_on(member, process, offsets)
             process = self._client.inspect(process)
-            if not roll.lives(process):
+            if not state.is_active(process):
                 break
             self._cancelled.wait(_LOOK_EVERY)
         self._items.put(End(member, process))

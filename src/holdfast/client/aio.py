@@ -116,11 +116,11 @@ class AsyncClient(AsyncCalls):
             return self._connection
 
     async def _open(self) -> AsyncLink:
-        if self._place is None:
-            return await open_connection(self.paths, self.session, self._had, self.is_strict)
+        if self._address is None:
+            return await open_connection(self.paths, self.session, self._delivered, self.is_strict)
         from holdfast.client.http_aio import open_http_connection
-        from holdfast.client.http_link import PATIENCE as RECONNECT_TIMEOUT
+        from holdfast.client.http_link import RECONNECT_TIMEOUT
 
-        connection = await open_http_connection(self._place, self.session, self._connect_timeout, self.is_strict)
+        connection = await open_http_connection(self._address, self.session, self._connect_timeout, self.is_strict)
         self._connect_timeout = RECONNECT_TIMEOUT
         return connection

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from holdfast.client.aio_link import AsyncReading
     from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask, Call, Ref, Refs, Reply, SearchOptions, T
-    from holdfast.client.conversation import Output
     from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
-    from holdfast.client.found import Found, Match
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Waited
+    from holdfast.client.protocol import Output
     from holdfast.client.reading import Followed
     from holdfast.client.screen import Screen
+    from holdfast.client.search import Found, Match
     from holdfast.wire.frames import Message
 
 
@@ -117,7 +117,7 @@ class AsyncCalls(ClientState):
         """Start a command and wait until it ends, asks for input or `timeout` is over: one request.
 
         `within` counts from the call on. `shown` is the most output in characters and tokens. `notices` is how many pending
-        notifications are taken along, for the caller to acknowledge. Options as in `run`.
+        notifications are claimed with it, for the caller to acknowledge. Options as in `run`.
         """
         return await self._do(
             calls.foreground(self, command, timeout=timeout, within=within, shown=shown, notices=notices, **options)
@@ -205,7 +205,7 @@ class AsyncCalls(ClientState):
         """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
 
         Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
-        text), invert, count (only count), before and after (so many lines of context).
+        text), invert, count (only count), before and after (lines of context).
         """
         return await self._do(calls.search(process, pattern, limit=limit, **options))
 
@@ -399,7 +399,7 @@ class AsyncCalls(ClientState):
         return await self._do(calls.sinks())
 
     async def approvals(self, *, all: bool = False, session: str | None = None) -> list[Approval]:
-        """Requests for approval that are pending, and approvals that stand; with `all`, also those that are over."""
+        """Requests for approval that are pending, and approvals that are valid; with `all`, also those that are over."""
         return await self._do(calls.approvals(all=all, session=session))
 
     def follow_approvals(self, *, session: str | None = None) -> AsyncReading[Approval]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from holdfast.client import launch
-from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
 from holdfast.client.link import GREET_LIMIT, LinkCut, check_version, hello
+from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
+from holdfast.client.reading import ReadingState
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.client.calls import Ask, Reply
-    from holdfast.client.conversation import Answer
-    from holdfast.client.found import Found
-    from holdfast.client.process import Process
+    from holdfast.client.protocol import Answer
     from holdfast.client.reading import Followed
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
@@ -31,17 +30,17 @@ _GREETINGS = 5
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
+async def open_connection(paths: Paths, session: str, delivered: list[str], strict: bool = False) -> AsyncLink:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return await _open_once(paths, session, had, strict)
+            return await _open_once(paths, session, delivered, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return await _open_once(paths, session, had, strict)
+    return await _open_once(paths, session, delivered, strict)
 
 
-async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = False) -> AsyncLink:
+async def _open_once(paths: Paths, session: str, delivered: list[str], strict: bool = False) -> AsyncLink:
     connecting = asyncio.get_running_loop().run_in_executor(None, launch.connect, paths)
     try:
         found = await asyncio.shield(connecting)
@@ -49,9 +48,9 @@ async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = 
         connecting.add_done_callback(lambda done: None if done.exception() else done.result().close())
         raise
     sock = socket.socket(fileno=found.detach())
-    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(had), sock=sock)
+    _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(delivered), sock=sock)
     try:
-        greeting, _ = await connection.call("hello", hello(session, had, strict), GREET_LIMIT)
+        greeting, _ = await connection.call("hello", hello(session, delivered, strict), GREET_LIMIT)
         check_version(greeting, strict)
     except BaseException:
         await connection.close()
@@ -60,11 +59,11 @@ async def _open_once(paths: Paths, session: str, had: list[str], strict: bool = 
 
 
 class AsyncLink(asyncio.Protocol):
-    """Sends questions and passes each answer to its listener. Unusable once it was cut. `had`: see ClientProtocol."""
+    """Sends requests and passes each answer to its listener. Unusable after a cut. `delivered`: see ClientProtocol."""
 
-    def __init__(self, had: list[str] | None = None) -> None:
+    def __init__(self, delivered: list[str] | None = None) -> None:
         self.is_usable = False
-        self._conversation = ClientProtocol(had)
+        self._protocol = ClientProtocol(delivered)
         self._listeners: dict[int, Callable[[Answer | LinkCut], None]] = {}
         self._closed = asyncio.get_running_loop().create_future()
 
@@ -74,7 +73,7 @@ class AsyncLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            answers = self._conversation.feed(data)
+            answers = self._protocol.feed(data)
         except FrameError:
             self.transport.abort()
             return
@@ -100,7 +99,7 @@ class AsyncLink(asyncio.Protocol):
         """Send a question; its answers go to the listener."""
         if not self.is_usable:
             raise LinkCut("the link to the daemon was cut")
-        rid, question = self._conversation.ask(op, arguments)
+        rid, question = self._protocol.ask(op, arguments)
         self._listeners[rid] = listener
         self.transport.write(question)
         return rid
@@ -130,15 +129,15 @@ class AsyncLink(asyncio.Protocol):
         return done.value, output
 
     def say_got(self, answer: Answer) -> None:
-        """Confirm an answer that stands for notifications; not where the caller was cancelled before it came."""
-        if (got := self._conversation.got(answer)) and self.is_usable:
-            self.transport.write(got)
+        """Confirm an answer with notifications; not when the caller was cancelled before it came."""
+        if (confirmation := self._protocol.confirmation(answer)) and self.is_usable:
+            self.transport.write(confirmation)
 
     def give_up(self, rid: int) -> None:
         """Cancel a question."""
         self._listeners.pop(rid, None)
         if self.is_usable:
-            self.transport.write(self._conversation.cancel(rid))
+            self.transport.write(self._protocol.cancel(rid))
 
 
 def _settle(answered: asyncio.Future[Done], answer: Done | Failed | LinkCut) -> None:
@@ -148,8 +147,8 @@ def _settle(answered: asyncio.Future[Done], answer: Done | Failed | LinkCut) -> 
         answered.set_exception(answer.error if isinstance(answer, Failed) else answer)
 
 
-class AsyncReading(Generic[T]):
-    """An async iterator over what comes. Close it, or use it in `async with`, when you leave it early."""
+class AsyncReading(ReadingState[T]):
+    """An async iterator over the items of a stream. To leave it early, close it or use it in `async with`."""
 
     def __init__(
         self,
@@ -175,22 +174,6 @@ class AsyncReading(Generic[T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    @property
-    def answer(self) -> Message | None:
-        """The reply at the end of the stream; None before."""
-        return self._followed.answer
-
-    @property
-    def ended(self) -> Process | None:
-        """The process after its end, where that was waited for."""
-        return self._followed.ended
-
-    @property
-    def found(self) -> Found:
-        """Of a search: the sums of what it found, without the matches."""
-        assert self._followed.found is not None
-        return self._followed.found
 
     async def close(self) -> None:
         """The item that was given last is not acknowledged by this."""

@@ -1,4 +1,4 @@
-"""What both clients have in common, and what a command inherits: environment, directory, umask, session."""
+"""The state that both clients share, and what a command inherits: environment, directory, umask, session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_SESSION = "default"
 
 
 class ClientState:
-    """What a client knows, whether it blocks or not."""
+    """The state of a client, blocking or not."""
 
     def __init__(
         self,
@@ -31,21 +31,21 @@ class ClientState:
         self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
         #: How far the input of a process reached when this client last wrote to it.
         self.accepted: dict[str, int] = {}
-        self._place = place_of(url, token, home is not None, self.paths)
+        self._address = address_of(url, token, home is not None, self.paths)
         #: How long a connection over HTTP may take: not at all, until the daemon is known to be there.
         self._connect_timeout = 0.0
         self._is_open = True
-        #: Ids of notifications that replies to this client stood for.
-        self._had: list[str] = []
+        #: Ids of notifications that replies to this client contained.
+        self._delivered: list[str] = []
 
 
 def new_id() -> str:
-    """A new id. The client chooses it, so that asking twice starts once."""
+    """A new id. The client chooses it, so that a repeated request starts one process."""
     return f"proc_{os.urandom(6).hex()}"
 
 
-def place_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> HttpAddress | None:
-    """Where HTTP is spoken; None for the instance's own socket. Raises BadValue."""
+def address_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> HttpAddress | None:
+    """The HTTP address of the daemon; None for the socket of the instance. Raises BadValue."""
     if url is None:
         url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
     if url is None:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from holdfast.client.approval import Approval
     from holdfast.client.caller import ClientState
-    from holdfast.client.conversation import Output
     from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
-    from holdfast.client.found import Found, Match, Searching
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
+    from holdfast.client.protocol import Output
     from holdfast.client.reading import Followed
+    from holdfast.client.search import Found, Match, Searching
     from holdfast.wire.frames import Message
 
     T = TypeVar("T")
@@ -123,7 +123,7 @@ def foreground(
     """Start a command and wait until it ends, asks for input or `timeout` is over: one request.
 
     `within` counts from the call on. `shown` is the most output in characters and tokens. `notices` is how many pending
-    notifications are taken along, for the caller to acknowledge. Options as in `run`.
+    notifications are claimed with it, for the caller to acknowledge. Options as in `run`.
     """
     from holdfast.client import foreground
 
@@ -224,7 +224,7 @@ def _last_page(where: Message, size: int, raw: bool) -> Call[LogPage]:
 
 
 def _next_page(where: Message, offset: int, size: int, raw: bool, wait: float) -> Call[LogPage]:
-    """What follows an offset; nothing when nothing has come in so many seconds, or only a part of a character."""
+    """The output after an offset; empty when none has come in time, or only a part of a character."""
     from holdfast.client.page import make_page
 
     until = time.monotonic() + wait
@@ -275,7 +275,7 @@ def search(process: Ref, pattern: str, *, limit: int | None = 1000, **options: U
     """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
 
     Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
-    text), invert, count (only count), before and after (so many lines of context).
+    text), invert, count (only count), before and after (lines of context).
     """
     work = _searching(process, pattern, limit, False, options)
     while not work.is_over:
@@ -300,7 +300,7 @@ def matches(
 
 
 def _searching(process: Ref, pattern: str, limit: int | None, follow: bool, options: SearchOptions) -> Searching:
-    from holdfast.client.found import Searching
+    from holdfast.client.search import Searching
 
     unknown = options.keys() - _SEARCH_OPTIONS
     if unknown:
@@ -550,12 +550,12 @@ def sinks() -> Call[list[Message]]:
     """The sinks, each with its state and what it did. Raises BadValue for a broken configuration."""
     value, _ = yield Ask("sinks", {}, limit=QUICK)
     if value.get("trouble"):
-        raise BadValue(value["trouble"], next=f"mend {value.get('config')}; until then the sinks stay as they were")
+        raise BadValue(value["trouble"], next=f"correct {value.get('config')}; until then the sinks stay as they were")
     return list(value["sinks"])
 
 
 def approvals(*, all: bool = False, session: str | None = None) -> Call[list[Approval]]:
-    """Requests for approval that are pending, and approvals that stand; with `all`, also those that are over."""
+    """Requests for approval that are pending, and approvals that are valid; with `all`, also those that are over."""
     from holdfast.client.approval import Approval
 
     value, _ = yield Ask("approvals", {"all": all, "session": session}, limit=QUICK)

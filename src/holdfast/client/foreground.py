@@ -23,13 +23,13 @@ _MARGIN = 660.0
 
 
 class ForegroundResult(NamedTuple):
-    """How the command stands. `shown` and `notices` are None where the daemon (or HTTP) has no such operation."""
+    """The process after the call. `shown` and `notices` are None where the daemon (or HTTP) has no such operation."""
 
     process: Process
     shown: Message | None = None
     """The output for a model: text (secrets masked), start, end, total, omitted, is_folded."""
     notices: list[Notification] | None = None
-    """Taken from the inbox, and to be acknowledged."""
+    """From the inbox; the caller acknowledges them."""
 
 
 def foreground(
@@ -62,8 +62,8 @@ def foreground(
         except Unsupported:
             break
         else:
-            notices_taken = [Notification(one) for one in value["notifications"]]
-            return ForegroundResult(_started(steps, value), value["shown"], notices_taken)
+            claimed = [Notification(one) for one in value["notifications"]]
+            return ForegroundResult(_started(steps, value), value["shown"], claimed)
     process = _started(steps, (yield start)[0])
     left = timeout if within is None else min(timeout, within - (time.monotonic() - begun))
     waited = yield from calls.wait_for([process.id], timeout=max(left, 0.1), or_input=0.0)

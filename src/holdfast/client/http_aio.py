@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.client.aio_link import AsyncLink
 from holdfast.client.http_exchange import HttpExchange
-from holdfast.client.http_link import PATIENCE, unreachable
+from holdfast.client.http_link import RECONNECT_TIMEOUT, unreachable
 from holdfast.client.link import LinkCut
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.conversation import Answer
     from holdfast.client.http_exchange import HttpAddress
+    from holdfast.client.protocol import Answer
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18
@@ -106,15 +106,15 @@ class HttpConnection(AsyncLink):
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
             writer.close()
-        return await self._open(PATIENCE)
+        return await self._open(RECONNECT_TIMEOUT)
 
     async def connect(self) -> None:
         """Raises Unreachable at once where no daemon listens."""
         self._idle.append(await self._open(0.0))
 
-    async def _open(self, patience: float) -> _Streams:
+    async def _open(self, connect_timeout: float) -> _Streams:
         loop = asyncio.get_running_loop()
-        until = loop.time() + patience
+        until = loop.time() + connect_timeout
         while True:
             try:
                 reader, writer = await asyncio.open_connection(self._address.host, self._address.port)
@@ -143,17 +143,17 @@ class _ReadControl(asyncio.Transport):
 
 
 async def open_http_connection(
-    address: HttpAddress, session: str, patience: float, strict: bool = False
+    address: HttpAddress, session: str, connect_timeout: float, strict: bool = False
 ) -> HttpConnection:
-    """A connection to a daemon. Without patience, the daemon must answer and accept the token now.
+    """A connection to a daemon. With `connect_timeout` 0, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
     connection = HttpConnection(address, session, strict)
-    if patience == 0.0:
+    if connect_timeout == 0.0:
         try:
             await connection.connect()
-            await connection.call("status", {}, PATIENCE)
+            await connection.call("status", {}, RECONNECT_TIMEOUT)
         except BaseException:
             await connection.close()
             raise

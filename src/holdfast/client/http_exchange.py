@@ -6,9 +6,9 @@ import os
 from base64 import b64decode
 from urllib.parse import quote, urlencode
 
-from holdfast.client.conversation import Done, Failed, Output, refusal
 from holdfast.client.http_parser import EventParser, InvalidHttp, ResponseParser
 from holdfast.client.link import LinkCut
+from holdfast.client.protocol import Done, Failed, Output, refusal
 from holdfast.errors import BadValue, HoldfastError, Unsupported, from_wire
 from holdfast.model.addresses import is_loopback
 from holdfast.ops.approvals import ApprovalReply
@@ -17,7 +17,7 @@ from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.conversation import Answer
+    from holdfast.client.protocol import Answer
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 

@@ -12,22 +12,26 @@ from holdfast.errors import Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.conversation import Answer
     from holdfast.client.http_exchange import HttpAddress
+    from holdfast.client.protocol import Answer
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18
 _CONNECT_TIMEOUT = 10.0
 _CONNECT_INTERVAL = 0.05
 #: How long a daemon that was reachable before may take to come back.
-PATIENCE = 15.0
+RECONNECT_TIMEOUT = 15.0
 
 
 class HttpLink(Link):
     """As `Link`: not for several threads at once."""
 
     def __init__(
-        self, address: HttpAddress, session: str | None, patience: float = PATIENCE, strict: bool = False
+        self,
+        address: HttpAddress,
+        session: str | None,
+        connect_timeout: float = RECONNECT_TIMEOUT,
+        strict: bool = False,
     ) -> None:
         self._address = address
         self._strict = strict
@@ -39,7 +43,7 @@ class HttpLink(Link):
         self.is_usable = True
         self.daemon: Message = {}
         try:
-            self._idle = self._connect(patience)
+            self._idle = self._connect(connect_timeout)
         except BaseException:
             self._epoll.close()
             raise
@@ -78,7 +82,7 @@ class HttpLink(Link):
                 self._drop(sock)
                 sock.close()
 
-    def hear(self, timeout: float | None = None) -> list[Answer]:
+    def receive(self, timeout: float | None = None) -> list[Answer]:
         answers: list[Answer] = []
         if not self._under_way and timeout is None:
             raise self._cut("there is no request")
@@ -103,7 +107,7 @@ class HttpLink(Link):
             if not select.select([sock], [], [], 0)[0]:
                 return sock
             sock.close()
-        return self._connect(PATIENCE)
+        return self._connect(RECONNECT_TIMEOUT)
 
     def _keep(self, sock: socket.socket) -> None:
         if self._idle is None:
@@ -115,8 +119,8 @@ class HttpLink(Link):
         del self._under_way[sock.fileno()]
         self._epoll.unregister(sock.fileno())
 
-    def _connect(self, patience: float) -> socket.socket:
-        until = time.monotonic() + patience
+    def _connect(self, connect_timeout: float) -> socket.socket:
+        until = time.monotonic() + connect_timeout
         while True:
             try:
                 sock = socket.create_connection((self._address.host, self._address.port), _CONNECT_TIMEOUT)
@@ -139,13 +143,13 @@ def unreachable(address: HttpAddress, why: OSError) -> Unreachable:
     return Unreachable(what, next="holdfast daemon http")
 
 
-def open_http_link(address: HttpAddress, session: str | None, patience: float, strict: bool = False) -> HttpLink:
-    """A link to a daemon. Without patience, the daemon must answer and accept the token now.
+def open_http_link(address: HttpAddress, session: str | None, connect_timeout: float, strict: bool = False) -> HttpLink:
+    """A link to a daemon. With `connect_timeout` 0, the daemon must answer and accept the token now.
 
     Raises Unreachable, Denied.
     """
-    link = HttpLink(address, session, patience, strict)
-    if patience == 0.0:
+    link = HttpLink(address, session, connect_timeout, strict)
+    if connect_timeout == 0.0:
         try:
             link.daemon, _ = link.call("status", {}, _CONNECT_TIMEOUT)
         except BaseException:

@@ -7,7 +7,7 @@ import select
 import time
 
 from holdfast.client import launch
-from holdfast.client.conversation import ClientProtocol, Done, Failed, Output
+from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
 from holdfast.errors import Unreachable, Unsupported
 from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
@@ -15,13 +15,13 @@ from holdfast.wire.frames import PROTOCOL_VERSION, FrameError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.conversation import Answer
+    from holdfast.client.protocol import Answer
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 
 #: A daemon that does not even greet within this time is stopped or hangs.
 GREET_LIMIT = 15.0
-#: After so many cuts in a row, the question itself is taken for what ends the daemon.
+#: After this many cuts in a row, the request itself is assumed to end the daemon.
 MAX_CUTS = 10
 _GREETINGS = 5
 _AGAIN = "holdfast daemon stop (detached processes go on), then try again"
@@ -33,18 +33,18 @@ class LinkCut(Unreachable):
 
 
 class Link:
-    """A connection that has been greeted. Not for several threads at once. `had`: see ClientProtocol."""
+    """A connection that has been greeted. Not for several threads at once. `delivered`: see ClientProtocol."""
 
     def __init__(
-        self, sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False
+        self, sock: _socket.socket, session: str | None, delivered: list[str] | None = None, strict: bool = False
     ) -> None:
         self._sock = sock
-        self._conversation = ClientProtocol(had)
+        self._protocol = ClientProtocol(delivered)
         self._poll = select.poll()
         self._poll.register(sock.fileno(), select.POLLIN)
         #: False once it was cut, or has answers under way that no caller waits for.
         self.is_usable = True
-        self.daemon = self._greet(session, had, strict)
+        self.daemon = self._greet(session, delivered, strict)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -59,20 +59,20 @@ class Link:
 
     def ask(self, op: str, arguments: Message) -> int:
         """Send a question; its number. Raises BadValue, LinkCut."""
-        rid, question = self._conversation.ask(op, arguments)
+        rid, question = self._protocol.ask(op, arguments)
         self._send(question)
         return rid
 
     def cancel(self, rid: int) -> None:
-        self._send(self._conversation.cancel(rid))
+        self._send(self._protocol.cancel(rid))
 
-    def hear(self, timeout: float | None = None) -> list[Answer]:
+    def receive(self, timeout: float | None = None) -> list[Answer]:
         """What has come, after waiting for something; nothing when `timeout` ran out. Raises LinkCut."""
         if timeout is not None and not self._is_readable(timeout):
             return []
         try:
             data = self._sock.recv(_PIECE)
-            answers = self._conversation.feed(data)
+            answers = self._protocol.feed(data)
         except (OSError, FrameError) as cut:
             raise self._cut(cut) from cut
         if not data:
@@ -81,11 +81,11 @@ class Link:
         return answers
 
     def _say_got(self, answers: list[Answer]) -> None:
-        if got := b"".join(map(self._conversation.got, answers)):
+        if confirmations := b"".join(map(self._protocol.confirmation, answers)):
             try:
-                self._send(got)
+                self._send(confirmations)
             except LinkCut:
-                return  # the answers are here; the next daemon is sent the ids in `had`
+                return  # the answers are here; the next daemon gets the delivered ids
 
     def call(self, op: str, arguments: Message, limit: float | None = None) -> tuple[Message, list[Output]]:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
@@ -93,7 +93,7 @@ class Link:
         until = None if limit is None else time.monotonic() + limit
         output: list[Output] = []
         while True:
-            for answer in self.hear(None if until is None else max(0.0, until - time.monotonic())):
+            for answer in self.receive(None if until is None else max(0.0, until - time.monotonic())):
                 if answer.rid != rid:
                     continue
                 if isinstance(answer, Done):
@@ -111,8 +111,8 @@ class Link:
             next="it may be stopped or overloaded: holdfast daemon status",
         )
 
-    def _greet(self, session: str | None, had: list[str] | None, strict: bool) -> Message:
-        greeting, _ = self.call("hello", hello(session, had, strict), GREET_LIMIT)
+    def _greet(self, session: str | None, delivered: list[str] | None, strict: bool) -> Message:
+        greeting, _ = self.call("hello", hello(session, delivered, strict), GREET_LIMIT)
         check_version(greeting, strict)
         return greeting
 
@@ -130,27 +130,27 @@ class Link:
         return bool(self._poll.poll(timeout * 1000))
 
 
-def open_link(paths: Paths, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
+def open_link(paths: Paths, session: str | None, delivered: list[str] | None = None, strict: bool = False) -> Link:
     """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
     for _ in range(_GREETINGS - 1):
         try:
-            return greet(launch.connect(paths), session, had, strict)
+            return greet(launch.connect(paths), session, delivered, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return greet(launch.connect(paths), session, had, strict)
+    return greet(launch.connect(paths), session, delivered, strict)
 
 
-def greet(sock: _socket.socket, session: str | None, had: list[str] | None = None, strict: bool = False) -> Link:
+def greet(sock: _socket.socket, session: str | None, delivered: list[str] | None = None, strict: bool = False) -> Link:
     try:
-        return Link(sock, session, had, strict)
+        return Link(sock, session, delivered, strict)
     except BaseException:
         sock.close()
         raise
 
 
-def hello(session: str | None, had: list[str] | None, strict: bool = False) -> Message:
+def hello(session: str | None, delivered: list[str] | None, strict: bool = False) -> Message:
     greeting = {"version": PROTOCOL_VERSION, "client": RELEASE, "session": session}
-    return {**greeting, **({"had": had} if had else {}), **({"strict": True} if strict else {})}
+    return {**greeting, **({"had": delivered} if delivered else {}), **({"strict": True} if strict else {})}
 
 
 def check_version(greeting: Message, strict: bool = False) -> None:

@@ -15,7 +15,7 @@ class Notification(FieldView, _Attributes):
     """A notification. It is delivered until it is acknowledged (`ack`), and never after that.
 
     Every field is an attribute. `key` is the same for the same notification, also after any restart. `text` is what a
-    model is shown, `summary` one line for people. `kind` is completion, watch_match, watch_disabled,
+    model is shown, `summary` one line for users. `kind` is completion, watch_match, watch_disabled,
     watch_overflow_tripped, watch_overflow_released, progress, ready, stalled, deadline or input_needed.
     """
 

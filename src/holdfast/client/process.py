@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from holdfast.client.field_types import KillResultAttributes, ProcessAttributes
-    from holdfast.client.found import Match
+    from holdfast.client.search import Match
     from holdfast.wire.frames import Message
 else:
     ProcessAttributes = KillResultAttributes = object
@@ -19,7 +19,7 @@ class FieldView:
     """An object of the daemon's. Its fields are attributes; `to_json()` also has those that a newer daemon adds."""
 
     __slots__ = ("fields",)
-    #: What stands for a field that is not there.
+    #: Values of missing fields.
     DEFAULTS: ClassVar[Message] = {}
 
     def __init__(self, fields: Message) -> None:
@@ -62,7 +62,7 @@ class Process(ProcessAttributes):
         self.notes = notes
         #: The line that was waited for.
         self.match: Match | None = None
-        #: Stands for this state of the process, for `look`; None where it is unknown.
+        #: Identifies this state of the process, for `look`; None when unknown.
         self.seen: str | None = None
 
     @property
@@ -112,7 +112,7 @@ class Waited:
         self.matches: dict[str, Match] = {}
         for process in self.processes:
             if (fields := value.get("matches", {}).get(process.id)) is not None:
-                from holdfast.client.found import Match
+                from holdfast.client.search import Match
 
                 self.matches[process.id] = process.match = Match(fields)
         self.timed_out = bool(value["timed_out"])

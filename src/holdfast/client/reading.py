@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from holdfast.client.conversation import Done, Failed, Output
 from holdfast.client.link import MAX_CUTS, LinkCut
 from holdfast.client.process import Process
+from holdfast.client.protocol import Done, Failed, Output
 from holdfast.errors import Unreachable
 from holdfast.wire import light_json
 from holdfast.wire.frames import Message
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask
-    from holdfast.client.conversation import Answer
-    from holdfast.client.found import Found
     from holdfast.client.link import Link
     from holdfast.client.notification import Notification
+    from holdfast.client.protocol import Answer
+    from holdfast.client.search import Found
 
     T = TypeVar("T")
     #: Sends a question and returns its number.
@@ -93,7 +93,7 @@ class Followed(Generic[T]):
 
 
 class Cursor:
-    """Where a reader of one stream stands, and what it has to ask for to go on from there.
+    """The position of a reader of one stream, and its next request.
 
     `asked` holds `from`, `lines`, `line` and `bytes` as in the operation `logs`.
     """
@@ -225,7 +225,7 @@ class FollowedApprovals(Followed["Approval"]):
 
 
 class FollowedNotices(Followed["Notification"]):
-    """Notifications of a session, one at a time: each is acknowledged when the next is wanted."""
+    """Notifications of a session, one at a time: each is acknowledged when the next is requested."""
 
     def __init__(self, session: str, timeout: float | None) -> None:
         super().__init__("notices", {"session": session, "take": True, "window": 1})
@@ -254,8 +254,30 @@ def _parsed(part: Output) -> list[Message]:
     return [light_json.loads(line) for line in part.data.decode().splitlines()]
 
 
-class Reading(Generic[T]):
-    """An iterator over what comes. Close it, or use it in `with`, when you leave it early."""
+class ReadingState(Generic[T]):
+    """What a stream has shown besides its items, for blocking and async iterators."""
+
+    _followed: Followed[T]
+
+    @property
+    def answer(self) -> Message | None:
+        """The reply at the end of the (first) stream; None before."""
+        return self._followed.answer
+
+    @property
+    def ended(self) -> Process | None:
+        """The process after its end, where that was waited for."""
+        return self._followed.ended
+
+    @property
+    def found(self) -> Found:
+        """Of a search: the sums of what it found, without the matches."""
+        assert self._followed.found is not None
+        return self._followed.found
+
+
+class Reading(ReadingState[T]):
+    """An iterator over the items of a stream. To leave it early, close it or use it in `with`."""
 
     def __init__(
         self, open_link: Callable[[], Link], followed: Followed[T], call: Callable[[Ask], object] | None = None
@@ -277,7 +299,7 @@ class Reading(Generic[T]):
             self._last = None
         while not self._items:
             left = None if self.is_over else self._followed.time_left()
-            self._items = [] if self.is_over else self.hear(left)
+            self._items = [] if self.is_over else self.receive(left)
             if not self._items and (self.is_over or left == 0.0):
                 self.close()
                 raise StopIteration
@@ -294,24 +316,8 @@ class Reading(Generic[T]):
     def is_over(self) -> bool:
         return self._followed.is_over
 
-    @property
-    def answer(self) -> Message | None:
-        """The reply at the end of the (first) stream; None before."""
-        return self._followed.answer
-
-    @property
-    def ended(self) -> Process | None:
-        """The process after its end, where that was waited for."""
-        return self._followed.ended
-
-    @property
-    def found(self) -> Found:
-        """Of a search: the sums of what it found, without the matches."""
-        assert self._followed.found is not None
-        return self._followed.found
-
     def fileno(self) -> int:
-        """To be polled: readable when `hear` has something. Changes after a cut."""
+        """To be polled: readable when `receive` has something. Changes after a cut."""
         while True:
             try:
                 return self._connected().fileno()
@@ -324,14 +330,14 @@ class Reading(Generic[T]):
         if link is not None:
             link.close()
 
-    def hear(self, timeout: float | None = None) -> list[T]:
-        """The items that come next; none when `timeout` ran out, or where the answer had none."""
+    def receive(self, timeout: float | None = None) -> list[T]:
+        """The next items; none when `timeout` ran out, or when the answer has none."""
         if self._items:
             items, self._items = self._items, []
             return items
         try:
             link = self._connected()
-            items = [item for answer in link.hear(timeout) for item in self._take(answer, link)]
+            items = [item for answer in link.receive(timeout) for item in self._take(answer, link)]
         except LinkCut as cut:
             self._mend(cut)
             return []

@@ -15,18 +15,7 @@ class Screen:
     """
 
     __slots__ = (
-        "id",
-        "lines",
-        "row",
-        "col",
-        "cursor_visible",
-        "cols",
-        "rows",
-        "title",
-        "alternate",
-        "at",
-        "gap",
-        "_json",
+        *("id", "lines", "row", "col", "cursor_visible", "cols", "rows", "title", "alternate", "at", "gap", "_json"),
     )
 
     def __init__(self, fields: Message) -> None:

@@ -79,12 +79,11 @@ class Client(SyncCalls):
         """A connection of the caller's own, for more than one call."""
         if not self._is_open:
             raise calls.closed()
-        if self._place is None:
-            return open_link(self.paths, self.session, self._had, self.is_strict)
-        from holdfast.client.http_link import PATIENCE as RECONNECT_TIMEOUT
-        from holdfast.client.http_link import open_http_link
+        if self._address is None:
+            return open_link(self.paths, self.session, self._delivered, self.is_strict)
+        from holdfast.client.http_link import RECONNECT_TIMEOUT, open_http_link
 
-        link = open_http_link(self._place, self.session, self._connect_timeout, self.is_strict)
+        link = open_http_link(self._address, self.session, self._connect_timeout, self.is_strict)
         self._connect_timeout = RECONNECT_TIMEOUT
         return link
 

@@ -77,9 +77,9 @@ class Bridge:
     def __init__(
         self, address: BusAddress, patterns: list[str], bus: Bus, most_waiting: int, before: Bridge | None = None
     ) -> None:
-        self._wanted: PatternTree[bool] = PatternTree()
+        self._pattern_tree: PatternTree[bool] = PatternTree()
         for pattern in patterns:
-            self._wanted.add(pattern, True)
+            self._pattern_tree.add(pattern, True)
         #: In `via` of every event that came over this bridge.
         self.id = os.urandom(8).hex()
         self._bus = bus
@@ -132,7 +132,7 @@ class Bridge:
         topic = envelope.get("type")
         if not isinstance(topic, str) or not topic or (isinstance(via, list) and self.id in via):
             return
-        if len(self._patterns) > 1 and not self._wanted.find(topic):
+        if len(self._patterns) > 1 and not self._pattern_tree.find(topic):
             return
         try:
             body = _body({**envelope, "via": [*(via if isinstance(via, list) else ()), self.id]})
@@ -152,10 +152,10 @@ class Bridge:
             return self._out.is_over or not reader.is_alive()
 
         self._send_items(opened, self._outbox.sent_before())
-        while (taken := self._outbox.take(_AT_ONCE, is_over)).items:
-            self._send_items(opened, taken.items)
-            if taken.dropped:
-                self._bus.publish(DROPPED, self._dropped(taken.dropped))
+        while (batch := self._outbox.take(_AT_ONCE, is_over)).items:
+            self._send_items(opened, batch.items)
+            if batch.dropped:
+                self._bus.publish(DROPPED, self._dropped(batch.dropped))
         hang_up(opened)
 
     def _send_items(self, opened: ClientConnection, items: list[OutboxItem]) -> None:

@@ -127,7 +127,7 @@ class Bus:
             return True
         try:
             home.call_soon_threadsafe(self._begin, home, handle, envelope)
-        except RuntimeError:  # closed since we looked
+        except RuntimeError:  # closed meanwhile
             return False
         return True
 

@@ -23,7 +23,7 @@ class OutboxBatch(NamedTuple):
 
 
 class Outbox:
-    """`announce` makes the body of the event that announces so many dropped ones."""
+    """`announce` makes the body of the event that announces a number of dropped events."""
 
     def __init__(self, most: int, window: int, announce: Callable[[int], str]) -> None:
         self.most = most
@@ -57,17 +57,17 @@ class Outbox:
         """Wait for something to send that may be sent; nothing when it is over. It counts as sent from then on."""
         with self._news:
             while not is_over():
-                room = min(most, self._window - len(self._sent))
-                if room > 0 and (self._waiting or self._unannounced):
-                    return self._take(room)
+                free = min(most, self._window - len(self._sent))
+                if free > 0 and (self._waiting or self._unannounced):
+                    return self._take(free)
                 self._news.wait()
         return OutboxBatch([], 0)
 
-    def _take(self, room: int) -> OutboxBatch:
+    def _take(self, free: int) -> OutboxBatch:
         dropped, self._unannounced = self._unannounced, 0
         # Behind all that was sent and before all that waits, also by its number: that of the last dropped one.
         items = [OutboxItem(self._dropped_n, self._announce(dropped))] if dropped else []
-        while self._waiting and len(items) < room:
+        while self._waiting and len(items) < free:
             items.append(self._waiting.popleft())
         self._sent.extend(items)
         return OutboxBatch(items, dropped)

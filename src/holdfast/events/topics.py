@@ -1,6 +1,6 @@
 """Topics and patterns: which subscriptions a topic reaches, found without looking at those that it does not.
 
-A topic is a row of segments joined by dots. In a pattern `*` stands for one segment and `**` for any number of them,
+A topic is a sequence of segments joined by dots. In a pattern `*` matches one segment and `**` any number of them,
 none included, anywhere in the pattern.
 """
 
@@ -25,7 +25,7 @@ def segments(text: str, what: str) -> list[str]:
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether the topic is one of those that the pattern stands for."""
+    """Whether the pattern matches the topic."""
     tree: PatternTree[bool] = PatternTree()
     tree.add(pattern, True)
     return bool(tree.find(topic))
@@ -56,7 +56,7 @@ class PatternTree(Generic[Leaf]):
             del node.below[name]
 
     def find(self, topic: str) -> list[Leaf]:
-        """The leaves of all patterns that stand for the topic, each once, in no particular order."""
+        """The leaves of all patterns that match the topic, each once, in no particular order."""
         reached = dict.fromkeys(_here(self._root))
         for segment in segments(topic, "topic"):
             reached = dict.fromkeys(after for node in reached for after in node.steps(segment))

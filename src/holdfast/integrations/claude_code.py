@@ -1,4 +1,4 @@
-"""Claude Code: our MCP server, and hooks that put notices into the conversation."""
+"""Claude Code: the MCP server of holdfast, and hooks that put notices into the conversation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WAIT: dict[str, Any] = {
     "words": ("--wait",),
     "asyncRewake": True,
     "rewakeMessage": "From holdfast, which holds your background processes:",
-    "rewakeSummary": "A background process has news",
+    "rewakeSummary": "A background process has a notification",
     "timeout": _LONG,
 }
 

@@ -1,4 +1,4 @@
-"""Codex: our MCP server; and hooks, for releases that have them."""
+"""Codex: the MCP server of holdfast; and hooks, for releases that have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCOPES = ("user", "project")
 AFTERWARDS = "start codex anew; /mcp shows it, /hooks asks once whether you trust its hooks"
 
 _PATH = ("mcp_servers", "holdfast")
-#: Seconds. Codex waits a little longer than our calls last; the first may have to start a daemon.
+#: Seconds. Codex waits a little longer than the calls of holdfast last; the first may have to start a daemon.
 _CALL_LIMIT, _TOOL_TIMEOUT, _STARTUP_TIMEOUT = 180, 240, 30
 _HOOK: dict[str, Any] = {"timeout": 10}
 
@@ -47,15 +47,15 @@ def _with(text: str, is_shared: bool) -> str:
     found = _found(text)
     new = [command.executable(), "mcp", "--client", NAME, "--call-limit", str(_CALL_LIMIT)]
     words = new if found is None else command.renewed(command.words_of(found), NAME)
-    wanted: dict[str, Any] = {"command": words[0], "args": words[1:]}
+    entry: dict[str, Any] = {"command": words[0], "args": words[1:]}
     if found is None:
         # It passes on little of its environment: without these the server would look for another instance.
-        wanted["env_vars"] = list(command.HOME_VARIABLES)
+        entry["env_vars"] = list(command.HOME_VARIABLES)
         # Without `required` it begins before the server is there, and the first turn has no tools.
-        wanted |= {"required": True, "startup_timeout_sec": _STARTUP_TIMEOUT, "tool_timeout_sec": _TOOL_TIMEOUT}
+        entry |= {"required": True, "startup_timeout_sec": _STARTUP_TIMEOUT, "tool_timeout_sec": _TOOL_TIMEOUT}
         home = {} if is_shared else command.named_home()
-        wanted |= {"env": home} if home else {}
-    return toml_text.put(text, _PATH, wanted)
+        entry |= {"env": home} if home else {}
+    return toml_text.put(text, _PATH, entry)
 
 
 def _without(text: str) -> str:
@@ -63,7 +63,7 @@ def _without(text: str) -> str:
 
 
 def _found(text: str) -> dict[str, Any] | None:
-    """Our table. Raises ValueError where another's has its name."""
+    """The table of holdfast. Raises ValueError when the name is used by another program."""
     table = toml_text.find(text, _PATH)
     if table is None:
         return None

@@ -50,7 +50,7 @@ def is_ours(words: Sequence[str], *verb: str) -> bool:
 
 
 def renewed(words: Sequence[str], client: str) -> list[str]:
-    """Our command, by the installed program and for that client; other arguments are the user's, and stay."""
+    """The holdfast command with the installed program and for that client. Arguments of the user stay."""
     at = _program(words)
     rest = list(words[at + 1 :])
     for place, word in enumerate(rest):
@@ -74,7 +74,7 @@ def _program(words: Sequence[str]) -> int:
 
 
 def arguments(line: str) -> tuple[str, ...]:
-    """The arguments of our line, without the program."""
+    """The arguments of the command line, without the program."""
     words = shlex.split(line)
     return tuple(words[_program(words) + 1 :])
 

@@ -101,7 +101,7 @@ def _taken_out(edit: Edit) -> FileChange | None:
     return FileChange(edit.path, before, restored(after, edit.holders, recall(edit.path)), edit.is_shared, None)
 
 
-def stands(edits: Sequence[Edit]) -> str:
+def state_of(edits: Sequence[Edit]) -> str:
     """`on`; `off`; `outdated` where it is on in part or in another way; `unreadable`."""
     try:
         removable, addable = len(planned(edits, True)), len(planned(edits, False))

@@ -1,4 +1,4 @@
-"""Our entries in a JSON configuration: the server among `mcpServers`; `hooks`, by event, in groups with a matcher."""
+"""The entries of holdfast in a JSON configuration: the server among `mcpServers`; `hooks` by event."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _without_server(text: str) -> str:
 
 
 def _server(text: str) -> dict[str, Any] | None:
-    """Our entry. Raises ValueError where another's has its name."""
+    """The entry of holdfast. Raises ValueError when the name is used by another program."""
     servers = json_text.load(text).get(_SERVERS, {})
     if not isinstance(servers, dict):
         raise ValueError(f"its {_SERVERS} is no object")
@@ -71,8 +71,8 @@ def hooks_edit(path: str, client: str, groups: Groups, is_shared: bool = False) 
 
 def _with_hooks(text: str, client: str, groups: Groups, home: dict[str, str]) -> str:
     text = json_text.filled(text)
-    for event, wanted in groups.items():
-        group = _group(client, wanted, home)
+    for event, spec in groups.items():
+        group = _group(client, spec, home)
         ours = [place for place in _ours(text, client) if place[1] == event]
         lines = {command.arguments(hook["command"]): hook["command"] for hook in group["hooks"]}
         found = {command.arguments(_value_at(text, place)["command"]): place for place in ours}
@@ -90,12 +90,12 @@ def _renewed(text: str, place: tuple[str | int, ...], line: str) -> str:
     return text if _value_at(text, place) == line else json_text.put(text, place, line)
 
 
-def _group(client: str, wanted: Mapping[str, Any], home: dict[str, str]) -> dict[str, Any]:
+def _group(client: str, spec: Mapping[str, Any], home: dict[str, str]) -> dict[str, Any]:
     hooks = []
-    for call in wanted["calls"]:
+    for call in spec["calls"]:
         line = command.as_line("hook", client, *call.get("words", ()), home=home)
         hooks.append({"type": "command", "command": line, **{key: call[key] for key in call if key != "words"}})
-    return {**{key: wanted[key] for key in wanted if key != "calls"}, "hooks": hooks}
+    return {**{key: spec[key] for key in spec if key != "calls"}, "hooks": hooks}
 
 
 def _without_hooks(text: str, client: str) -> str:
@@ -121,7 +121,7 @@ def _value_at(text: str, place: tuple[str | int, ...]) -> Any:
 
 
 def _ours(text: str, client: str) -> Iterator[tuple[str | int, ...]]:
-    """Where our hooks are. Raises ValueError where hooks have another shape."""
+    """Where the hooks of holdfast are. Raises ValueError when hooks have another shape."""
     hooks = json_text.load(text).get("hooks", {})
     if not isinstance(hooks, dict):
         raise ValueError("its hooks are no object")

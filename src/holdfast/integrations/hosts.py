@@ -1,4 +1,4 @@
-"""Which session a host program has open: its hooks note it, for our server, which the same program started.
+"""Which session a host program has open: its hooks record it for the MCP server, which the same program started.
 
 A binding is a small file in the instance's home, named by the pid and the start time of the host. It has the session.
 """

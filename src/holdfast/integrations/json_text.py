@@ -129,7 +129,7 @@ def _rendered(text: str, value: object, indent: str, is_compact: bool) -> str:
 
 
 def _is_compact(text: str) -> bool:
-    """Whether all of it stands on one line, and there is something in it."""
+    """Whether it is on one line and not empty."""
     return "\n" not in text.strip() and text.strip() != "{}"
 
 

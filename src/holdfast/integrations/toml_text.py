@@ -43,10 +43,10 @@ def put(text: str, path: Path, values: Mapping[str, object]) -> str:
     table = find(text, path)
     if table is None:
         return _checked(text, [_appended(text, path, values)], path, values)
-    wanted = {key: value for key, value in values.items() if table.get(key) != value}
+    changed = {key: value for key, value in values.items() if table.get(key) != value}
     lines = _lines(text)
-    made = (_replaced(lines, span, wanted) for span in _spans(lines, path, with_children=False))
-    return _checked(text, made, path, {**table, **values}) if wanted else text
+    made = (_replaced(lines, span, changed) for span in _spans(lines, path, with_children=False))
+    return _checked(text, made, path, {**table, **values}) if changed else text
 
 
 def drop(text: str, path: Path) -> str:

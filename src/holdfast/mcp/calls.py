@@ -34,10 +34,10 @@ _MOST_SESSIONS = 64
 Outcome: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 
-def call_limit(client: str | None, wanted: float | None) -> float:
+def call_limit(client: str | None, requested: float | None) -> float:
     """Seconds: what was asked for; else what this client is known to wait for; else what most do."""
-    if wanted is not None:
-        return min(max(wanted, _SHORTEST_LIMIT), LONGEST_LIMIT)
+    if requested is not None:
+        return min(max(requested, _SHORTEST_LIMIT), LONGEST_LIMIT)
     return _CALL_LIMITS.get((client or "").strip().lower(), _CALL_LIMIT)
 
 
@@ -92,13 +92,13 @@ class Calls:
         pool: ToolPool[ToolKey],
         find_peer: FindPeer,
         find_push: Callable[[Context], Push],
-        wanted_limit: float | None = None,
+        requested_limit: float | None = None,
         pushes: bool = False,
     ) -> None:
         self._pool = pool
         self.peer = find_peer
         self.push = find_push
-        self._wanted = wanted_limit
+        self._requested_limit = requested_limit
         self._pushes = pushes
         self._questions = Questions()
         #: Calls that the client gave up, until they have ended.
@@ -106,7 +106,7 @@ class Calls:
 
     def limit(self, ctx: Context) -> float:
         """How long a call of this client lasts at most."""
-        return call_limit(client_name(ctx), self._wanted)
+        return call_limit(client_name(ctx), self._requested_limit)
 
     async def call(self, ctx: Context, params: types.CallToolRequestParams) -> Outcome:
         """Any arguments get an answer of the one shape, or a question to the user."""
@@ -118,7 +118,7 @@ class Calls:
                 call = call._replace(key=call.key._replace(session=answered.session))
             made = await self._finished(self._made(call, answered, params.input_responses))
             return made if isinstance(made, types.InputRequiredResult) else to_result(_with_session(call, made))
-        except Exception as error:  # noqa: BLE001 - whatever happens, the model gets an answer of the one shape
+        except Exception as error:  # noqa: BLE001 - the model gets an answer after any error
             return to_result(of_error(error))
 
     async def settle(self, seconds: float) -> None:

@@ -38,7 +38,7 @@ _NEXT = "do it another way, or ask the user; do not try to get around it"
 _MOST_QUESTIONS = 1000
 _LONGEST_REASON = 200
 _DENY_TIMEOUT = 1.0
-#: An open question is dropped after so many seconds.
+#: Seconds after which an open question is dropped.
 _KEPT = 3600.0
 
 

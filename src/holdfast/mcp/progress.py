@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.client.aio import AsyncClient
 from holdfast.errors import HoldfastError
 from holdfast.mcp.peers import Context
-from holdfast.model.foreground import is_foreground
+from holdfast.model.foreground_labels import is_foreground
 from holdfast.model.units import duration_text
 from holdfast.tools import output
 from holdfast.tools.aio import find

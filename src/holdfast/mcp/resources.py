@@ -125,7 +125,7 @@ async def read(peer: McpPeer, uri: str) -> str:
 
 async def _log(client: AsyncClient, process: str) -> str:
     page = await client.logs(process, lines=_LINES)
-    return output.fitted(page, Limits().room).text
+    return output.fitted(page, Limits().budget).text
 
 
 async def _screen(client: AsyncClient, process: str) -> str:

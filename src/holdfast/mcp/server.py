@@ -144,8 +144,8 @@ class _Handlers:
         """Subscribing in the newest protocol: one request, which stays open."""
         bus = InMemorySubscriptionBus()
         peer = self._calls.peer(ctx)
-        wanted = (params.notifications.resource_subscriptions or [])[:_MOST_SUBSCRIPTIONS]
-        found = {uri: await resources.find(peer, uri) for uri in wanted}
+        uris = (params.notifications.resource_subscriptions or [])[:_MOST_SUBSCRIPTIONS]
+        found = {uri: await resources.find(peer, uri) for uri in uris}
 
         async def updated(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri))
@@ -182,17 +182,17 @@ async def _take_any_arguments(ctx: Context, call_next: CallNext) -> HandlerResul
 
 
 def _acceptable(params: Mapping[str, Any]) -> dict[str, Any]:
-    taken = dict(params)
-    if not isinstance(taken.get("name"), str):
-        taken["name"] = ""
-    arguments = taken.get("arguments")
+    lenient = dict(params)
+    if not isinstance(lenient.get("name"), str):
+        lenient["name"] = ""
+    arguments = lenient.get("arguments")
     if arguments is not None and not isinstance(arguments, Mapping):
-        taken["arguments"] = {NOT_AN_OBJECT: arguments}
-    return taken
+        lenient["arguments"] = {NOT_AN_OBJECT: arguments}
+    return lenient
 
 
 def declared_tools(limit: float) -> list[types.Tool]:
-    """The two tools, for calls that last so many seconds at most."""
+    """The two tools, for calls with this time limit in seconds."""
     return [_tool(schema, limit) for schema in anthropic_schemas()]
 
 

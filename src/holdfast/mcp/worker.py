@@ -1,4 +1,4 @@
-"""The worker for `/mcp`: many clients, on connections that the daemon hands over. It ends with its input."""
+"""The worker for `/mcp`: many clients, on connections that the daemon passes to it. It ends with its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses to listen on: of this machine alone."""
+"""Addresses to listen on: loopback only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NEXT = "127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
 
 
 class Address(NamedTuple):
-    """A loopback address and a port; 0 is whichever is free."""
+    """A loopback address and a port; 0 lets the kernel choose a free one."""
 
     host: str
     port: int
@@ -24,18 +24,18 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Raises BadValue for what is no address, and for one that others can reach."""
+    """Raises BadValue for an invalid address and for one that is not loopback."""
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > 65535:
-        raise BadValue(f"{text[:80]!r} is no address to listen on", next=_NEXT)
+        raise BadValue(f"{text[:80]!r} is not an address to listen on", next=_NEXT)
     host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     if not is_loopback(host):
-        raise BadValue(f"{host[:80]!r} is not of this machine alone, and holdfast listens nowhere else", next=_NEXT)
+        raise BadValue(f"{host[:80]!r} is not a loopback address, and holdfast listens on no other", next=_NEXT)
     return Address("127.0.0.1" if host.lower() == "localhost" else host, int(port))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name can only mean this machine. Names that have to be looked up can mean anything."""
+    """Whether a host is this machine without a lookup: other names may resolve to any address."""
     if host.lower() == "localhost" or host == "::1":
         return True
     parts = host.split(".")

@@ -18,9 +18,9 @@ Scope: TypeAlias = Literal["once", "session", "always"]
 
 PREFIX = "appr_"
 SCOPES: tuple[Scope, ...] = ("once", "session", "always")
-#: The least of an id that may stand for it.
+#: The shortest prefix of an id that is accepted.
 _SHORTEST = len(PREFIX) + 4
-#: What is kept, but not shown: how the answer is found again.
+#: Stored, but not shown to clients.
 _INNER = frozenset({"fingerprint", "used_by", "spent_at"})
 
 
@@ -34,7 +34,7 @@ class ApprovalRecord:
     backend: str
     action: Action
     process: str
-    """The process that is to be started, or typed into."""
+    """The process to start, or to send input to."""
     command: str
     cwd: str
     fingerprint: str
@@ -47,7 +47,7 @@ class ApprovalRecord:
     decided_by: str | None = None
     decided_at: float | None = None
     reason: str | None = None
-    """In a word, why it is not pending any more: approved, denied, timeout, unused, withdrawn, session_end."""
+    """Why it is not pending any more: approved, denied, timeout, unused, withdrawn, session_end."""
     expires_at: float | None = None
     shown_at: float | None = None
     used_at: float | None = None
@@ -59,8 +59,8 @@ class ApprovalRecord:
         return self.state == "pending"
 
     @property
-    def is_standing(self) -> bool:
-        """Whether it lets anything pass from now on."""
+    def is_valid(self) -> bool:
+        """Whether it can still approve an action."""
         return self.state == "approved" and self.spent_at is None
 
     def to_json(self) -> dict[str, Any]:
@@ -75,15 +75,15 @@ def notice_of(approval: ApprovalRecord) -> Notice:
     return Notice(f"{approval.id}:approval", "approval", process, approval.session, approval.at, None, data)
 
 
-def fingerprint(what: dict[str, Any]) -> str:
-    """The same for exactly the same, and for nothing else."""
-    said = json.dumps(what, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(said.encode()).hexdigest()
+def fingerprint(request: dict[str, Any]) -> str:
+    """A hash of the request: equal only for equal requests."""
+    encoded = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(encoded.encode()).hexdigest()
 
 
-def covers(approval: ApprovalRecord, wanted: str, session: str, claimant: str, now: float) -> bool:
-    """Whether this answer lets the claimant do what is requested, which is known by its fingerprint."""
-    if not approval.is_standing or approval.fingerprint != wanted or is_due(approval, now):
+def covers(approval: ApprovalRecord, fingerprint: str, session: str, claimant: str, now: float) -> bool:
+    """Whether this answer approves the request with this fingerprint for the claimant."""
+    if not approval.is_valid or approval.fingerprint != fingerprint or is_due(approval, now):
         return False
     if approval.scope == "always":
         return True
@@ -93,9 +93,9 @@ def covers(approval: ApprovalRecord, wanted: str, session: str, claimant: str, n
 
 
 def claimed(approval: ApprovalRecord, claimant: str, now: float, keep: float) -> ApprovalRecord:
-    """As it stands when it is about to be used: a `once` answer is this claimant's from now on.
+    """The record when it is about to be used: a `once` answer belongs to this claimant from now on.
 
-    Where it is unknown whether it was used, it expires after a while.
+    It expires after `keep` seconds, for the case that its use is never recorded.
     """
     if approval.scope == "once":
         return replace(approval, used_at=now, used_by=claimant, expires_at=now + keep)
@@ -103,7 +103,7 @@ def claimed(approval: ApprovalRecord, claimant: str, now: float, keep: float) ->
 
 
 def released(approval: ApprovalRecord) -> ApprovalRecord:
-    """As it stands when it was not used after all."""
+    """The record when a claimed answer was not used."""
     return replace(approval, used_at=None, used_by=None) if approval.scope == "once" else approval
 
 
@@ -114,14 +114,14 @@ def spent(approval: ApprovalRecord, now: float) -> ApprovalRecord:
 def decided(
     approval: ApprovalRecord, state: State, scope: Scope | None, by: str, now: float, keep: float
 ) -> ApprovalRecord:
-    """With the answer. A pending request takes any; one that still stands can be denied, which takes it back.
+    """The record with the answer. A pending request takes any; a valid approval can be denied, which revokes it.
 
     The same answer again changes nothing. Raises NotNow for an answer that comes too late.
     """
     if approval.state == state and approval.scope == scope:
         return approval
-    if not approval.is_pending and not (state == "denied" and approval.is_standing):
-        raise NotNow(f"{approval.id} is {_standing(approval)}", next="holdfast approvals --all")
+    if not approval.is_pending and not (state == "denied" and approval.is_valid):
+        raise NotNow(f"{approval.id} is {_state_text(approval)}", next="holdfast approvals --all")
     expires_at = now + keep if scope == "once" else None
     return replace(
         approval, state=state, scope=scope, decided_by=by, decided_at=now, reason=state, expires_at=expires_at
@@ -129,30 +129,30 @@ def decided(
 
 
 def over(approval: ApprovalRecord, state: State, reason: str, now: float) -> ApprovalRecord:
-    """Without an answer, or with one that ends."""
+    """The record closed without an answer, or with its answer no longer valid."""
     return replace(approval, state=state, reason=reason, decided_at=approval.decided_at or now, expires_at=None)
 
 
 def due_at(approval: ApprovalRecord) -> float | None:
-    """When its time is over; None for one that is over already, or has no end of its own."""
-    return approval.expires_at if approval.is_pending or approval.is_standing else None
+    """When it expires; None when it is closed already or does not expire."""
+    return approval.expires_at if approval.is_pending or approval.is_valid else None
 
 
 def is_due(approval: ApprovalRecord, now: float) -> bool:
-    """Whether its time is over."""
+    """Whether it has expired."""
     due = due_at(approval)
     return due is not None and due <= now
 
 
 def identify(text: str, approvals: Iterable[ApprovalRecord]) -> ApprovalRecord:
-    """The one that an id, or the beginning of one, stands for. Raises NotFound, Ambiguous."""
+    """The request with this id, or with an id that begins so. Raises NotFound, Ambiguous."""
     fitting = [one for one in approvals if one.id == text or (len(text) >= _SHORTEST and one.id.startswith(text))]
     if not fitting:
         raise NotFound(f"no approval {text[:80]}", next="holdfast approvals")
     if len(fitting) > 1:
-        raise Ambiguous(f"{text} may be any of {len(fitting)} approvals", next="holdfast approvals")
+        raise Ambiguous(f"{text} matches {len(fitting)} approvals", next="holdfast approvals")
     return fitting[0]
 
 
-def _standing(approval: ApprovalRecord) -> str:
+def _state_text(approval: ApprovalRecord) -> str:
     return "used" if approval.state == "approved" and approval.used_by is not None else approval.state

@@ -1,16 +1,16 @@
-"""The breaker across all processes: too many match notifications at once, and for a while there are none. No I/O.
+"""The breaker across all processes: too many match notifications at once, and they are paused for a while. No I/O.
 
 More than `limit` notifications of matches within `window` seconds trip it. From then on, for `silence` seconds, matches
 are held back, the one that tripped it among them. When it is released they are notified, as one digest for each owner.
 Ends of processes, and of watches, do not fall under it.
 
-What the rule leaves open, and what is done:
-- The digests of a release do not count towards the next trip: counting begins anew.
+Details:
+- The digests of a release do not count towards the next trip: counting starts at zero.
 - The count of a release is that of all matches held back since the trip, also of those that the end of their process
   has notified by then (`take`).
-- A time that is up is noticed by `release`; until it is called, matches are held back.
+- Matches are held back until `release` is called, even after the silence is over.
 - When the clock is set back, the silence lasts for one whole silence from then at most.
-- Where the limit is 0 nothing ever trips it.
+- With the limit 0 it never trips.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast.model import loose
+from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined
 
-#: Of a line that is held back here: there may be as many as there are processes.
+#: Characters kept of a line that is held back: there may be one for each process.
 MOST_CHARACTERS = 400
 
-#: What is held back, by session and process.
+#: Matches that are held back, by session and process.
 Shelf: TypeAlias = dict[str, dict[str, Held]]
 
 
@@ -37,12 +37,12 @@ class BreakerRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Where the breaker of an instance stands. A new one is not tripped."""
+    """The state of the breaker of an instance. A new one is not tripped."""
 
     notified_at: tuple[float, ...] = ()
-    """When the last notifications were."""
+    """The times of the last notifications."""
     tripped_at: float | None = None
-    """None while it is not. Names this trip."""
+    """None while it is not tripped. Identifies this trip."""
     tripper: str | None = None
     """The session whose match tripped it."""
     origin: dict[str, Any] | None = None
@@ -57,34 +57,34 @@ class Breaker:
     """Of how many processes."""
 
     def to_json(self) -> dict[str, Any]:
-        said = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) not in (None, 0, {}, ())}
-        if "notified_at" in said:
-            said["told_at"] = said.pop("notified_at")
+        fields = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) not in (None, 0, {}, ())}
+        if "notified_at" in fields:
+            fields["told_at"] = fields.pop("notified_at")
         if self.tripped_at is not None:
-            said["tripped_at"] = self.tripped_at
+            fields["tripped_at"] = self.tripped_at
         if self.held:
-            said["held"] = {name: {one: held.to_json() for one, held in by.items()} for name, by in self.held.items()}
-        return said
+            fields["held"] = {name: {one: held.to_json() for one, held in by.items()} for name, by in self.held.items()}
+        return fields
 
     @classmethod
     def from_json(cls, value: object) -> Breaker:
-        """Never fails: what makes no sense is that of a new one. Nothing that is held back gets stuck."""
-        said = loose.table(value)
-        held = _shelf_from_json(said.get("held"))
-        tripped_at = loose.moment(said.get("tripped_at"))
-        notified_at = (loose.moment(at) for at in loose.items(said.get("told_at")))
+        """Never fails: an invalid part becomes that of a new breaker. Matches that are held back are never lost."""
+        fields = lenient.table(value)
+        held = _shelf_from_json(fields.get("held"))
+        tripped_at = lenient.moment(fields.get("tripped_at"))
+        notified_at = (lenient.moment(at) for at in lenient.items(fields.get("told_at")))
         if tripped_at is None and not held:
             return cls(tuple(at for at in notified_at if at is not None))
-        tripper = said.get("tripper")
+        tripper = fields.get("tripper")
         return cls(
             tripped_at=tripped_at or 0.0,
             tripper=tripper if isinstance(tripper, str) else next(iter(held), None),
-            origin=loose.plain(said.get("origin")),
-            since=loose.moment(said.get("since")) or 0.0,
-            silence=max(0.0, loose.moment(said.get("silence")) or 0.0),
+            origin=lenient.plain(fields.get("origin")),
+            since=lenient.moment(fields.get("since")) or 0.0,
+            silence=max(0.0, lenient.moment(fields.get("silence")) or 0.0),
             held=held,
-            suppressed=max(_count(held), loose.whole(said.get("suppressed"))),
-            processes=max(sum(map(len, held.values())), loose.whole(said.get("processes"))),
+            suppressed=max(_count(held), lenient.whole(fields.get("suppressed"))),
+            processes=max(sum(map(len, held.values())), lenient.whole(fields.get("processes"))),
         )
 
 
@@ -96,7 +96,7 @@ class Released:
     """Matches held back in all."""
     processes: int
     sessions: Shelf
-    """What is still to be notified: one digest for each session."""
+    """Matches still to be notified: one digest for each session."""
     tripper: str | None
     tripped_at: float
     origin: dict[str, Any] | None = None
@@ -114,7 +114,7 @@ def admit(
 ) -> tuple[Breaker, bool, bool]:
     """Whether a notification of these matches may be made now, and whether they tripped the breaker.
 
-    What is not admitted is held back for the session.
+    Matches that are not admitted are held back for the session.
     """
     if not isinstance(matches, Held):
         if not matches:
@@ -135,7 +135,7 @@ def next_due(breaker: Breaker) -> float | None:
 
 
 def release(breaker: Breaker, now: float) -> tuple[Breaker, Released | None]:
-    """After some time: a silence that is over ends. At any other time nothing happens."""
+    """End the silence when its time is over; otherwise nothing changes."""
     if breaker.tripped_at is None:
         return breaker, None
     breaker = _by_clock(breaker, now)
@@ -146,13 +146,13 @@ def release(breaker: Breaker, now: float) -> tuple[Breaker, Released | None]:
 
 
 def take(breaker: Breaker, session: str, process: str) -> tuple[Breaker, Held | None]:
-    """At the end of a process: what is held back of it is notified now, before the end, and not again later."""
-    taken = breaker.held.get(session, {}).get(process)
-    return (breaker, None) if taken is None else (_without(breaker, session, process), taken)
+    """At the end of a process: its held matches are notified now, before the end, and not again later."""
+    held = breaker.held.get(session, {}).get(process)
+    return (breaker, None) if held is None else (_without(breaker, session, process), held)
 
 
 def transfer(breaker: Breaker, process: str, to: str) -> Breaker:
-    """After a process was handed to another session: its matches are notified to that one."""
+    """After a process moved to another session: its matches are notified to that one."""
     for session in [name for name, by in breaker.held.items() if process in by and name != to]:
         held = breaker.held[session][process]
         breaker = _put(_without(breaker, session, process), to, process, held)
@@ -160,7 +160,7 @@ def transfer(breaker: Breaker, process: str, to: str) -> Breaker:
 
 
 def rename(breaker: Breaker, old: str, new: str) -> Breaker:
-    """After a session got another name, which another one may have had already."""
+    """After a session was renamed, possibly to the name of another session."""
     for process, held in breaker.held.get(old, {}).items() if old != new else ():
         breaker = _put(_without(breaker, old, process), new, process, held)
     return replace(breaker, tripper=new) if breaker.tripper == old else breaker
@@ -196,8 +196,8 @@ def _count(held: Shelf) -> int:
 
 def _shelf_from_json(value: object) -> Shelf:
     shelf: Shelf = {}
-    for session, by in loose.table(value).items():
-        read = {process: Held.from_json(one) for process, one in loose.table(by).items()}
+    for session, by in lenient.table(value).items():
+        read = {process: Held.from_json(one) for process, one in lenient.table(by).items()}
         if kept := {process: held for process, held in read.items() if held is not None}:
             shelf[session] = kept
     return shelf

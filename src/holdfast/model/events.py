@@ -1,4 +1,4 @@
-"""Events, and which events a change of a process makes. No I/O."""
+"""Events, and the events of a change of a process. No I/O."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.model.stalls import Stall
 
 
 class BridgeOrigin(NamedTuple):
-    """The bridge that an event came over, and its number there: with the same ones it is the same event."""
+    """The bridge that an event came over, and its number there. Both together identify the event."""
 
     bridge: str
     n: int
 
 
 class Receipt:
-    """The number that an event got, for its publisher: there once the event is on disk."""
+    """Gives the publisher the sequence number of its event, once the event is on disk."""
 
     __slots__ = ("seq",)
 
@@ -30,7 +30,7 @@ class Receipt:
 
 
 class Event(NamedTuple):
-    """Something that happened, before it has a number."""
+    """An event before it has a sequence number."""
 
     topic: str
     at: float
@@ -38,14 +38,14 @@ class Event(NamedTuple):
     origin: BridgeOrigin | None = None
     receipt: Receipt | None = None
     notice: Notice | None = None
-    """The notice that comes with it. Where the notice was written before, neither is written again."""
+    """The notice that is stored with it. When that notice is stored already, neither is written again."""
 
     def envelope(self) -> dict[str, Any]:
         return {"type": self.topic, "ts": self.at, "src": self.topic.partition(".")[0], **self.fields}
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is kept. What comes later has a greater number."""
+    """An event with its sequence number. Later events have greater numbers."""
 
     seq: int
     envelope: dict[str, Any]
@@ -53,7 +53,7 @@ class StoredEvent(NamedTuple):
 
 
 def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> list[Event]:
-    """The events of one change, in order. The same change of a process that is known by now has none."""
+    """The events of one change, in order. A change that was recorded before has none."""
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
@@ -83,7 +83,7 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
 
 
 def recovered(process: HeldProcess, by: str, now: float) -> Event:
-    """A process that runs was taken over by a new daemon or a new keeper."""
+    """A new daemon or a new keeper took over a running process."""
     return Event("process.recovered", now, {**_who(process), "pid": process.pid, "run": process.run, "by": by})
 
 
@@ -94,14 +94,14 @@ def output_sample(process: HeldProcess, streams: dict[str, dict[str, int]]) -> d
 
 
 def queued(notice: Notice | None) -> list[Event]:
-    """The event of a notice, which brings it with it."""
+    """The event of a notice, with the notice to store."""
     if notice is None:
         return []
     return [of_notice("queued", notice, notice.at)._replace(notice=notice)]
 
 
 def of_notice(what: str, notice: Notice, at: float, **more: str) -> Event:
-    """That it was queued, delivered or acked."""
+    """The event that a notice was queued, delivered or acked."""
     fields = {"id": notice.id, "key": notice.key, "kind": notice.kind}
     who = {"process": notice.process, "session": notice.session}
     return Event(f"notification.{what}", at, {**fields, **who, **more})
@@ -113,7 +113,7 @@ def _is_run_of(before: HeldProcess | None, after: HeldProcess) -> bool:
 
 
 def _settled(before: HeldProcess | None, after: HeldProcess) -> bool | None:
-    """What was known before of this run's being ready."""
+    """The readiness of this run as it was known before."""
     mark = mark_of(before) if before is not None and _is_run_of(before, after) else None
     return mark.ready if mark is not None else None
 

@@ -1,4 +1,4 @@
-"""What processes, names and sessions are called."""
+"""Ids of processes, and valid names of processes and sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NewType
 ProcessId = NewType("ProcessId", str)
 
 PREFIX = "proc_"
-#: Hex digits of an id that are enough to ask for it, where they are unique.
+#: The fewest hex digits that may identify a process, where they are unique.
 SHORTEST_PREFIX = 4
 
 _ID = re.compile(r"proc_[0-9a-f]{12}\Z")
@@ -22,13 +22,13 @@ def is_id(text: str) -> bool:
 
 
 def id_prefix(text: str) -> str | None:
-    """The start of the ids that `text` may stand for; None when it cannot stand for an id."""
+    """`text` as a prefix of ids; None when it cannot be one."""
     found = _ID_PREFIX.match(text)
     return PREFIX + found[1] if found else None
 
 
 def is_name(text: str) -> bool:
-    """Whether a process may be called so. What begins like an id would be taken for one."""
+    """Whether it is a valid name of a process. A name must not look like an id."""
     return _NAME.match(text) is not None and not text.startswith(PREFIX)
 
 

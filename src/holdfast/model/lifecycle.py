@@ -1,4 +1,4 @@
-"""The life of a process: states, the facts that move it, and the one table that says which fact may come when.
+"""The life cycle of a process: states, facts, and the one table that says which fact may happen in which state.
 
 `advance` is the only way from one state to the next. `docs/lifecycle.md` is drawn from ALLOWED and NEXT.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
-#: A stop for a `restart` is no end: the command is run again, unless its end is requested meanwhile.
+#: After a stop for a `restart` the command runs again, unless its end is requested meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
 EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start"]
 
 
-# How it ended, by the kernel's word.
+# How it ended, as reported by the kernel.
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Signaled:
-    """A signal ended it; the kernel does not say whose."""
+    """A signal ended it; its sender is unknown."""
 
     signal: int
 
@@ -51,7 +51,7 @@ Outcome: TypeAlias = Status | Lost | NeverRan
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """Who asked for the end first, why and when, and whether it had to be forced."""
+    """The first request to end it: by whom, why and when, and whether SIGKILL was needed."""
 
     by: str | None
     reason: StopReason
@@ -64,12 +64,12 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Asked for; whether it runs is not known yet."""
+    """Its start was requested; whether it runs is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The command was let go."""
+    """The command runs."""
 
     pid: int
     at: float
@@ -77,7 +77,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """It runs, and its end has been asked for."""
+    """It runs, and its end was requested."""
 
     pid: int
     at: float
@@ -86,22 +86,22 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """It is over. What the kernel said and who had asked for it stand side by side."""
+    """It is over. The status from the kernel and the request to end it are both recorded."""
 
     outcome: Outcome
     known_at: float
-    """When we learned of it; an end that was not observed has no time of its own."""
+    """When the end became known; an end that was not observed has no `ended_at`."""
     pid: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
     stop: StopRequest | None = None
     oom: bool = False
-    """Whether the kernel ended some of it for want of memory."""
+    """Whether the kernel killed some of its processes because memory ran out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Between two runs: the last one is over, and the next is due. It counts as living."""
+    """Between two runs: the last one is over, and the next is scheduled. It counts as running."""
 
     last: Ended
     due: float
@@ -115,7 +115,7 @@ State: TypeAlias = Requested | Running | Stopping | Ended | Waiting
 
 @dataclass(frozen=True, slots=True)
 class ChildStarted:
-    """The command was let go as this process."""
+    """The command was started as this process."""
 
     pid: int
     at: float
@@ -130,7 +130,7 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """Its end was requested. The first request is remembered; later ones change nothing."""
+    """Its end was requested. The first request is recorded; later ones change nothing."""
 
     by: str | None
     reason: StopReason
@@ -139,7 +139,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class ForceUsed:
-    """Asking was not enough: SIGKILL was sent to some of the tree."""
+    """SIGKILL was sent to some of the tree after the grace period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class ChildEnded:
     status: Status
     at: float
     oom: bool = False
-    """Whether the kernel ended some of it for want of memory."""
+    """Whether the kernel killed some of its processes because memory ran out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ NEXT: dict[type[State], dict[type[Fact], type[State]]] = {
     Requested: {ChildStarted: Running, LaunchFailed: Ended, WitnessesGone: Ended},
     Running: {StopAsked: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
     Stopping: {StopAsked: Stopping, ForceUsed: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
-    # The tree may have to be forced after its first process went willingly.
+    # SIGKILL may be needed for the rest of the tree after its first process has ended.
     Ended: {ForceUsed: Ended, RestartPlanned: Waiting},
     Waiting: {
         ChildStarted: Running,
@@ -223,7 +223,7 @@ def advance(state: State, fact: Fact) -> State:
 
 
 def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
-    """The last end stands; who requested that it is not run again is recorded."""
+    """The last end stays; the request not to run it again is recorded."""
     match fact:
         case RestartPlanned(due=due):
             return replace(state, due=due)
@@ -253,11 +253,11 @@ def _ended(state: State, outcome: Outcome, at: float, oom: bool = False) -> Stat
     return Ended(outcome, at, ended_at=ended_at)
 
 
-# What clients see of it.
+# The fields that clients see.
 
 
 def reason(state: State) -> EndReason | None:
-    """Why it ended; None while it has not. A requested end is named so, with any status."""
+    """Why it ended; None while it has not. A requested end is `killed` or `deadline`, with any status."""
     if not isinstance(state, Ended):
         return None
     match state.outcome:
@@ -285,7 +285,7 @@ def exit_code(state: State) -> int | None:
 
 
 def end_signal(state: State) -> int | None:
-    """The signal that ended it by the kernel's word, else None."""
+    """The signal that ended it, as reported by the kernel; else None."""
     return state.outcome.signal if isinstance(state, Ended) and isinstance(state.outcome, Signaled) else None
 
 

@@ -1,4 +1,4 @@
-"""Lines of output that a watch looked for, and those that are held back, in short."""
+"""Lines of output that matched a watch, and summaries of those that are held back."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from holdfast.model import loose
+from holdfast.model import lenient
 
-#: What one notification shows at most.
+#: The most that one notification shows.
 MOST_LINES = 20
 MOST_CHARACTERS = 2000
 
@@ -30,24 +30,24 @@ class WatchMatch:
     """Whether the line is longer than `output`."""
 
     def clipped(self, characters: int = MOST_CHARACTERS) -> WatchMatch:
-        """The same, with no more of the line than so many characters: its beginning."""
+        """The same, with at most `characters` of the beginning of the line."""
         if len(self.output) <= characters:
             return self
         return replace(self, output=self.output[:characters], is_cut=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Also what clients are shown of it."""
-        said = {"stream": self.stream, "offset": self.offset, "end": self.end}
-        return {**said, "pattern": self.pattern, "output": self.output, "output_cut": self.is_cut}
+        """Stored, and shown to clients."""
+        fields = {"stream": self.stream, "offset": self.offset, "end": self.end}
+        return {**fields, "pattern": self.pattern, "output": self.output, "output_cut": self.is_cut}
 
     @classmethod
     def from_json(cls, value: object) -> WatchMatch:
-        """Never fails: what makes no sense is empty."""
-        said = loose.table(value)
-        stream, offset = loose.text(said.get("stream")), loose.whole(said.get("offset"))
-        end = max(offset, loose.whole(said.get("end")))
-        pattern, output = loose.text(said.get("pattern")), loose.text(said.get("output"))
-        return cls(stream, offset, end, pattern, output, said.get("output_cut") is True)
+        """Never fails: invalid fields become empty."""
+        fields = lenient.table(value)
+        stream, offset = lenient.text(fields.get("stream")), lenient.whole(fields.get("offset"))
+        end = max(offset, lenient.whole(fields.get("end")))
+        pattern, output = lenient.text(fields.get("pattern")), lenient.text(fields.get("output"))
+        return cls(stream, offset, end, pattern, output, fields.get("output_cut") is True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Held:
 
     @classmethod
     def of(cls, found: Sequence[WatchMatch], more: int = 0) -> Held:
-        """Some matches, and so many `more` behind them that were only counted."""
+        """Some matches, and `more` after them that were only counted."""
         return cls(len(found) + more, found[0].clipped(), found[-1].clipped())
 
     def and_then(self, later: Held) -> Held:
@@ -75,11 +75,11 @@ class Held:
 
     @classmethod
     def from_json(cls, value: object) -> Held | None:
-        """None for what counts no match."""
-        said = loose.table(value)
-        count = loose.whole(said.get("count"))
+        """None when it counts no match."""
+        fields = lenient.table(value)
+        count = lenient.whole(fields.get("count"))
         return (
-            cls(count, WatchMatch.from_json(said.get("first")), WatchMatch.from_json(said.get("newest")))
+            cls(count, WatchMatch.from_json(fields.get("first")), WatchMatch.from_json(fields.get("newest")))
             if count
             else None
         )
@@ -90,7 +90,7 @@ def joined(before: Held | None, later: Held) -> Held:
 
 
 def that_fit(found: Sequence[WatchMatch]) -> tuple[WatchMatch, ...]:
-    """As many of the first ones as one notification shows; at least one."""
+    """As many of the first matches as one notification shows; at least one."""
     shown: list[WatchMatch] = []
     lines, characters = 0, 0
     for match in found:
@@ -104,7 +104,7 @@ def that_fit(found: Sequence[WatchMatch]) -> tuple[WatchMatch, ...]:
 
 
 def in_a_row(found: Sequence[WatchMatch]) -> int:
-    """How many of the first ones follow each other in the log with nothing between them but a line end."""
+    """How many of the first matches follow each other in the log with nothing between them but a line end."""
     for number, (before, after) in enumerate(pairwise(found), 1):
         if before.stream != after.stream or before.end + 1 != after.offset or before.is_cut:
             return number

@@ -1,4 +1,4 @@
-"""Notices: what is notified to the session that owns a process. Which change makes one, and its data. No I/O."""
+"""Notices: notifications for the session that owns a process, which change makes one, and their data. No I/O."""
 
 from __future__ import annotations
 
@@ -44,11 +44,16 @@ class Notice:
     origin: dict[str, Any] | None = None
     data: dict[str, Any] = field(default_factory=dict)
     claim: str | None = None
-    """Who is being given it as the answer to a question."""
+    """The call that is about to return it as its answer."""
 
     @property
     def id(self) -> str:
         return id_of(self.key)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the notification object that are stored."""
+        names = ("id", "key", "kind", "process", "session", "origin", "at", "data")
+        return {name: getattr(self, name) for name in names}
 
 
 def id_of(key: str) -> str:
@@ -63,12 +68,12 @@ def completion_key(process_id: ProcessId, run: int) -> str:
 def of_process(process: HeldProcess, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
     """A notice about a process, for the session that owns it."""
     meta = process.meta
-    what = {**data, "command": meta.command, "name": meta.name}
-    return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, what)
+    data = {**data, "command": meta.command, "name": meta.name}
+    return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, data)
 
 
 def completion(process: HeldProcess, now: float) -> Notice | None:
-    """Its end, if `notify` includes it and the owner did not ask for it. The output is added when it is shown."""
+    """The notice of its end, if `notify` includes it and the owner did not request it. Output is added on delivery."""
     state, meta, notify = process.state, process.meta, process.notify
     stop = stop_of(state)
     if stop is not None and stop.by is not None and stop.by == meta.session:
@@ -112,12 +117,12 @@ def succeeded(process: HeldProcess) -> bool:
     return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
 
 
-#: Of how many processes the digest of a release shows lines; of the others it has the counts.
+#: The digest of a release shows lines of this many processes, and only counts of the others.
 MOST_SHOWN = 100
 
 
 def match_data(notified: Notified) -> dict[str, Any]:
-    """`output` is what the log has at `offset`; lines that lie apart from it are in `more`, each with its own place."""
+    """`output` is what the log has at `offset`; lines apart from it are in `more`, each with its own offset."""
     row = notified.matches[: in_a_row(notified.matches)]
     first = row[0]
     return {
@@ -139,7 +144,7 @@ def digest_data(digest: MatchDigest) -> dict[str, Any]:
 
 
 def held_data(held: Held) -> dict[str, Any]:
-    """Also of what the end of a process takes out of the breaker."""
+    """Also for matches that the end of a process takes out of the breaker."""
     first = held.first.to_json()
     return {**first, "count": held.count, "suppressed": held.count, "digest": True, **_first_and_newest(held)}
 

@@ -1,4 +1,4 @@
-"""One process as the daemon knows it: what was asked for, where its life stands, what it wrote."""
+"""One process as the daemon knows it: its specification, its state and its output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Notify: TypeAlias = Literal["any", "failure", "success", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What is fixed when a process is asked for. Kept in its bundle, so that a row can be made of it again."""
+    """The specification of a process, fixed at its start. Stored in its bundle, from which its row can be rebuilt."""
 
     id: ProcessId
     command: str
@@ -32,7 +32,7 @@ class Meta:
     name: str | None = None
     task: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    """What the caller noted on it. Means nothing to holdfast."""
+    """Set by the caller; holdfast does not interpret them."""
     parent_session: str | None = None
     backend: str = "local"
     lifetime: Lifetime = "detached"
@@ -48,7 +48,7 @@ class Meta:
     restart_limit: int = 5
     """How many restarts in a row there are at most; 0 for no limit."""
     restart_delay: float = 1.0
-    """Before the first of them; each further one waits twice as long."""
+    """Before the first restart; each further one waits twice as long."""
     success_codes: tuple[int, ...] = (0,)
     stop_cmd: str | None = None
     ready_log: str | None = None
@@ -60,28 +60,28 @@ class Meta:
     notify: Notify = "any"
     """Which ends notify the owner session. It concerns ends alone: see `Process.notify` for what is in effect."""
     end_after_watch: bool = False
-    """Nothing was said about its end and it is watched: `notify` is `never` until its watch is disabled."""
+    """It is watched and `notify` was not given: `notify` is `never` until its watch is disabled."""
     watch: tuple[str, ...] = ()
     watch_regex: tuple[str, ...] = ()
     check_interval: float | None = None
     origin: dict[str, Any] | None = None
-    """The address its session was reached at. Given back with each notice, unchanged."""
+    """The address of its session. Returned with each notice, unchanged."""
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
     given: tuple[str, ...] = ()
-    """The names of the variables that were given for it; their values are in its bundle alone."""
+    """The names of the variables that were given for it; only its bundle has their values."""
     gated: bool = False
     """Whether it was judged before it was started: what it starts by itself is judged, too."""
     sudo: bool = False
-    """Whether `sudo` in it asks holdfast for the password."""
+    """Whether `sudo` in it gets the password from holdfast."""
     fingerprint: str | None = None
-    """Of the request that asked for it under a key, so that the key cannot stand for another request."""
+    """Of the start request with its idempotency key, so that the key cannot be used for another request."""
 
     def to_json(self) -> dict[str, Any]:
-        """What it says beyond the defaults: it is written and read again with every start."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in said.items() if name not in _USUAL or value != _USUAL[name]}
+        """The fields that differ from the defaults: it is written and read with every start."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Meta:
@@ -93,17 +93,17 @@ class Meta:
 
     @property
     def limits(self) -> dict[str, int | float]:
-        """What it may use at most; empty where nothing was said."""
-        said = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}
-        return {name: value for name, value in said.items() if value is not None}
+        """Resource limits; empty when none were given."""
+        given = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def streams(self) -> tuple[str, ...]:
         return ("out", "err") if self.split else ("out",)
 
 
-#: The fields of Meta that have a default.
-_USUAL: dict[str, object] = {
+#: The defaults of Meta.
+_DEFAULTS: dict[str, object] = {
     one.name: one.default if one.default is not MISSING else {}
     for one in fields(Meta)
     if one.default is not MISSING or one.default_factory is not MISSING
@@ -112,7 +112,7 @@ _USUAL: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class StreamExtent:
-    """How far a log reaches: what lies before `first` was dropped."""
+    """The extent of a log: bytes before `first` were dropped."""
 
     first: int = 0
     end: int = 0
@@ -129,7 +129,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class HeldProcess:
-    """A held process. A change makes a new one."""
+    """A process with its state. Immutable: a change makes a new object."""
 
     meta: Meta
     state: State = Requested()  # noqa: RUF009 - frozen and without fields
@@ -144,19 +144,19 @@ class HeldProcess:
     run: int = 0
     """How often it was run again."""
     streak: int = 0
-    """How many restarts in a row its policy has asked for."""
+    """How many restarts in a row its policy has made."""
     gave_up: bool = False
-    """Whether the limit of them was reached."""
+    """Whether the limit of restarts was reached."""
     readiness: Readiness | None = None
     stall: Stall | None = None
     need: InputNeed | None = None
     watching: WatchState | None = None
     progress: Progress | None = None
     cpu_seconds: float | None = None
-    """What was used up to the end; of one that runs it is measured on request."""
+    """Used until the end; that of a running process is measured on request."""
     peak_rss: int | None = None
     group: str | None = None
-    """The cgroup that all of it is in, and the one its memory is counted in: reported by the keeper, and not kept."""
+    """The cgroup of its tree, and the one that counts its memory: reported by the keeper, and not stored."""
     memory_group: str | None = None
 
     @property
@@ -174,7 +174,7 @@ class HeldProcess:
 
     @property
     def is_running(self) -> bool:
-        """Also while its end has been asked for: what has not died is not called dead. Also between two runs."""
+        """Also while it is being stopped, until it is gone, and between two runs."""
         return isinstance(self.state, (Running, Stopping, Waiting))
 
     @property
@@ -196,8 +196,8 @@ class HeldProcess:
         return isinstance(self.state, Ended)
 
     @property
-    def takes_room(self) -> bool:
-        """Whether it counts among the living, or soon will."""
+    def counts_as_running(self) -> bool:
+        """Whether it counts towards the limit of processes."""
         return not self.has_ended
 
     @property
@@ -225,7 +225,7 @@ class HeldProcess:
 
     @property
     def deadline_at(self) -> float | None:
-        """Of this run; each has a deadline of its own."""
+        """The deadline of this run; each run has its own."""
         if self.meta.deadline is None or self.is_waiting:
             return None
         return (self.started_at or self.meta.requested_at) + self.meta.deadline

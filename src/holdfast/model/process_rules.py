@@ -1,5 +1,6 @@
-"""Small rules about processes: how many may run, duplicates, what ends with what, deadlines, what may be forgotten, and
-which process a text names. No I/O, no clock.
+"""Rules about processes: limit, duplicates, lifetimes, deadlines, removal, and identifying one by a text.
+
+No I/O, no clock.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from holdfast.model.ids import ProcessId, id_prefix, is_id, is_name
 from holdfast.model.lifecycle import Ended, Running
 from holdfast.model.process import HeldProcess, Meta
 
-_MOST_LIVING = 20
+_MOST_NAMED = 20
 
 
-def check_process_limit(living: Collection[ProcessId], at_most: int) -> None:
-    """Raises LimitReached, naming those that fill it, when no further process may be started."""
-    if len(living) < at_most:
+def check_process_limit(running: Collection[ProcessId], at_most: int) -> None:
+    """Raises LimitReached with the running processes when no further one may be started."""
+    if len(running) < at_most:
         return
-    named = sorted(living)[:_MOST_LIVING]
-    more = len(living) - len(named)
+    named = sorted(running)[:_MOST_NAMED]
+    more = len(running) - len(named)
     tail = f" and {more} more" if more else ""
-    raise LimitReached(f"{len(living)} processes run, {at_most} may: {', '.join(named)}{tail}")
+    raise LimitReached(f"{len(running)} processes run, {at_most} may: {', '.join(named)}{tail}")
 
 
 IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
@@ -31,18 +32,18 @@ IF_RUNNING: tuple[IfRunning, ...] = ("allow", "reuse", "replace", "error")
 _MOST_DUPLICATES = 5
 
 
-def likeness(meta: Meta) -> tuple[object, ...]:
-    """What makes two starts the same: session, command and directory."""
+def duplicate_key(meta: Meta) -> tuple[object, ...]:
+    """Equal for duplicate starts: session, command and directory."""
     return (meta.session, meta.argv, meta.cwd)
 
 
-def refuse_duplicate(twins: Sequence[HeldProcess]) -> NoReturn:
-    """Raises AlreadyRunning, naming them."""
-    raise AlreadyRunning(f"this session already runs this command in this directory: {_ids_of(twins)}")
+def refuse_duplicate(duplicates: Sequence[HeldProcess]) -> NoReturn:
+    """Raises AlreadyRunning with their ids."""
+    raise AlreadyRunning(f"this session already runs this command in this directory: {_ids_of(duplicates)}")
 
 
-def duplicate_note(twins: Sequence[HeldProcess]) -> str:
-    return f"the same command already runs in this directory: {_ids_of(twins)}"
+def duplicate_note(duplicates: Sequence[HeldProcess]) -> str:
+    return f"the same command already runs in this directory: {_ids_of(duplicates)}"
 
 
 def _ids_of(processes: Sequence[HeldProcess]) -> str:
@@ -52,13 +53,13 @@ def _ids_of(processes: Sequence[HeldProcess]) -> str:
 
 
 def end_with_session(processes: Iterable[HeldProcess], session: str) -> tuple[list[HeldProcess], list[HeldProcess]]:
-    """Of the session's running processes: those that end with it, and those that are left."""
+    """Of the session's running processes: those that end with it, and those that go on."""
     own = [process for process in processes if process.is_running and process.meta.session == session]
     return _by_lifetime(own, "session")
 
 
 def parent_of(processes: Iterable[HeldProcess], session: str) -> str | None:
-    """The session that this one was started by, as its newest process that names one has it."""
+    """The parent of this session, as given with its newest process that has one."""
     named = [
         (process.meta.requested_at, process.meta.parent_session)
         for process in processes
@@ -68,7 +69,7 @@ def parent_of(processes: Iterable[HeldProcess], session: str) -> str | None:
 
 
 def end_with_daemon(processes: Iterable[HeldProcess]) -> tuple[list[HeldProcess], list[HeldProcess]]:
-    """Of all running processes: those that end when holdfast is stopped on purpose, and those that are left."""
+    """Of all running processes: those that end when holdfast is stopped on purpose, and those that go on."""
     return _by_lifetime([process for process in processes if process.is_running], "daemon")
 
 
@@ -79,7 +80,7 @@ def _by_lifetime(processes: list[HeldProcess], lifetime: str) -> tuple[list[Held
 
 
 def deadline_due_at(process: HeldProcess) -> float | None:
-    """When its deadline wants something done; None when never, or when it has been done."""
+    """When its deadline is due; None when it has none, or when it was acted upon."""
     if not isinstance(process.state, Running) or process.deadline_notified:
         return None
     return process.deadline_at
@@ -91,7 +92,7 @@ def deadlines_due(processes: Iterable[HeldProcess], now: float) -> list[HeldProc
 
 
 def next_deadline(processes: Iterable[HeldProcess]) -> float | None:
-    """When there will be something to do; None when there is nothing to wait for."""
+    """When the next deadline is due; None when there is none."""
     return min((at for process in processes if (at := deadline_due_at(process)) is not None), default=None)
 
 
@@ -119,31 +120,31 @@ _MOST_AMBIGUOUS = 5
 
 
 def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess:
-    """The one process that `text` stands for.
+    """The process with this id, prefix of an id, or name.
 
-    A name stands for the process that runs under it, else for the one that did so last. Raises BadValue when it can
-    stand for nothing, NotFound when it stands for none, Ambiguous when several ids begin so.
+    A name identifies the process that runs under it, else the last one that did. Raises BadValue for a text that is
+    none of these, NotFound when there is no such process, Ambiguous when several ids begin so.
     """
     exact = processes.get(ProcessId(text))
     if exact is not None:
         return exact
     prefix = id_prefix(text)
     if not is_id(text) and prefix is None and not is_name(text):
-        raise BadValue(f"{text[:80]!r} is no id, prefix of an id or name", next="holdfast ps -a")
-    found = _named_so(text, processes.values())
+        raise BadValue(f"{text[:80]!r} is not an id, a prefix of an id or a name", next="holdfast ps -a")
+    found = _by_name(text, processes.values())
     if found is None and prefix is not None:
-        found = _begins_with(prefix, text, processes)
+        found = _by_prefix(prefix, text, processes)
     if found is None:
         raise NotFound(f"no process {text}")
     return found
 
 
-def _named_so(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:
-    bearers = [process for process in processes if process.meta.name == name]
-    return max(bearers, key=lambda process: (not process.has_ended, process.meta.requested_at), default=None)
+def _by_name(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:
+    named = [process for process in processes if process.meta.name == name]
+    return max(named, key=lambda process: (not process.has_ended, process.meta.requested_at), default=None)
 
 
-def _begins_with(prefix: str, text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess | None:
+def _by_prefix(prefix: str, text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess | None:
     fitting = sorted(process_id for process_id in processes if process_id.startswith(prefix))
     if len(fitting) > 1:
         some = ", ".join(fitting[:_MOST_AMBIGUOUS])

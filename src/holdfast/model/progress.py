@@ -1,9 +1,8 @@
-"""Progress: every so often, what a process has written since the last time; nothing when it wrote nothing. No I/O.
+"""Progress notices: at an interval, the new output of a process; nothing when there is none. No I/O.
 
-What the rule leaves open, and what is done: the first look is one interval after the start. A look that comes late
-reports all at once, and the next one is an interval after it: two are never closer. What was missed while the daemon
-was down is notified once, not once for each interval. When the clock is set back, the next look is one interval away at
-most.
+The first check is one interval after the start. A late check reports everything at once, and the next one is an
+interval after it: two are never closer. Output from while the daemon was down is notified once, not once for each
+interval. When the clock is set back, the next check is at most one interval away.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holdfast.model import loose
+from holdfast.model import lenient
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What was notified of one process. A new one is due at once and has notified nothing."""
+    """The output of one process that was notified. A new one is due at once and has notified nothing."""
 
     next_at: float = 0.0
     notified: dict[str, int] = field(default_factory=dict)
-    """For each stream, up to where its log was notified."""
+    """For each stream, the offset up to which its log was notified."""
 
     def to_json(self) -> dict[str, Any]:
         return {"next_at": self.next_at, "told": self.notified}
 
     @classmethod
     def from_json(cls, value: object) -> Progress:
-        """Never fails: what makes no sense is that of a new one."""
-        said = loose.table(value)
-        return cls(loose.moment(said.get("next_at")) or 0.0, loose.counts(said.get("told")))
+        """Never fails: an invalid part becomes that of a new one."""
+        fields = lenient.table(value)
+        return cls(lenient.moment(fields.get("next_at")) or 0.0, lenient.counts(fields.get("told")))
 
 
 class OutputSpan(NamedTuple):
-    """New output of a stream: the bytes from `offset` to before `end`."""
+    """New output of a stream: the bytes from `offset` up to `end`, which is excluded."""
 
     offset: int
     end: int
@@ -44,7 +43,7 @@ class NewOutput(NamedTuple):
     """The new output that is to be notified now."""
 
     spans: dict[str, OutputSpan]
-    """Of the streams that have something new."""
+    """Of the streams with new output."""
 
     @property
     def new_bytes(self) -> int:
@@ -52,14 +51,14 @@ class NewOutput(NamedTuple):
 
 
 def begin(now: float, interval: float, ends: Mapping[str, int] | None = None) -> Progress:
-    """At the start of a process, whose streams may have something of earlier runs."""
+    """At the start of a run, whose streams may have output of earlier runs."""
     return Progress(now + interval, dict(ends or {}))
 
 
-def looked(
+def checked(
     progress: Progress, ends: Mapping[str, int], now: float, interval: float
 ) -> tuple[Progress, NewOutput | None]:
-    """After a look at how far the streams reach. Before its time nothing happens, but for a clock that was set back."""
+    """After a check of the ends of the streams. Before `next_at` only a clock that was set back has an effect."""
     next_at = min(progress.next_at, now + interval)
     if now < next_at:
         return Progress(next_at, progress.notified), None

@@ -1,9 +1,9 @@
-"""When a process counts as waiting for input, and what it asks. No I/O.
+"""When a process counts as waiting for input, and its prompt. No I/O.
 
-A process asks when one of its tree is blocked reading its terminal and the program left it to the terminal to take a
-line: an unfinished line that is no shell's resting prompt, or no echo, as for a password. A program that reads key by
-key without echo (an editor, a pager, a shell's own line editor) draws for itself, and is never taken for one that
-asks. On a pipe there is no terminal to judge by: there the unfinished line has to end like a question.
+A process waits for input when a process of its tree is blocked reading a terminal in canonical mode, and either its
+last line is unfinished and is not the prompt of an idle shell, or echo is off, as for a password. A program that reads
+key by key without echo (an editor, a pager, the line editor of a shell) never counts. On a pipe there are no terminal
+modes: there the unfinished line has to end like a question.
 """
 
 from __future__ import annotations
@@ -15,66 +15,66 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from holdfast.model.process import HeldProcess
 
-#: What those in it do: read the input; wait for several things, the input perhaps among them; cannot be looked into,
-#: as what runs with another user's rights; none of it.
+#: What the processes of a tree do: read the input; poll several files, perhaps the input; cannot be inspected, because
+#: they run as another user; none of these.
 Reader: TypeAlias = Literal["reading", "polling", "hidden", "busy"]
 
 LONGEST = 200
-#: With these a shell or an interpreter says that it has nothing to do.
-_RESTING = ("$", "#", "%", ">", "❯", "»")
+#: Prompts of an idle shell or interpreter end with these.
+_IDLE = ("$", "#", "%", ">", "❯", "»")
 _ASKING = ("?", ":", "]", ")")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
 class Terminal(NamedTuple):
-    """How a terminal takes what is typed."""
+    """The modes of a terminal."""
 
     echo: bool
-    """It shows what is typed."""
+    """It shows the input."""
     canonical: bool
-    """It hands over whole lines."""
+    """Programs read whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputNeed:
-    """A question that waits for its answer, of one run of a process, which is named by its start."""
+    """A prompt without an answer. `run` is the start time of the run of the process."""
 
     run: float
     since: float
     at: int
-    """Where in the output it is asked: the same place is the same question."""
+    """The offset of the prompt in the output: it identifies the prompt."""
     prompt: str
     secret: bool
 
 
 def asks(terminal: Terminal | None, reader: Reader, line: str) -> bool:
-    """Whether an answer is waited for. `line` is what stands behind the last line end, as text."""
+    """Whether it waits for input. `line` is the text after the last line end."""
     if terminal is None:
         return reader == "reading" and line.rstrip().endswith(_ASKING)
     if terminal.canonical and not terminal.echo:
         return reader != "busy"
-    is_one = bool(line.strip()) and not line.rstrip().endswith(_RESTING)
+    is_one = bool(line.strip()) and not line.rstrip().endswith(_IDLE)
     return is_one and reader == "reading" and terminal.echo
 
 
 def rests(terminal: Terminal | None, reader: Reader) -> bool:
-    """Whether nothing changes about it before something is typed, or written."""
+    """Whether the result cannot change before there is new input or output."""
     return reader == "reading" or (reader == "polling" and terminal is not None and not terminal.canonical)
 
 
 def hides(terminal: Terminal | None) -> bool:
-    """Whether what is typed now is not shown: a line without echo, or a pipe."""
+    """Whether the next input is not echoed: a terminal without echo, or a pipe."""
     return terminal is None or (terminal.canonical and not terminal.echo)
 
 
-def pause(looks: int) -> float:
-    """How long to wait for the next look, after so many that found nothing new."""
-    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(looks, 10)))
+def pause(probes: int) -> float:
+    """Seconds until the next probe, after this number of probes that found nothing new."""
+    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(probes, 10)))
 
 
 def prompt_of(text: str, mask: Callable[[str], str] = str) -> str:
-    """What is asked, for people: the last line that says something, on one line, masked, not too long."""
+    """The prompt for users: the last line that is not empty, printable, masked, and cut to LONGEST."""
     lines = [line for line in text.split("\n") if line.strip()]
     shown = "".join(one if one.isprintable() else " " for one in mask(lines[-1] if lines else ""))
     shown = " ".join(shown.split())
@@ -82,11 +82,11 @@ def prompt_of(text: str, mask: Callable[[str], str] = str) -> str:
 
 
 def mark_of(process: HeldProcess) -> InputNeed | None:
-    """The question of this run; of another run, or of one that is over, it counts for nothing."""
+    """The prompt of this run; None for one of another run, or after the end."""
     mark = process.need
     return mark if mark is not None and process.is_up and mark.run == process.started_at else None
 
 
 def need_object(need: InputNeed) -> dict[str, Any]:
-    """A question as clients see it."""
+    """The prompt as clients see it."""
     return {"since": need.since, "prompt": need.prompt, "secret": need.secret}

@@ -1,4 +1,4 @@
-"""When a process counts as ready, and when it will not be any more."""
+"""When a process counts as ready, and when it cannot become ready any more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Kind: TypeAlias = Literal["log", "port", "http", "uptime"]
 
 KINDS: tuple[Kind, ...] = ("log", "port", "http", "uptime")
 
-#: Between two looks: short at first, for what is ready at once, and never so long that anybody would notice. A look
-#: takes some time as well, and both together stay below 50 ms.
+#: Seconds between two probes: short at first, for processes that are ready at once. With the duration of a probe it
+#: stays below 50 ms.
 _FIRST_PAUSE = 0.010
 _LONGEST_PAUSE = 0.030
 _GROWTH = 1.25
@@ -22,32 +22,32 @@ _STEPS = 6
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What is known of one run of a process, which is named by its start."""
+    """The readiness of one run of a process. `run` is the start time of that run."""
 
     run: float
     ready: bool | None = None
-    """False once it will not be any more; None as long as it is unknown."""
+    """False once it cannot become ready any more; None while it is unknown."""
     at: float | None = None
     """Since when it is ready."""
     trouble: str | None = None
-    """What keeps it from being ready, as far as that can be seen."""
+    """Why it is not ready, as far as that is known."""
     searched: dict[str, int] = field(default_factory=dict)
-    """For each stream, up to which byte its pattern is not in it: a search that was interrupted goes on there."""
+    """For each stream, the offset up to which the pattern was not found: an interrupted search continues there."""
 
 
 def kind_of(meta: Meta) -> Kind | None:
-    """What makes the process ready; None when it has nothing to be ready by."""
+    """Its readiness rule; None when it has none."""
     return next((kind for kind in KINDS if getattr(meta, f"ready_{kind}") is not None), None)
 
 
 def mark_of(process: HeldProcess) -> Readiness | None:
-    """What is known of this run, or of the last one; of another it counts for nothing."""
+    """The readiness of this run; None for that of another run."""
     mark = process.readiness
     return mark if mark is not None and mark.run == process.started_at else None
 
 
 def is_ready(process: HeldProcess) -> bool | None:
-    """None: nothing to be ready by, or not known yet. False: it will not be any more, as what has ended."""
+    """None: no readiness rule, or not known yet. False: it cannot become ready any more, for example after its end."""
     if kind_of(process.meta) is None:
         return None
     if process.has_ended:
@@ -57,17 +57,17 @@ def is_ready(process: HeldProcess) -> bool | None:
 
 
 def is_open(process: HeldProcess) -> bool:
-    """Whether to probe: it runs, and it is not known whether it is ready."""
+    """Whether to probe: it runs, and its readiness is unknown."""
     return process.is_up and kind_of(process.meta) is not None and is_ready(process) is None
 
 
 def gives_up_at(process: HeldProcess) -> float | None:
-    """From when on it is too late to become ready; None when it never is."""
+    """When its readiness timeout is over; None without a timeout."""
     return _after_start(process, process.meta.ready_timeout)
 
 
-def grown_at(process: HeldProcess) -> float | None:
-    """When it has been up for long enough; None where that is not asked for."""
+def uptime_reached_at(process: HeldProcess) -> float | None:
+    """When it has run for `ready_uptime`; None without that rule."""
     return _after_start(process, process.meta.ready_uptime)
 
 
@@ -80,7 +80,7 @@ def held_by_another(port: int, pid: int | None) -> str:
     return f"port {port} is held by {holder}"
 
 
-def nobody_listens(port: int) -> str:
+def not_listening(port: int) -> str:
     return f"nothing of it listens on port {port}"
 
 

@@ -1,4 +1,4 @@
-"""`[[sinks]]` of the configuration -> sinks. Errors are one line and never show what may be a secret. No I/O."""
+"""`[[sinks]]` of the configuration -> sinks. Errors are one line and never show a possible secret. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 from holdfast.model.ids import is_name
-from holdfast.model.sinks import KINDS, OUTCOMES, USUAL_KINDS, Outcomes, Quiet, Secret, Sink, Way
+from holdfast.model.sinks import DEFAULT_KINDS, KINDS, OUTCOMES, Outcomes, Quiet, Secret, Sink, Way
 
 MOST_SINKS = 100
 _MOST_PATTERNS = 1000
@@ -26,7 +26,7 @@ _KEYS = (
 
 
 class _Table:
-    """One table, asked for one value at a time."""
+    """One table of the file, with checked access to its values."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values = values
@@ -40,7 +40,7 @@ class _Table:
         if value is None:
             return None
         if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
-            raise self.wrong(f"{key} must be a text of 1 to {_LONGEST} printable characters", f'write {key} = "…"')
+            raise self.wrong(f"{key} must be a string of 1 to {_LONGEST} printable characters", f'write {key} = "…"')
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -58,16 +58,16 @@ class _Table:
             or not 0 < len(value) <= _MOST_PATTERNS
             or not all(isinstance(one, str) and 0 < len(one) <= _LONGEST for one in value)
         ):
-            raise self.wrong(f"{key} must be a list of texts, at least one", f'write {key} = ["…"]')
+            raise self.wrong(f"{key} must be a list of strings, at least one", f'write {key} = ["…"]')
         return value
 
     def secret(self, key: str) -> Secret | None:
-        """What stands under KEY, or under KEY_env or KEY_file where it is to be found."""
+        """The secret under KEY, or the variable under KEY_env or the file under KEY_file that has it."""
         found = Secret(self.text(key), self.text(f"{key}_env"), self.text(f"{key}_file"))
         if sum(one is not None for one in found) > 1:
             raise self.wrong(f"{key}, {key}_env and {key}_file exclude each other", "keep one of them")
         if found.env is not None and not _VARIABLE.match(found.env):
-            raise self.wrong(f"{key}_env is no name of a variable", f'write {key}_env = "NAME"')
+            raise self.wrong(f"{key}_env is not a variable name", f'write {key}_env = "NAME"')
         return found if any(found) else None
 
 
@@ -76,7 +76,10 @@ def read_sinks(value: object, path: str) -> tuple[Sink, ...]:
     if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
         raise BadValue(f"sinks in {path} must be tables", next="begin each with a line [[sinks]]")
     if len(value) > MOST_SINKS:
-        raise BadValue(f"{len(value)} sinks in {path}, {MOST_SINKS} are the most", next="let one sink do more")
+        raise BadValue(
+            f"{len(value)} sinks in {path}, {MOST_SINKS} are the most",
+            next="use one sink for several kinds or sessions",
+        )
     found: dict[str, Sink] = {}
     for number, values in enumerate(value, start=1):
         sink = _sink(values, number, path)
@@ -128,7 +131,7 @@ def _way(table: _Table) -> tuple[Way, Secret]:
 
 
 def trouble_of(way: Way, address: str) -> str:
-    """Why this cannot be an address; empty when it can."""
+    """Why this is not a valid address; empty when it is."""
     try:
         parts = urlsplit(address)
         good = bool(parts.hostname) and parts.port != 0
@@ -136,17 +139,17 @@ def trouble_of(way: Way, address: str) -> str:
         good = False
         parts = None
     if not address.isprintable() or " " in address:
-        return "the address has blanks or control characters"
+        return "the address has spaces or control characters"
     if way == "webhook":
         good = good and parts is not None and parts.scheme in ("http", "https")
-        return "" if good else "webhook must be an address that begins with http:// or https://"
+        return "" if good else "webhook must be a URL that begins with http:// or https://"
     return "" if "://" in address else "url must be an Apprise URL, such as ntfy://… or mailto://…"
 
 
 def _kinds(table: _Table) -> list[Any]:
     kinds = table.texts("kinds")
     if kinds is None:
-        return list(USUAL_KINDS)
+        return list(DEFAULT_KINDS)
     for kind in kinds:
         if kind not in KINDS:
             raise table.wrong(f"there is no kind {kind[:80]!r}", f"known: {', '.join(KINDS)}")
@@ -158,7 +161,7 @@ def _outcomes(table: _Table) -> Outcomes:
     for known in OUTCOMES:
         if value == known:
             return known
-    raise table.wrong("outcomes cannot be that", f"one of: {', '.join(OUTCOMES)}")
+    raise table.wrong("outcomes has an unknown value", f"one of: {', '.join(OUTCOMES)}")
 
 
 def _quiet(table: _Table) -> Quiet | None:

@@ -1,4 +1,4 @@
-"""Sinks: ways to the outside, which notices they get, when, how often delivery is tried, how addresses are hidden.
+"""Sinks: external receivers of notices. Which notices each gets and when, retries, and how addresses are hidden.
 
 No I/O; time is an argument.
 """
@@ -20,12 +20,12 @@ Outcomes = Literal["any", "failure", "success"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OUTCOMES: tuple[Outcomes, ...] = get_args(Outcomes)
-#: The kinds that a sink gets by default: all but those that come by the clock.
-USUAL_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
+#: The kinds that a sink gets by default: all but periodic ones.
+DEFAULT_KINDS: frozenset[Kind] = frozenset(KINDS) - {"progress"}
 
 
 class Quiet(NamedTuple):
-    """Hours of the local day in which nothing is sent: minutes since midnight; `end` is the first that is not quiet."""
+    """Hours of the local day in which nothing is sent: minutes since midnight; `end` is excluded."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Quiet(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A text that must not be shown: as it stands in the configuration, or where to find it when it is needed."""
+    """A text that must not be shown: given in the configuration, or read from a variable or a file when needed."""
 
     text: str | None = None
     env: str | None = None
@@ -58,7 +58,7 @@ class Sink:
     """An Apprise URL or the address of a webhook; nothing for the desktop."""
     secret: Secret = field(default=Secret(), repr=False)
     """What a webhook is signed with."""
-    kinds: frozenset[Kind] = USUAL_KINDS
+    kinds: frozenset[Kind] = DEFAULT_KINDS
     sessions: tuple[str, ...] = ("*",)
     """Patterns as in a shell."""
     outcomes: Outcomes = "any"
@@ -70,25 +70,25 @@ class Sink:
 
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
-#: What a receiver may ask for at most.
+#: The longest `Retry-After` that is honoured.
 LONGEST_RETRY_AFTER = 86400.0
-#: Nothing is put off for longer: what is due beyond this was written before the clock was set back.
+#: No delivery is delayed for longer: a later time was written before the clock was set back.
 FARTHEST = 2 * 86400.0
 
 
 class SendResult(NamedTuple):
-    """What came of one try to send something."""
+    """The result of one attempt to send."""
 
     sent: bool
     error: str = ""
     permanent: bool = False
-    """Trying again would be refused again."""
+    """A further attempt would be refused as well."""
     retry_after: float | None = None
-    """So many seconds were asked for by the receiver."""
+    """The seconds that the receiver requested."""
 
 
 class DeliveryState(NamedTuple):
-    """What is to be remembered of a row after a try. Without `due_at` and `dead_at` it was sent."""
+    """The state of an outgoing notice after an attempt. Without `due_at` and `dead_at` it was sent."""
 
     attempts: int
     error: str | None = None
@@ -96,7 +96,7 @@ class DeliveryState(NamedTuple):
     dead_at: float | None = None
 
 
-def wanted_by(notice: Notice, sinks: Iterable[Sink]) -> list[Sink]:
+def sinks_for(notice: Notice, sinks: Iterable[Sink]) -> list[Sink]:
     return [sink for sink in sinks if wants(sink, notice)]
 
 
@@ -128,7 +128,7 @@ def not_before(sink: Sink, at: float, zone: tzinfo | None = None) -> float:
     hour, rest = divmod(sink.quiet.end, 60)
     is_today = minute < sink.quiet.end
     day = here.date() if is_today else here.date() + timedelta(days=1)
-    # In the night in which an hour comes twice, the end is in the same one of the two.
+    # In the night in which an hour is repeated, the end is in the same repetition.
     end = datetime.combine(day, time(hour, rest, fold=here.fold if is_today else 0), zone)
     return max(at, end.timestamp())
 
@@ -138,12 +138,12 @@ def is_due(due_at: float, now: float) -> bool:
 
 
 def pause(attempts: int) -> float:
-    """Between a try that failed, the so-manieth, and the next."""
+    """Seconds between a failed attempt and the next; `attempts` counts those so far."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 30))
 
 
 def judge(sink: Sink, attempts: int, answer: SendResult, now: float, zone: tzinfo | None = None) -> DeliveryState:
-    """How a row stands after a try; `attempts` counts those before it."""
+    """The state after an attempt; `attempts` counts those before it."""
     attempts += 1
     if answer.sent:
         return DeliveryState(attempts)
@@ -155,7 +155,7 @@ def judge(sink: Sink, attempts: int, answer: SendResult, now: float, zone: tzinf
 
 
 class Outgoing(NamedTuple):
-    """A notice for a sink, as it is kept."""
+    """A notice for a sink, as it is stored."""
 
     seq: int
     sink: str
@@ -170,34 +170,21 @@ class Outgoing(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What came of a try, to be written in the transaction of its event."""
+    """The result of an attempt, to be written in the transaction of its event."""
 
     row: Outgoing
-    standing: DeliveryState
+    state: DeliveryState
     at: float
 
 
-def body_of(notice: Notice) -> dict[str, Any]:
-    return {
-        "id": notice.id,
-        "key": notice.key,
-        "kind": notice.kind,
-        "process": notice.process,
-        "session": notice.session,
-        "origin": notice.origin,
-        "at": notice.at,
-        "data": notice.data,
-    }
-
-
 HIDDEN = "…"
-#: Shorter pieces of an address are no secret, and hiding them would hide half of every message.
+#: Shorter parts of an address are not secret, and hiding them would make messages unreadable.
 _SHORTEST_SECRET = 4
 _SECRET_BOUNDS = re.compile(r"[/:@?&=,;#\s]+")
 
 
 def shown_address(address: str) -> str:
-    """As much of an address as may be shown: of http and https the host, of others the beginning alone."""
+    """The part of an address that may be shown: the host of http and https, the scheme of others."""
     scheme, mark, _ = address.partition("://")
     if not mark or not scheme.isalnum():
         return HIDDEN
@@ -213,7 +200,7 @@ def shown_address(address: str) -> str:
 
 
 def without(text: str, secrets: Iterable[str], address: str = "") -> str:
-    """The text with every secret in it hidden, and every piece of the address that is not shown either."""
+    """The text with every secret hidden, and every part of the address that `shown_address` hides."""
     pieces = {secret for secret in secrets if secret} | _pieces(address)
     for piece in sorted(pieces, key=len, reverse=True):
         text = text.replace(piece, HIDDEN)

@@ -1,4 +1,4 @@
-"""The text of a notification for people: one line, and a short tail of the output when something failed. No I/O."""
+"""The text of a notification for users: one line, and a short tail of the output after a failure. No I/O."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Summary(NamedTuple):
 
 
 def summary_of(notification: dict[str, Any]) -> Summary:
-    """For any notification object. A field that is missing or odd makes the line shorter, never an error."""
+    """For any notification object. A missing or invalid field makes the line shorter, never an error."""
     kind, data = str(notification.get("kind")), notification.get("data")
     data = data if isinstance(data, dict) else {}
     if kind == "approval":
         return _approval(notification, data)
     what = _LINES[kind](data) if kind in _LINES else one_line(kind)
-    line = f"{_who(notification, data)}{what} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
+    line = f"{_subject(notification, data)}{what} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
     if kind != "completion":
         return Summary(line, "", _LEVELS.get(kind, "info"))
     failed = is_failure(data)
@@ -63,17 +63,17 @@ def summary_of(notification: dict[str, Any]) -> Summary:
 
 
 def one_line(text: object, longest: int = _LONGEST_LINE) -> str:
-    """Of any text one line without control characters, cut where it is too long."""
+    """The text as one line without control characters, cut to `longest`."""
     flat = " ".join("".join(c if c.isprintable() else " " for c in str(text or "")).split())
     return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
 def harmless(text: str) -> str:
-    """The same to the eye, but no chat takes it for a mention: `@everyone`, `<!channel>`, `<@U123>`."""
+    """The text with zero-width spaces, so that chats find no mention in it: `@everyone`, `<!channel>`, `<@U123>`."""
     return text.replace("@", "@\u200b").replace("<", "<\u200b")
 
 
-def _who(notification: dict[str, Any], data: Data) -> str:
+def _subject(notification: dict[str, Any], data: Data) -> str:
     command = one_line(data.get("command"), _LONGEST_COMMAND)
     if name := data.get("name"):
         return f"{one_line(name, _LONGEST_COMMAND)} ({command}) " if command else f"{one_line(name)} "
@@ -84,11 +84,11 @@ def _who(notification: dict[str, Any], data: Data) -> str:
 
 
 def _approval(notification: dict[str, Any], data: Data) -> Summary:
-    """The whole command is shown, as far as there is room: an approver must not decide on its beginning alone."""
+    """Shows as much of the command as fits: an approver must not decide on its beginning only."""
     session, request = one_line(notification.get("session"), _LONGEST_COMMAND), one_line(data.get("approval"), 60)
     how = f"holdfast approve {request}, or holdfast deny {request}"
     command = one_line(data.get("command"), _TAIL_CHARACTERS - len(how) - 1)
-    line = f"approval wanted: {one_line(data.get('why'))} [{session}]"
+    line = f"approval needed: {one_line(data.get('why'))} [{session}]"
     return Summary(line, f"{command}\n{how}", "warning")
 
 
@@ -97,7 +97,7 @@ def _completion(data: Data) -> str:
     began, ended = data.get("started_at"), data.get("ended_at")
     if isinstance(began, (int, float)) and isinstance(ended, (int, float)):
         what += f" after {_duration(ended - began)}"
-    return f"{what}, again and again; it is not run any more" if data.get("gave_up") else what
+    return f"{what}, repeatedly; it is not restarted any more" if data.get("gave_up") else what
 
 
 def _end(data: Data) -> str:
@@ -153,18 +153,18 @@ _LINES: dict[str, Callable[[Data], str]] = {
     "completion": _completion,
     "watch_match": _match,
     "watch_disabled": _disabled,
-    "watch_overflow_tripped": lambda data: "too many matches at once: they are held back for a while",
+    "watch_overflow_tripped": lambda data: "too many matches at once: notifications are paused for a while",
     "watch_overflow_released": lambda data: f"matches are notified again, {_held_back(data)}",
     "progress": _progress,
     "ready": _ready,
-    "stalled": lambda data: "has stalled: no output, and the processor is not used",
+    "stalled": lambda data: "has stalled: no output, no CPU use",
     "deadline": lambda data: "ran past its deadline and goes on",
     "input_needed": _input_needed,
 }
 
 
 def _tail(output: object) -> str:
-    """The last lines; cut at the beginning of a line where they are too long."""
+    """The last lines, cut at the start of a line."""
     printable = "".join(c if c.isprintable() or c in "\n\t" else " " for c in str(output or ""))
     lines = printable.strip("\n").split("\n")[-_TAIL_LINES:]
     while len(lines) > 1 and len("\n".join(lines)) > _TAIL_CHARACTERS:

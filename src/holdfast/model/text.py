@@ -1,9 +1,10 @@
-"""The text view of output: what a person would have read, without what only a terminal understands.
+"""The text view of output: as a user would have read it, without terminal control sequences.
 
-Escape sequences and control characters are gone, line ends are `\\n`, a backspace takes a character back, and a line
+Escape sequences and control characters are removed, line ends are `\\n`, a backspace removes a character, and a line
 that was overwritten by carriage returns shows its first and last state with a count:
-`0% … 100% done [10000 updates]`. Lines that are drawn again further up, as by several progress bars at once, are shown
-as they were first and, once they rest, as they are at last. The bytes may come cut anywhere: the text is the same.
+`0% … 100% done [10000 updates]`. Lines that are redrawn further up, as by several progress bars at once, are shown
+in their first and, once they no longer change, in their last state. The text does not depend on where the input is
+cut into pieces.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
-#: A line is held until it is complete, since it may still be overwritten; of a longer one this much is let go.
+#: A line is held until it is complete, since it may still be overwritten; of a longer one this much is returned.
 LONGEST_HELD = 1 << 14
-#: The cursor goes a line up, or down.
+#: Stand for a cursor movement one line up, or down.
 UP, DOWN = "\x0b", "\x0c"
 
-#: Of lines that are drawn again and again, as many are held.
+#: The most redrawn lines that are held.
 _HIGHEST = 200
 
 
 class RedrawnLines:
-    """The line that is being written; where the cursor has gone up, the lines from there on down.
+    """The current line; after the cursor has moved up, the lines from there down.
 
-    Such a block is held from the first move up until something is written below it.
+    Such a block is held from the first move up until there is output below it.
     """
 
     def __init__(self) -> None:
@@ -100,14 +101,14 @@ class RedrawnLines:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text cut into runs of line ends, of moves, and of what lies between."""
+    """The text cut into runs of line ends, of moves, and of other text."""
     import re
 
     return re.findall("\n+|\x0b+|\x0c+|[^\n\x0b\x0c]+", text)
 
 
 class RedrawnLine:
-    """The line that is being written: the states it went through, and the one it is in."""
+    """The current line: its first and last states, their number, and its present text."""
 
     def __init__(self) -> None:
         self._clear()
@@ -142,7 +143,7 @@ class RedrawnLine:
         return bool(self._states) or self._returned
 
     def go_back(self) -> None:
-        """What is written next overwrites it."""
+        """The next text overwrites the line."""
         self._returned = True
 
     def _clear(self) -> None:
@@ -189,7 +190,7 @@ class RedrawnLine:
         if self._returned:
             self._overwrite()
         self._now += text
-        return self._let_go() if len(self._now) > LONGEST_HELD else ""
+        return self._flush() if len(self._now) > LONGEST_HELD else ""
 
     def _overwrite(self) -> None:
         self._returned = False
@@ -199,8 +200,8 @@ class RedrawnLine:
             self._first = self._first or state
             self._last = state
 
-    def _let_go(self) -> str:
-        """Give up on a line too long to be held: what was written so far stands."""
+    def _flush(self) -> str:
+        """Return the beginning of a line that is too long to be held."""
         size = (len(self._now) - 1) // LONGEST_HELD * LONGEST_HELD
         before = self._summary(self._last, self._states) + " … " if self._states else ""
         out, rest = before + self._now[:size], self._now[size:]
@@ -209,23 +210,23 @@ class RedrawnLine:
         return out
 
 
-#: What makes bytes more than plain text: C0 but tab and newline, DEL, and the lead byte of C1 in UTF-8.
+#: Bytes that are not plain text: C0 but tab and newline, DEL, and the lead byte of C1 in UTF-8.
 _SPECIAL = bytes(n for n in range(32) if n not in (9, 10)) + b"\x7f\xc2"
 
 #: A control string (OSC, DCS, SOS, PM, APC) ends at its terminator, and at a line end: a stray introducer must not
 #: hide the rest of the log.
 _STRING = r"[^\x07\x18\x1a\x1b\x80-\x9f\n]*"
 _CSI = r"[0-?]*[ -/]*"
-#: One set of first characters, so that plain text is skipped at speed; then what belongs to each.
+#: One set of first characters, so that plain text is skipped fast; then the rest of each sequence.
 _SEQUENCE = (
     r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]"
     rf"(?:(?<=\x1b)(?:\[{_CSI}[@-~]?|[\]PX^_]{_STRING}|[ -/]*[0-~]?)"
     rf"|(?<=\x9b){_CSI}[@-~]?|(?<=[\x90\x98\x9d-\x9f]){_STRING})?"
 )
 _UNFINISHED = rf"(?:\x1b\[|\x9b){_CSI}|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_STRING}|\x1b[ -/]*"
-#: What moves the cursor to another line, or to the start of its own; erasing the whole line counts as that.
+#: Moves to another line, or to the start of the line; erasing the whole line counts as the latter.
 _MOVE = r"(?:\x1b\[|\x9b)(\d{0,4})([ABDEFGK])"
-#: So far to the left there is nothing left of it.
+#: A move this far to the left counts as a move to the start of the line.
 _FAR = 100
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
 
@@ -233,7 +234,7 @@ _compiled: tuple[re.Pattern[str], ...] | None = None
 
 
 class TextView:
-    """Bytes in, text out. Lines come out when they are complete; `close` gives what is left."""
+    """Bytes in, text out. Lines come out when they are complete; `close` returns the rest."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -255,12 +256,12 @@ class TextView:
         return shown + self._lines.end()
 
     def peek(self) -> str:
-        """The unfinished line, or lines, as they stand now. They may still change."""
+        """The unfinished line, or lines, in their present state. They may still change."""
         return self._lines.shown()
 
     @property
     def is_redrawn(self) -> bool:
-        """Whether what is unfinished has been overwritten already, and so will be again."""
+        """Whether the unfinished line was overwritten before, and so may be again."""
         return self._lines.is_redrawn
 
     def _is_plain(self, data: bytes) -> bool:
@@ -269,13 +270,13 @@ class TextView:
         return self._decoder.getstate()[0] != b"\xc2"
 
     def _strip(self, text: str) -> str:
-        """The text without sequences; one that is not complete is kept for the next time."""
+        """The text without sequences; an incomplete one is kept for the next call."""
         sequences, unfinished, moves = _patterns()
         text = self._cut + text
         self._cut = ""
         at = max(text.rfind(introducer) for introducer in _INTRODUCERS)
         if at >= 0 and (found := unfinished.fullmatch(text, at)):
-            self._cut = _essence(found[0])
+            self._cut = _abbreviated(found[0])
             text = text[:at]
         return sequences.sub(_as_move if moves.search(text) else "", text)
 
@@ -283,13 +284,13 @@ class TextView:
 def without_sequences(text: str) -> str:
     """The text without escape sequences and control characters but tab, `\\b`, `\\n` and `\\r`.
 
-    What moves the cursor is gone as well. One that is not complete is gone as far as it reaches.
+    Cursor movements and incomplete sequences are removed as well.
     """
     return _patterns()[0].sub("", text)
 
 
-def _essence(sequence: str) -> str:
-    """As much of an unfinished sequence as decides how it goes on, however long it is."""
+def _abbreviated(sequence: str) -> str:
+    """A short equivalent of an unfinished sequence, of any length, with the same continuations."""
     head = sequence[: 2 if sequence[0] == "\x1b" and sequence[1:2] in tuple("[]PX^_") else 1]
     if head[-1] in "]PX^_\x90\x98\x9d\x9e\x9f" or sequence == head:
         return head
@@ -300,7 +301,7 @@ def _essence(sequence: str) -> str:
 
 
 def _as_move(sequence: re.Match[str]) -> str:
-    """What is left of a sequence: how it moves the cursor, as far as lines are concerned."""
+    """The replacement of a sequence: its movement between or within lines, or nothing."""
     found = _patterns()[2].fullmatch(sequence[0])
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""Sizes, times and terminal sizes as people write them."""
+"""Sizes, durations and terminal sizes as users write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Longer than anybody waits; still fits every clock that it is handed to.
+#: The longest duration; it fits every clock.
 LONGEST = 100 * 365 * 86400.0
 
 #: The most columns or rows of a terminal.
@@ -31,7 +31,7 @@ def parse_size(text: str) -> int:
     except (ValueError, OverflowError):
         size = -1
     if not 0 <= size <= _LARGEST:
-        raise BadValue(f"{text[:80]!r} is no size", next="write it as 500K, 10M or 2G")
+        raise BadValue(f"{text[:80]!r} is not a size", next="write it as 500K, 10M or 2G")
     return size
 
 
@@ -44,7 +44,7 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST:  # also refuses nan
-        raise BadValue(f"{text[:80]!r} is no time", next="write seconds, or 500ms, 90s, 10m, 2h, 1d")
+        raise BadValue(f"{text[:80]!r} is not a duration", next="write seconds, or 500ms, 90s, 10m, 2h, 1d")
     return seconds
 
 
@@ -52,12 +52,12 @@ def parse_window(text: str) -> tuple[int, int]:
     """`COLSxROWS` -> (cols, rows)."""
     cols, x, rows = text.lower().partition("x")
     if not (x and cols.isascii() and cols.isdigit() and rows.isascii() and rows.isdigit()):
-        raise BadValue(f"{text[:80]!r} is no terminal size", next="write it as COLSxROWS, for example 120x30")
+        raise BadValue(f"{text[:80]!r} is not a terminal size", next="write it as COLSxROWS, for example 120x30")
     return checked_window(int(cols[:9]), int(rows[:9]))
 
 
 def checked_window(cols: int, rows: int) -> tuple[int, int]:
-    """Both as they are. Raises BadValue when no terminal can have that size."""
+    """Returns both. Raises BadValue for a size that no terminal can have."""
     if not (1 <= cols <= LARGEST_WINDOW and 1 <= rows <= LARGEST_WINDOW):
         raise BadValue(
             f"a terminal cannot be {_short(cols)}x{_short(rows)}",
@@ -102,7 +102,7 @@ def age_text(seconds: float) -> str:
 
 
 def sparkline(values: Sequence[float], width: int, full: float) -> str:
-    """The last `width` values as a line of blocks, the highest for `full` and more; something is more than nothing."""
+    """The last `width` values as a line of blocks, the highest for `full` and more. Any value above 0 is visible."""
     top = len(_BLOCKS) - 1
     shares = [min(1.0, value / full) if full > 0 else 0.0 for value in values]
     steps = [max(1 if share > 0 else 0, round(top * share)) for share in shares]

@@ -1,4 +1,4 @@
-"""What a process uses, sampled over time. No I/O, no clock."""
+"""The resource usage of a process, sampled over time. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Samples that are remembered.
+#: The number of samples in the history.
 HISTORY = 60
-#: Over a shorter time than this a share of a processor says nothing.
+#: A CPU share over a shorter time is not meaningful.
 _SHORTEST = 0.2
 
 
 class UsageSample(NamedTuple):
     at: float
     cpu_percent: float
-    """Of one processor, since the sample before."""
+    """Of one CPU, since the sample before."""
     rss_bytes: int
 
 
 @dataclass(slots=True)
 class Track:
-    """What is known of the usage of one process. Times are of a clock that never goes back."""
+    """The usage of one process. Times are of a monotonic clock."""
 
     cpu_seconds: float | None = None
     cpu_percent: float | None = None
@@ -36,7 +36,7 @@ class Track:
         return self.measured_at is not None and now - self.measured_at <= max_age
 
     def take_cpu(self, cpu_seconds: float | None, now: float) -> bool:
-        """Note the processor time used so far; whether it did anything since the last time, or that is unknown."""
+        """Record the CPU time used so far. Returns whether it changed since the last time, or is unknown."""
         before, self.cpu_seconds = self.cpu_seconds, _no_less(cpu_seconds, self.cpu_seconds)
         self.measured_at = now
         if self.cpu_seconds is None:
@@ -54,18 +54,18 @@ class Track:
         self.peak_rss_bytes = most(self.peak_rss_bytes, now, peak)
 
     def remember(self, now: float) -> None:
-        """Put what is known now into the history."""
+        """Add the current values to the history."""
         if self.cpu_percent is not None and self.rss_bytes is not None:
             self.history.append(UsageSample(now, self.cpu_percent, self.rss_bytes))
 
 
 def most(*values: int | None) -> int | None:
-    """The largest that is known."""
+    """The largest known value."""
     return max((value for value in values if value is not None), default=None)
 
 
 def _no_less(now: float | None, before: float | None) -> float | None:
-    """Time that was used stays used, also when the processes that used it are gone."""
+    """CPU time never shrinks, also when the processes that used it are gone."""
     if now is None or before is None:
         return before if now is None else now
     return max(now, before)

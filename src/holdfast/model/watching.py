@@ -1,20 +1,20 @@
-"""How often a watch notifies: at most once in a window, and no more after too many full ones. No I/O, no clock.
+"""How often a watch notifies: at most once per window, and never again after too many full windows. No I/O, no clock.
 
 A match with no window open is notified at once and opens a window. Matches in a window are held back; when it closes
 they are notified as one digest, which opens the next. A window that held some back is a strike, from the first of them
-on; one that held back none ends the row. The last strike in a row ends the watch. What is held back is always notified,
-or counted in the notice of the end of the watch; and at the end of the process it is notified at once.
+on; one that held back none resets the count. The last strike in a row ends the watch. Held matches are always notified,
+or counted in the notice of the end of the watch; and at the end of the process they are notified at once.
 
-What the rule leaves open, and what is done:
+Details:
 - Lines that are found together while no window is open are one notification, as many as it shows. The rest
-  is held back, like what comes in the window.
+  is held back, like matches in the window.
 - A window is open from its beginning up to, but not including, its end. One whose end is noticed late is closed then,
   and the window of its digest counts from then: two notifications are never closer than a window.
-- The budget counts matches and digests that were notified, not the notice of the end of the watch. The first match that
-  it has no room for ends the watch, like a last strike.
-- Where the limit of strikes is 0 the watch never ends by them; where the budget is 0 there is none.
+- The budget counts matches and digests that were notified, not the notice of the end of the watch. The first match
+  beyond it ends the watch, like a last strike.
+- With the limit 0, strikes never end the watch; with the budget 0 there is no budget.
 - When the clock is set back, a window lasts for one window from then at most.
-- What is found after the end of the watch is not counted: the output is not searched any more.
+- After the end of the watch the output is not searched, so matches are not counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from holdfast.model import loose
+from holdfast.model import lenient
 from holdfast.model.matches import Held, WatchMatch, joined, that_fit
 
 __all__ = [
@@ -49,47 +49,47 @@ class WatchRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
-    """Where the watch of one process stands."""
+    """The state of the watch of one process."""
 
     cursors: dict[str, int] = field(default_factory=dict)
-    """For each stream, up to where it has been searched."""
+    """For each stream, the offset up to which it was searched."""
     window_until: float | None = None
     held: Held | None = None
-    """What this window holds back."""
+    """The matches that this window holds back."""
     strikes: int = 0
-    """In a row, with this window."""
+    """In a row, including this window."""
     notified: int = 0
     """Notifications so far."""
     matches: int = 0
     """Matches so far, notified or not."""
     suppressed: int = 0
-    """Those that were not notified at once."""
+    """Matches that were not notified at once."""
     disabled: bool = False
     notify_on: bool = False
     """Whether the end of the watch has turned on the notification of the end."""
 
     def to_json(self) -> dict[str, Any]:
-        """What it says beyond a new one: it is written with each change."""
-        said = {_KEYS.get(name, name): getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        """The fields that differ from a new one: it is written with each change."""
+        fields = {_KEYS.get(name, name): getattr(self, name) for name in self.__slots__ if getattr(self, name)}
         if self.window_until is not None:
-            said["window_until"] = self.window_until
+            fields["window_until"] = self.window_until
         if self.held is not None:
-            said["held"] = self.held.to_json()
-        return said
+            fields["held"] = self.held.to_json()
+        return fields
 
     @classmethod
     def from_json(cls, value: object) -> WatchState:
-        """Never fails: each part that makes no sense is that of a new one. Nothing that is held back gets stuck."""
-        said = loose.table(value)
-        held, until = Held.from_json(said.get("held")), loose.moment(said.get("window_until"))
+        """Never fails: an invalid part becomes that of a new one. Held matches are never lost."""
+        fields = lenient.table(value)
+        held, until = Held.from_json(fields.get("held")), lenient.moment(fields.get("window_until"))
         return cls(
-            cursors=loose.counts(said.get("cursors")),
+            cursors=lenient.counts(fields.get("cursors")),
             window_until=0.0 if held is not None and until is None else until,
             held=held,
-            disabled=said.get("disabled") is True,
-            notify_on=said.get("notify_on") is True,
-            notified=loose.whole(said.get("told")),
-            **{name: loose.whole(said.get(name)) for name in ("strikes", "matches", "suppressed")},
+            disabled=fields.get("disabled") is True,
+            notify_on=fields.get("notify_on") is True,
+            notified=lenient.whole(fields.get("told")),
+            **{name: lenient.whole(fields.get(name)) for name in ("strikes", "matches", "suppressed")},
         )
 
 
@@ -104,7 +104,7 @@ class Notified:
 
 @dataclass(frozen=True, slots=True)
 class MatchDigest:
-    """Matches to be notified in short."""
+    """Matches to be notified as a digest."""
 
     held: Held
 
@@ -117,7 +117,7 @@ class Disabled:
     suppressed: int
     """Matches that no other notification counts."""
     matches: int = 0
-    """All that were found."""
+    """All matches that were found."""
     reason: Reason = "strikes"
 
 
@@ -127,9 +127,9 @@ WatchOutcome: TypeAlias = Notified | MatchDigest | Disabled
 def matched(
     state: WatchState, found: Sequence[WatchMatch], now: float, rules: WatchRules, more: int = 0
 ) -> tuple[WatchState, list[WatchOutcome]]:
-    """After some matches, in the order of the output, and so many `more` that were only counted.
+    """After some matches, in the order of the output, and `more` that were only counted.
 
-    A window that is over by now is closed first. The cursors are the caller's: see `scanned`.
+    A window that is over by now is closed first. The caller moves the cursors: see `scanned`.
     """
     if not found:
         return state, []
@@ -149,17 +149,17 @@ def matched(
 
 
 def next_due(state: WatchState) -> float | None:
-    """When there will be something to notify; None when there is nothing to wait for."""
+    """When the next digest is due; None when there is none."""
     return state.window_until if state.held is not None and not state.disabled else None
 
 
 def is_due(at: float, now: float, rules: WatchRules) -> bool:
-    """Whether it is time for `elapsed` when `at` is what `next_due` said: also when the clock was set back since."""
+    """Whether to call `elapsed`, when `next_due` was `at`: also when the clock was set back since."""
     return at <= now or at > now + rules.window
 
 
 def elapsed(state: WatchState, now: float, rules: WatchRules) -> tuple[WatchState, list[WatchOutcome]]:
-    """After some time: a window that is over is closed. At any other time nothing happens."""
+    """Close the window when its time is over; otherwise nothing changes."""
     if state.window_until is None or state.disabled:
         return state, []
     until = min(state.window_until, now + rules.window)
@@ -173,9 +173,9 @@ def elapsed(state: WatchState, now: float, rules: WatchRules) -> tuple[WatchStat
 
 
 def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]]:
-    """At the end of the process: what is held back is notified now, inside a window too, and before the end.
+    """At the end of the process: held matches are notified now, also inside a window, and before the end.
 
-    A process that is run again later begins with no window and no strike.
+    A later run begins with no window and no strike.
     """
     after = replace(state, window_until=None, held=None, strikes=0)
     if state.held is None:
@@ -184,17 +184,17 @@ def ended(state: WatchState, now: float) -> tuple[WatchState, list[WatchOutcome]
 
 
 def broken(state: WatchState) -> tuple[WatchState, list[WatchOutcome]]:
-    """When its patterns cannot be searched for: the watch ends, as after the last strike."""
+    """End the watch because its patterns cannot be searched for."""
     return (state, []) if state.disabled else _disable(state, "broken")
 
 
 def scanned(state: WatchState, stream: str, upto: int) -> WatchState:
-    """After a stream has been searched up to there."""
+    """After a stream was searched up to this offset."""
     return replace(state, cursors={**state.cursors, stream: upto})
 
 
 def _rest(found: Sequence[WatchMatch], shown: int, more: int) -> Held | None:
-    """What is not among the first ones, which are shown."""
+    """The matches after the first `shown` ones."""
     if len(found) > shown:
         return Held.of(found[shown:], more)
     return Held(more, found[-1].clipped(), found[-1].clipped()) if more else None

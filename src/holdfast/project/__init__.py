@@ -1,4 +1,4 @@
-"""Groups of processes from a file.
+"""Groups of processes from a file: started and ended together, in the order of their dependencies.
 
 project = holdfast.project.load("holdfast.toml")
 with holdfast.connect() as hf:
@@ -12,16 +12,15 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.project.ending import DownReport, down
-    from holdfast.project.happening import Happening
+    from holdfast.project.events import ProjectEvent
     from holdfast.project.loading import load
-    from holdfast.project.restarting import restart
     from holdfast.project.spec import Member, Need, Project
-    from holdfast.project.standing import Standing, status
-    from holdfast.project.starting import UpReport, up
+    from holdfast.project.starting import UpReport, restart, up
+    from holdfast.project.state import MemberStatus, status
 
 __all__ = [
     "load", "up", "down", "restart", "status",
-    "Project", "Member", "Need", "UpReport", "DownReport", "Standing", "Happening",
+    "Project", "Member", "Need", "UpReport", "DownReport", "MemberStatus", "ProjectEvent",
 ]  # fmt: skip
 
 _HOMES = {
@@ -30,10 +29,10 @@ _HOMES = {
     "UpReport": "starting",
     "down": "ending",
     "DownReport": "ending",
-    "restart": "restarting",
-    "status": "standing",
-    "Standing": "standing",
-    "Happening": "happening",
+    "restart": "starting",
+    "status": "state",
+    "MemberStatus": "state",
+    "ProjectEvent": "events",
     "Project": "spec",
     "Member": "spec",
     "Need": "spec",

@@ -1,18 +1,17 @@
-"""Environment files: `NAME=VALUE` a line. No I/O.
+"""Environment files: one `NAME=VALUE` per line. No I/O.
 
     # a comment
-    PLAIN=some words # what follows a space and a # is a comment
+    PLAIN=some words # a space and a # begin a comment
     export QUOTED='as it is: $HOME \\n #'
     DOUBLE="a tab\\t, a line end\\n, a quote \\" and a backslash \\\\"
 
-Quoted values may span lines. Nothing is looked up: `$` is a dollar sign. The last of two lines with one name wins.
+Quoted values may span lines. `$` is not expanded. Of two lines with the same name, the last one wins.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Name, value as far as the line goes, or the quote that it begins with.
 _HEAD = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*")
 _SINGLE = re.compile(r"'([^']*)'")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -25,7 +24,7 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$", "\n
 
 
 class BadLine(ValueError):
-    """`line` is its number, from 1 on."""
+    """A line that is not valid; `line` is its number, from 1."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
@@ -33,7 +32,7 @@ class BadLine(ValueError):
 
 
 def parse(text: str) -> dict[str, str]:
-    """The variables, in the order of their first lines. Raises BadLine."""
+    """The variables, in the order in which they first appear. Raises BadLine."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     found: dict[str, str] = {}
     at = 0
@@ -47,7 +46,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def _variable(text: str, at: int) -> tuple[str, str, int]:
-    """The variable that begins at `at`, and where the next line does."""
+    """Name and value of the variable at `at`, and where the next line begins."""
     head = _HEAD.match(text, at)
     if head is None:
         raise BadLine(_line(text, at), "is not NAME=VALUE")
@@ -74,7 +73,7 @@ def _value(text: str, at: int, name: str) -> tuple[str, int]:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """What an escape stands for; one that stands for nothing is left as it is."""
+    """The character of an escape; an unknown escape is left as it is."""
     return _ESCAPED.get(escape[1], escape[0])
 
 

@@ -1,4 +1,9 @@
-"""A project from its file, checked: whatever cannot be meant is refused here, in one line that names the place."""
+"""Loading a project from holdfast.toml or a Procfile. Invalid files raise one line with file, line and key.
+
+A Procfile has `name: command` lines. As with other tools that read it, `.env` beside it is read when it exists, and
+every process gets a `PORT` of its own: 5000, 5100, … in the order of the lines, counted from PORT in `.env` or in the
+environment of the caller.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import BadValue, NotFound
-from holdfast.project import dotenv, needs, order, procfile, source, values
+from holdfast.project import dotenv, needs, order, source, values
 from holdfast.project.source import Source
 from holdfast.project.spec import READY_KEYS, Member, Project, checked_name
-from holdfast.project.values import OPTIONS, Wrong
+from holdfast.project.values import OPTIONS, InvalidValue
 
 _MOST_MEMBERS = 500
 _LONGEST_NAME = 64
@@ -20,13 +25,17 @@ _MEMBER_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PROJECT_KEYS = ("name", "env", "env_file")
 _OWN_KEYS = ("command", "cwd", "env", "env_file", "depends_on", "profiles", "oneshot", "ready")
 _RULES = [key.removeprefix("ready_") for key in READY_KEYS]
+_PROCFILE_LINE = re.compile(r"([A-Za-z0-9_-]+)\s*:\s*(\S.*)")
+_FIRST_PORT = 5000
+_PORT_STEP = 100
+_LAST_PORT = 65535
 _READY = {key.removeprefix("ready_"): key for key in (*READY_KEYS, "ready_timeout")}
 
 
 def load(file: str | os.PathLike[str] | None = None, *, name: str | None = None) -> Project:
-    """The project in `file`, or in the nearest holdfast.toml or Procfile. `name` goes before the one in the file.
+    """The project in `file`, or in the nearest holdfast.toml or Procfile. `name` overrides the one in the file.
 
-    Raises BadValue, NotFound or Denied, naming file, line or key, and what to do.
+    Raises BadValue, NotFound or Denied with file, line or key, and a next step.
     """
     found = source.read(os.fspath(file) if file is not None else source.find())
     if _is_procfile(found):
@@ -35,7 +44,7 @@ def load(file: str | os.PathLike[str] | None = None, *, name: str | None = None)
 
 
 def name_of(file: str | os.PathLike[str] | None = None) -> str:
-    """Just the name of the project in a file: whatever else is wrong with it need not keep anybody from ending it."""
+    """Only the name of the project in a file, so that a project whose file has other errors can be ended."""
     found = source.read(os.fspath(file) if file is not None else source.find())
     if _is_procfile(found):
         return _name(found, None, None)
@@ -60,9 +69,9 @@ def _from_toml(file: Source, name: str | None) -> Project:
 
 
 def _from_procfile(file: Source, name: str | None) -> Project:
-    commands = procfile.parse(file)
+    commands = _procfile_commands(file)
     env = _env_file(file, (".env",), ".env", optional=True)
-    given = procfile.ports(list(commands), {**os.environ, **env})
+    given = _procfile_ports(list(commands), {**os.environ, **env})
     members = {
         key: Member(key, command, file.directory, {**env, **({"PORT": given[key]} if key in given else {})}, {}, {})
         for key, command in commands.items()
@@ -71,7 +80,7 @@ def _from_procfile(file: Source, name: str | None) -> Project:
 
 
 def _complete(file: Source, name: str, members: dict[str, Member]) -> Project:
-    """With what concerns several of them checked, and known of each who waits for its end."""
+    """The project with its names and dependencies checked."""
     if not members:
         raise BadValue(f"{file.path} has no processes", next="add [processes.NAME] with a command")
     if len(members) > _MOST_MEMBERS:
@@ -79,11 +88,46 @@ def _complete(file: Source, name: str, members: dict[str, Member]) -> Project:
     for member in members:
         _check_name(file, name, member)
     members = needs.resolve(file, members)
-    ring = order.find_cycle({key: list(member.needs) for key, member in members.items()})
-    if ring:
-        chain = " -> ".join([*ring, ring[0]])
-        raise file.error(("processes", ring[0], "depends_on"), f"is a ring: {chain}", "take one of them out")
-    return Project(name, file.path, members)
+    project = Project(name, file.path, members)
+    if cycle := order.find_cycle(project.needs):
+        chain = " -> ".join([*cycle, cycle[0]])
+        raise file.error(("processes", cycle[0], "depends_on"), f"is a cycle: {chain}", "remove one of them")
+    return project
+
+
+def check_directories(project: Project) -> None:
+    """Raises BadValue for the first member without its directory, unless a one-shot before it may create it."""
+    for name, member in project.members.items():
+        before = order.closure(project.needs, member.needs)
+        if not os.path.isdir(member.cwd) and not any(project.members[other].oneshot for other in before):
+            why = f"is {member.cwd}, which is no directory"
+            raise source.read(project.file).error(("processes", name, "cwd"), why, "create it, or correct it")
+
+
+def _procfile_commands(file: Source) -> dict[str, str]:
+    """Commands by name. Raises BadValue."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(file.text.splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        entry = _PROCFILE_LINE.fullmatch(line)
+        if entry is None:
+            why = f"{file.path}:{number}: is not NAME: COMMAND"
+            raise BadValue(why, next="write a line as web: python app.py")
+        if entry[1] in found:
+            why = f"{file.path}:{number}: {entry[1]} is there twice"
+            raise BadValue(why, next="give one of them another name")
+        found[entry[1]] = entry[2]
+    return found
+
+
+def _procfile_ports(names: list[str], env: Mapping[str, str]) -> dict[str, str]:
+    """PORT by name; none past the last port."""
+    text = env.get("PORT", "")
+    first = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else _FIRST_PORT
+    given = {name: first + at * _PORT_STEP for at, name in enumerate(names)}
+    return {name: str(port) for name, port in given.items() if port <= _LAST_PORT}
 
 
 def _parsed(file: Source) -> dict[str, Any]:
@@ -93,7 +137,7 @@ def _parsed(file: Source) -> dict[str, Any]:
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(broken), re.DOTALL)
         line = f":{found[2]}" if found is not None and found[2] else ""
         why = f"{found[1]}{'' if line else ' before the end of the file'}" if found is not None else broken
-        raise BadValue(f"{file.path}{line}: {why}", next="mend that line (it is read as TOML)") from None
+        raise BadValue(f"{file.path}{line}: {why}", next="correct that line (it is read as TOML)") from None
     except (RecursionError, ValueError, OverflowError) as broken:
         raise BadValue(f"{file.path}: cannot be read: {broken}", next="write it as TOML") from None
 
@@ -136,7 +180,7 @@ def _options(file: Source, keys: tuple[str, ...], table: Mapping[str, object]) -
 
 
 def _environment(file: Source, keys: tuple[str, ...], table: Mapping[str, object]) -> dict[str, str]:
-    """The files in their order, then the table on top of them."""
+    """The variables of the files in their order, then those of the table, which override them."""
     env: dict[str, str] = {}
     entries = table.get("env_file", [])
     for entry in entries if isinstance(entries, list) else [entries]:
@@ -164,16 +208,16 @@ def _env_file(file: Source, keys: tuple[str, ...], path: str, optional: bool) ->
             return {}
         raise file.error(keys, f"names {full}, which is not there", f'create it, or write "{path}?"') from None
     except dotenv.BadLine as bad:
-        raise BadValue(f"{full}:{bad.line}: {bad}", next="write it as NAME=VALUE, or mend the quotes") from None
+        raise BadValue(f"{full}:{bad.line}: {bad}", next="write it as NAME=VALUE, or correct the quotes") from None
 
 
-def _name(file: Source, asked: str | None, given: object) -> str:
-    """The name asked for, the one in the file, or one made of the directory's."""
-    if asked is not None:
-        return checked_name(asked)
+def _name(file: Source, requested: str | None, given: object) -> str:
+    """The requested name, the one in the file, or one derived from the directory."""
+    if requested is not None:
+        return checked_name(requested)
     if given is None:
-        made = re.sub("[^A-Za-z0-9_-]+", "-", os.path.basename(file.directory)).strip("-")
-        return made[: _LONGEST_NAME // 2] or "project"
+        derived = re.sub("[^A-Za-z0-9_-]+", "-", os.path.basename(file.directory)).strip("-")
+        return derived[: _LONGEST_NAME // 2] or "project"
     name: str = _value(file, ("project", "name"), values.text, given)
     try:
         return checked_name(name)
@@ -184,7 +228,7 @@ def _name(file: Source, asked: str | None, given: object) -> str:
 def _check_name(file: Source, project: str, member: str) -> None:
     full = f"{project}.{member}"
     if not _MEMBER_NAME.fullmatch(member):
-        raise file.error(("processes", member), "cannot be called so", "use A-Z a-z 0-9 . _ -")
+        raise file.error(("processes", member), "is not a valid name", "use A-Z a-z 0-9 . _ -")
     if len(full) > _LONGEST_NAME or full.startswith("proc_"):
         why = "begins like an id" if full.startswith("proc_") else f"has more than {_LONGEST_NAME} characters"
         raise file.error(("processes", member), f"would be called {full[:100]}, which {why}", "choose another name")
@@ -194,7 +238,7 @@ def _check_keys(file: Source, keys: tuple[str, ...], table: Mapping[str, object]
     for key in table:
         if key not in known:
             hint = values.similar(key, known)
-            raise file.error((*keys, key), f"is no key that is known here{hint}", f"known: {', '.join(known)}")
+            raise file.error((*keys, key), f"is not a known key{hint}", f"known: {', '.join(known)}")
 
 
 def _table(file: Source, keys: tuple[str, ...], value: object) -> dict[str, Any]:
@@ -206,5 +250,5 @@ def _table(file: Source, keys: tuple[str, ...], value: object) -> dict[str, Any]
 def _value(file: Source, keys: tuple[str, ...], check: values.Check, value: object) -> Any:
     try:
         return check(value)
-    except Wrong as wrong:
-        raise file.error(keys, wrong.why, wrong.next) from None
+    except InvalidValue as invalid:
+        raise file.error(keys, invalid.why, invalid.next) from None

@@ -1,4 +1,4 @@
-"""Who comes before whom. Pure: names and what each of them needs, no processes."""
+"""The order of a dependency graph: names, and for each the names that it needs. No I/O."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import TypeAlias
 
-    #: What each one needs, by name.
+    #: For each name, the names that it needs.
     Needs: TypeAlias = Mapping[str, Collection[str]]
 
 
-def closure(needs: Needs, wanted: Iterable[str]) -> list[str]:
-    """The wanted ones with all that they need, directly or not, in the order of `needs`."""
+def closure(needs: Needs, names: Iterable[str]) -> list[str]:
+    """The names with all that they need, directly or not, in the order of `needs`."""
     found: set[str] = set()
-    waiting = list(wanted)
+    waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -24,9 +24,9 @@ def closure(needs: Needs, wanted: Iterable[str]) -> list[str]:
 
 
 def waves(needs: Needs) -> list[list[str]]:
-    """What can begin at once, then what can begin after that, and so on. What is needed but not there is no obstacle.
+    """Names that can begin at once, then those that can begin after them, and so on. Unknown names are ignored.
 
-    Raises ValueError when some need each other; `find_cycle` tells which.
+    Raises ValueError when there is a cycle; `find_cycle` returns it.
     """
     left = {name: {other for other in needed if other in needs} for name, needed in needs.items()}
     found: list[list[str]] = []
@@ -41,16 +41,16 @@ def waves(needs: Needs) -> list[list[str]]:
 
 
 def find_cycle(needs: Needs) -> list[str]:
-    """Names of which each needs the next, and the last one the first; empty when there is no such ring."""
+    """Names of which each needs the next, and the last one the first; empty when there is no cycle."""
     try:
         waves(needs)
     except ValueError:
-        return _ring(needs)
+        return _cycle(needs)
     return []
 
 
-def _ring(needs: Needs) -> list[str]:
-    """Walk among those that are never done: whoever is met twice closes the ring."""
+def _cycle(needs: Needs) -> list[str]:
+    """Follow names that can never begin; the first that repeats closes the cycle."""
     stuck = _stuck(needs)
     path: list[str] = []
     name = next(name for name in needs if name in stuck)
@@ -61,7 +61,7 @@ def _ring(needs: Needs) -> list[str]:
 
 
 def _stuck(needs: Needs) -> set[str]:
-    """Those on a ring, or that need one on a ring."""
+    """Names on a cycle, or that need one on a cycle."""
     stuck = set(needs)
     while done := {name for name in stuck if not stuck.intersection(needs[name])}:
         stuck -= done
@@ -69,7 +69,7 @@ def _stuck(needs: Needs) -> set[str]:
 
 
 def dependents(needs: Needs) -> dict[str, list[str]]:
-    """The other way round: who needs each one."""
+    """For each name, the names that need it."""
     found: dict[str, list[str]] = {name: [] for name in needs}
     for name, needed in needs.items():
         for other in dict.fromkeys(needed):

@@ -1,4 +1,4 @@
-"""The file of a project: finding it, reading it, and naming a place in it."""
+"""The file of a project: find it, read it, and name a position in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.errors import BadValue, Denied, HoldfastError, NotFound
 
 NAMES = ("holdfast.toml", "Procfile")
-#: More than anybody writes by hand.
+#: A project file is never larger.
 LARGEST = 1 << 20
 
 
@@ -25,7 +25,7 @@ class Source(NamedTuple):
         return os.path.dirname(self.path)
 
     def error(self, keys: tuple[str, ...], why: str, next: str) -> BadValue:
-        """What is wrong with the value at `keys`: file, line where it can be told, key."""
+        """The error for the value at `keys`, with the file, the line where it can be found, and the key."""
         line = line_of(self.text, keys)
         place = f"{self.path}:{line}" if line else self.path
         return BadValue(f"{place}: {'.'.join(key[:80] for key in keys)} {why}".replace(":  ", ": "), next=next)
@@ -46,7 +46,7 @@ def find(start: str | None = None) -> str:
 
 
 def read(path: str) -> Source:
-    """A regular file of text. Raises NotFound, BadValue."""
+    """Read a regular text file. Raises NotFound, BadValue."""
     path = os.path.abspath(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -56,11 +56,11 @@ def read(path: str) -> Source:
         raise _unreadable(path, failed) from failed
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadValue(f"{path} is no file", next="name a file of text")
+        raise BadValue(f"{path} is no file", next="name a text file")
     with open(fd, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise BadValue(f"{path} is larger than {LARGEST} bytes", next="name a file of text that people wrote")
+        raise BadValue(f"{path} is larger than {LARGEST} bytes", next="name a text file")
     try:
         return Source(path, data.decode())
     except UnicodeDecodeError as broken:
@@ -69,7 +69,7 @@ def read(path: str) -> Source:
 
 
 def line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """The line that names the value at `keys`, or the table around it, as far as a look can tell."""
+    """The line that names the value at `keys`, or else the table around it: found by regular expressions."""
     table: tuple[str, ...] = ()
     best, found = 0, None
     for number, line in enumerate(text.split("\n"), 1):
@@ -96,7 +96,7 @@ def _keys(text: str) -> tuple[str, ...]:
 
 
 def _check_owner(path: str, is_above: bool) -> None:
-    """A file that was not looked for here must not make us run what somebody else wrote."""
+    """Refuse a file of another user that was found in a parent directory: it would run their commands."""
     owner = os.stat(path).st_uid
     if is_above and owner not in (0, os.geteuid()):
         raise Denied(f"{path} belongs to another user", next=f"if you trust it: -f {path}")

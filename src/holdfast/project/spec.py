@@ -1,4 +1,4 @@
-"""What a project is: its processes as the file has them, checked and complete."""
+"""A project and its members, as the file has them, checked and complete."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from holdfast.errors import BadValue
 from holdfast.project import order
 
-Kind: TypeAlias = Literal["started", "ready", "completed", "log"]
-KINDS: tuple[Kind, ...] = ("started", "ready", "completed", "log")
-#: Without dots: what stands before the first one in the name of a process is its project.
+NeedKind: TypeAlias = Literal["started", "ready", "completed", "log"]
+NEED_KINDS: tuple[NeedKind, ...] = ("started", "ready", "completed", "log")
+#: Without dots: the part before the first dot of a process name is its project.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 READY_KEYS = ("ready_log", "ready_port", "ready_http", "ready_uptime")
 
 
 class Need(NamedTuple):
-    """What must be true of another process first."""
+    """A condition on another member that must hold before this one starts."""
 
-    kind: Kind
-    #: With `log`: the regular expression that a line of its output must match.
+    kind: NeedKind
+    #: With `log`: a regular expression that a line of its output must match.
     pattern: str | None = None
-    #: With `log`: how long to wait for that line; None for as long as it takes.
+    #: With `log`: seconds to wait for that line; None for no limit.
     timeout: float | None = None
 
     def __str__(self) -> str:
@@ -37,11 +37,11 @@ class Member(NamedTuple):
     command: str | list[str]
     cwd: str
     env: dict[str, str]
-    #: Everything else that `Client.run` takes, by its names.
+    #: All other arguments of `Client.run`, by name.
     options: dict[str, Any]
     needs: dict[str, Need]
     profiles: tuple[str, ...] = ()
-    #: It is to end with success, and has then done its work until the project is brought down.
+    #: It must end with success, and then counts as completed until the project is brought down.
     oneshot: bool = False
 
     @property
@@ -50,7 +50,7 @@ class Member(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Two of the same need no restart."""
+        """Of the specification. A process with the same fingerprint needs no restart."""
         spec = [self.command, self.cwd, self.env, self.options]
         return hashlib.sha256(json.dumps(spec, sort_keys=True).encode(errors="surrogatepass")).hexdigest()[:32]
 
@@ -76,13 +76,13 @@ class Project(NamedTuple):
         return f"{self.name}.{member}"
 
     def chosen(self, names: tuple[str, ...] = (), profiles: tuple[str, ...] = ()) -> list[str]:
-        """Those named, or else all without a profile or with one of `profiles`; each with all that it needs."""
-        wanted = names or [name for name, m in self.members.items() if not m.profiles or {*m.profiles} & {*profiles}]
-        return order.closure(self.needs, wanted)
+        """The named members, or else all without a profile or with one of `profiles`; with their dependencies."""
+        selected = names or [name for name, m in self.members.items() if not m.profiles or {*m.profiles} & {*profiles}]
+        return order.closure(self.needs, selected)
 
 
 def task_of(name: str) -> str:
-    """Raises BadValue for what is no name of a project."""
+    """The task key of a project. Raises BadValue for an invalid project name."""
     return f"project:{checked_name(name)}"
 
 

@@ -1,7 +1,7 @@
-"""Bringing a project up: each process as soon as what it needs is there, and nothing that is there already.
+"""Starting a project: each process as soon as its dependencies allow, except those that run already.
 
-Nothing is remembered here. What runs says itself which member it is and what it was started from, so whoever is killed
-in between is followed by the next `up`, which goes on from what it finds.
+No progress is stored. The labels of the processes say which member each is and what it was started from, so an `up`
+that follows a killed one continues from what runs.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import os
 import threading
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from holdfast.client.process import Process
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError, NotFound, NotNow
-from holdfast.project import memory, roll, values
-from holdfast.project.happening import Happening, Kind, Tell, Told, tell_nobody
-from holdfast.project.meeting import Meetings
-from holdfast.project.roll import Roll
+from holdfast.project import ending, state, values
+from holdfast.project.events import EventKind, EventQueue, OnEvent, ProjectEvent, ignore
 from holdfast.project.spec import Member, Need, Project
-from holdfast.project.waiting import GivenUp, NeedFailed
+from holdfast.project.state import ProjectProcesses
+from holdfast.project.waiting import GivenUp, NeedFailed, Waits
 
-State: TypeAlias = Literal["started", "replaced", "kept", "failed", "skipped"]
+MemberState: TypeAlias = Literal["started", "replaced", "kept", "failed", "skipped"]
 
 
 class Outcome(NamedTuple):
-    """What became of one member."""
+    """The result for one member."""
 
-    state: State
+    state: MemberState
     process: Process | None = None
     error: HoldfastError | None = None
 
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 class UpReport(NamedTuple):
-    """What became of each member, by name; and what runs but is not in the file."""
+    """The result for each member, by name; and the processes that run but are not in the file."""
 
     outcomes: dict[str, Outcome]
     orphans: list[Process]
@@ -49,12 +49,12 @@ class UpReport(NamedTuple):
 
     @property
     def failures(self) -> list[HoldfastError]:
-        """What went wrong first-hand, in the order of the file."""
+        """Errors of members that failed themselves, in the order of the file; those of skipped members are left out."""
         return [o.error for o in self.outcomes.values() if o.error is not None and o.state != "skipped"]
 
     @property
     def exit_status(self) -> int:
-        """0, or what a command line ends with for the first failure."""
+        """The exit code of `holdfast up`: 0, or that of the first failure."""
         return self.failures[0].exit_status if self.failures else 0
 
 
@@ -68,25 +68,48 @@ def up(
     fresh: Collection[str] = (),
     remove_orphans: bool = False,
     grace: float | None = None,
-    tell: Tell = tell_nobody,
+    on_event: OnEvent = ignore,
     cancelled: threading.Event | None = None,
 ) -> UpReport:
-    """Start the project, or those named with what they need, in the order of their needs.
+    """Start the project, or the named members with their dependencies, in the order of their dependencies.
 
-    What runs as the file has it is left alone; what runs otherwise, or is in `fresh`, is ended and started. Returns
-    when everything is started and, with `wait`, what has a rule for it is ready. What fails is in the report, and what
-    needs it is not started. Raises only what concerns the whole project. `cancelled` gives up: no more is started.
+    Processes that run as the file has them are kept. Those that changed in the file, or are in `fresh`, are ended and
+    started. Returns when everything is started and, with `wait`, everything with a readiness rule is ready. Failures
+    are in the report, and members that depend on them are skipped. Raises only errors of the whole project. When
+    `cancelled` is set, nothing more is started.
     """
     _check_names(project, [*names, *fresh])
     chosen = project.chosen(tuple(names), tuple(profiles))
-    found = roll.call(client, project.name)
+    found = state.processes_of(client, project.name)
     _check_file(project, found)
     orphans = [process for name, process in found.running.items() if name not in project.members]
-    work = _Up(client, project, found, chosen, fresh, wait, grace, Told(tell), cancelled or threading.Event())
+    work = _Up(client, project, found, chosen, fresh, wait, grace, EventQueue(on_event), cancelled or threading.Event())
     outcomes = work.run()
     for orphan in orphans:
-        _orphan(client, project, orphan, remove_orphans, grace, tell)
+        _orphan(client, project, orphan, remove_orphans, grace, on_event)
     return UpReport(outcomes, orphans)
+
+
+def restart(
+    client: Client,
+    project: Project,
+    names: Collection[str] = (),
+    *,
+    grace: float | None = None,
+    wait: bool = True,
+    on_event: OnEvent = ignore,
+) -> UpReport:
+    """Restart the named members, or all that run, as the file has them now; their dependencies are started if needed.
+
+    They are ended in the reverse order of their dependencies, then started in that order. Raises NotNow when a process
+    survives its kill: then nothing is started.
+    """
+    found = state.processes_of(client, project.name)
+    chosen = list(names) or [name for name in project.members if name in found.running]
+    report = ending.end(client, project.name, chosen, grace, on_event) if chosen else ending.DownReport({}, {})
+    if not report.ok:
+        raise NotNow(f"does not die: {', '.join(report.survived)}", next=f"holdfast ps --task {project.task}")
+    return up(client, project, chosen, fresh=chosen, wait=wait, grace=grace, on_event=on_event)
 
 
 class _Up:
@@ -94,12 +117,12 @@ class _Up:
         self,
         client: Client,
         project: Project,
-        found: Roll,
+        found: ProjectProcesses,
         chosen: list[str],
         fresh: Collection[str],
         wait: bool,
         grace: float | None,
-        told: Told,
+        events: EventQueue,
         cancelled: threading.Event,
     ) -> None:
         self._client = client
@@ -108,39 +131,30 @@ class _Up:
         self._chosen = [project.members[name] for name in chosen]
         self._wait = wait
         self._grace = grace
-        self._told = told
+        self._events = events
         self._cancelled = cancelled
-        self._down_at = memory.down_at(client, project.name)
-        #: What was started before then does not count.
+        self._down_at = state.down_at(client, project.name)
+        #: Members to start again: a process that was started before this time is not kept.
         self._fresh = dict.fromkeys(chosen if self._is_all_done(found) else fresh, time.time())
         self._outcomes: dict[str, Outcome] = {}
         self._settled = {name: threading.Event() for name in chosen}
-        self._meetings = Meetings(client, cancelled, told)
+        self._waits = Waits(client, cancelled, events)
 
     def run(self) -> dict[str, Outcome]:
-        threads = [threading.Thread(target=self._bring_up, args=(member,), daemon=True) for member in self._chosen]
-        for thread in threads:
-            thread.start()
-        threading.Thread(target=self._close_after, args=(threads,), daemon=True).start()
         try:
-            self._told.tell_all()
+            self._events.run([partial(self._bring_up, member) for member in self._chosen])
         except BaseException:
             self._cancelled.set()
             raise
         return {member.name: self._outcomes[member.name] for member in self._chosen}
 
-    def _close_after(self, threads: list[threading.Thread]) -> None:
-        for thread in threads:
-            thread.join()
-        self._told.close()
-
     def _bring_up(self, member: Member) -> None:
-        """In a thread of its own."""
+        """Runs in a thread of its own."""
         try:
             self._try(member)
         except HoldfastError as error:
             self._fail(member, error)
-        except Exception as error:  # noqa: BLE001 - the top of a thread: whoever waits for it must hear of it
+        except Exception as error:  # noqa: BLE001 - the top of a thread: other threads wait for its outcome
             self._fail(member, HoldfastError(f"{member.name}: {type(error).__name__}: {error}"))
         finally:
             self._settled[member.name].set()
@@ -153,65 +167,65 @@ class _Up:
                     self._await_need(member, name, need)
             except HoldfastError as unmet:
                 self._outcomes[member.name] = Outcome("skipped", None, unmet)
-                self._tell("skipped", member, f"is not started: {unmet.message}")
+                self._put("skipped", member, f"is not started: {unmet.message}")
                 return
             outcome = self._make(member)
         self._outcomes[member.name] = outcome
-        self._settled[member.name].set()  # whoever needs it to be started need not wait for what follows
+        self._settled[member.name].set()  # members that only need it started go on
         if self._wait and member.has_ready_rule:
-            self._meet(member, Need("ready"), None)
+            self._wait_until(member, Need("ready"), None)
 
     def _await_need(self, member: Member, name: str, need: Need) -> None:
-        """Raises what keeps it from being met."""
+        """Raises the error of the dependency when it failed or cannot be met."""
         self._settled[name].wait()
         outcome = self._outcomes[name]
         if outcome.error is not None:
             raise outcome.error
         if need.kind != "started":
-            self._meet(self._project.members[name], need, member)
+            self._wait_until(self._project.members[name], need, member)
 
-    def _meet(self, other: Member, need: Need, waiter: Member | None) -> None:
-        """Wait for it. Raises what keeps it from being met."""
+    def _wait_until(self, other: Member, need: Need, waiter: Member | None) -> None:
+        """Raises NeedFailed, GivenUp."""
         outcome = self._outcomes[other.name]
         assert outcome.process is not None
         try:
-            self._meetings.meet(other, outcome.process, need, waiter, is_old=outcome.state == "kept")
+            self._waits.until(other, outcome.process, need, waiter, is_old=outcome.state == "kept")
         except NeedFailed as failed:
             self._fail(other, failed)
             raise
 
     def _fail(self, member: Member, error: HoldfastError) -> None:
         known = self._outcomes.get(member.name)
-        if known is None or known.error is not error:  # several may wait for the same
+        if known is None or known.error is not error:  # several members may report the same error
             process = getattr(error, "process", None)
             self._outcomes[member.name] = Outcome("failed", process, error)
-            self._tell("failed", member, error.message, process)
+            self._put("failed", member, error.message, process)
 
-    def _kept(self, member: Member, found: Roll) -> Outcome | None:
-        """When it runs as the file has it, or has done its work: there is nothing to do, and nothing to wait for."""
+    def _kept(self, member: Member, found: ProjectProcesses) -> Outcome | None:
+        """The outcome when it runs as the file has it or has completed; else None."""
         running = found.running.get(member.name)
-        kept = running if running is not None and roll.is_as(running, member) else self._done(member, found)
+        kept = running if running is not None and state.is_unchanged(running, member) else self._done(member, found)
         if kept is None or (kept.started_at or 0.0) < self._fresh.get(member.name, 0.0):
             return None
-        self._tell("kept", member, "runs unchanged" if kept is running else "has completed before", kept)
+        self._put("kept", member, "runs unchanged" if kept is running else "has completed before", kept)
         return Outcome("kept", kept)
 
     def _make(self, member: Member) -> Outcome:
-        """Start it, in place of one that runs otherwise; unless somebody else was faster."""
-        state: State = "started"
+        """Start it, in place of one that changed; unless another caller has started it meanwhile."""
+        result: MemberState = "started"
         while True:
-            with memory.turn(self._client, self._project.name):
-                self._check_wanted()
-                found = roll.call(self._client, self._project.name)
+            with state.lock(self._client, self._project.name):
+                self._check_not_cancelled()
+                found = state.processes_of(self._client, self._project.name)
                 kept = self._kept(member, found)
                 if kept is not None:
                     return kept
                 running = found.running.get(member.name)
                 if running is None:
-                    return Outcome(state, self._start(member))
-            state = "replaced"
-            self._tell("replacing", member, "is ended, to be started anew", running)
-            _end(self._client, running, self._grace)
+                    return Outcome(result, self._start(member))
+            result = "replaced"
+            self._put("replacing", member, "is ended, to be started anew", running)
+            _kill(self._client, running, self._grace)
 
     def _start(self, member: Member) -> Process:
         process = self._client.run(
@@ -220,47 +234,47 @@ class _Up:
             task=self._project.task,
             cwd=member.cwd,
             env=member.env,
-            labels=roll.labels(self._project, member),
+            labels=state.labels(self._project, member),
             **member.options,
         )
         for note in process.notes:
-            self._tell("note", member, note, process)
-        self._tell("started", member, "", process)
+            self._put("note", member, note, process)
+        self._put("started", member, "", process)
         return process
 
-    def _done(self, member: Member, found: Roll) -> Process | None:
-        """The run of a one-shot that still counts."""
+    def _done(self, member: Member, found: ProjectProcesses) -> Process | None:
+        """The successful, unchanged run of a one-shot since the project was last brought down; else None."""
         process = found.ended.get(member.name)
         if process is None or not member.oneshot or (process.started_at or 0.0) < self._down_at:
             return None
-        return process if roll.is_as(process, member) and roll.has_succeeded(process, member) else None
+        return process if state.is_unchanged(process, member) and state.has_succeeded(process, member) else None
 
-    def _is_all_done(self, found: Roll) -> bool:
-        """Whether all has completed: then this is not the rest of the last time, but the next."""
+    def _is_all_done(self, found: ProjectProcesses) -> bool:
+        """Whether every chosen member has completed: then `up` does not continue the last run but repeats it."""
         return all(found.running.get(member.name) is None and self._done(member, found) for member in self._chosen)
 
-    def _check_wanted(self) -> None:
+    def _check_not_cancelled(self) -> None:
         if self._cancelled.is_set():
             raise GivenUp("given up before it was started", next="holdfast up")
-        if memory.down_at(self._client, self._project.name) != self._down_at:
+        if state.down_at(self._client, self._project.name) != self._down_at:
             raise NotNow("the project was brought down meanwhile", next="holdfast up")
 
-    def _tell(
-        self, kind: Kind, member: Member, text: str, process: Process | None = None, seconds: float | None = None
-    ) -> None:
-        self._told.put(Happening(kind, member.name, text, process, seconds))
+    def _put(self, kind: EventKind, member: Member, text: str, process: Process | None = None) -> None:
+        self._events.put(ProjectEvent(kind, member.name, text, process))
 
 
-def _orphan(client: Client, project: Project, process: Process, remove: bool, grace: float | None, tell: Tell) -> None:
-    name = roll.member_of(process, project.name)
+def _orphan(
+    client: Client, project: Project, process: Process, remove: bool, grace: float | None, on_event: OnEvent
+) -> None:
+    name = state.member_of(process, project.name)
     if not remove:
-        tell(Happening("orphan", name, "runs, but is not in the file: --remove-orphans ends it", process))
+        on_event(ProjectEvent("orphan", name, "runs, but is not in the file: --remove-orphans ends it", process))
         return
-    _end(client, process, grace)
-    tell(Happening("ended", name, "was not in the file any more", client.inspect(process.id)))
+    _kill(client, process, grace)
+    on_event(ProjectEvent("ended", name, "was not in the file any more", client.inspect(process.id)))
 
 
-def _end(client: Client, process: Process, grace: float | None) -> None:
+def _kill(client: Client, process: Process, grace: float | None) -> None:
     (result,) = client.kill(process, grace=grace)
     if result.survivors or result.status != "ended":
         pids = ", ".join(map(str, result.survivors))
@@ -275,10 +289,10 @@ def _check_names(project: Project, names: list[str]) -> None:
             raise NotFound(f"no process {name[:80]!r} in {project.file}{hint}", next=f"known: {known[:400]}")
 
 
-def _check_file(project: Project, found: Roll) -> None:
-    """Two files with one name for their projects would take each other's processes for theirs."""
+def _check_file(project: Project, found: ProjectProcesses) -> None:
+    """Refuse a second file with the same project name: each would manage the processes of the other."""
     for process in found.running.values():
-        other = roll.file_of(process)
+        other = state.file_of(process)
         if other is not None and other != project.file[:4000] and os.path.exists(other):
             next = f"give one another name (-p NAME), or: holdfast down -f {other}"
             raise NotNow(f"a project {project.name} runs already, from {other}", next=next)

@@ -1,26 +1,28 @@
-"""Waiting until another process is ready, has completed, or has written a line."""
+"""Waiting until a member is ready, has completed, or has written a line: once for all members that depend on it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 from holdfast.client.process import Process, outcome
 from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
-from holdfast.project import roll
+from holdfast.project import state
+from holdfast.project.events import EventQueue, ProjectEvent
 from holdfast.project.spec import Member, Need
 
-#: How long a single question waits: what was given up is noticed that late.
+#: How long a single request waits. A cancelled wait returns that late.
 _SLICE = 1.0
+#: Seconds between two `waiting` events of one wait.
+_REPEAT_EVENT_AFTER = 10.0
 _TIMED_OUT = 124
 _UNKNOWN = 120
 _FAILED = 125
 
 
 class NeedFailed(HoldfastError):
-    """Something that others wait for will not come true."""
+    """A condition that others wait for cannot be met any more."""
 
     code = "need_failed"
 
@@ -31,92 +33,130 @@ class NeedFailed(HoldfastError):
 
 
 class GivenUp(HoldfastError):
-    """Nobody waits any more."""
+    """The wait was cancelled."""
 
     code = "given_up"
 
 
-class Watch:
-    """One wait: whether it is still wanted, and how long it has taken."""
+class Waits:
+    """Waits for conditions, each at most once. Safe for many threads."""
 
-    def __init__(self, cancelled: threading.Event, still_waits: Callable[[float], None]) -> None:
+    def __init__(self, client: Client, cancelled: threading.Event, events: EventQueue) -> None:
+        self._client = client
         self._cancelled = cancelled
-        self._still_waits = still_waits
-        self._began = time.monotonic()
+        self._events = events
+        self._results: dict[tuple[str, Need], _Result] = {}
 
-    def check(self) -> float:
-        """The seconds so far. Raises GivenUp."""
+    def until(self, member: Member, process: Process, need: Need, waiter: Member | None, is_old: bool) -> None:
+        """Wait until the condition holds for this member. Raises NeedFailed or GivenUp, the same for all who wait.
+
+        `waiter` is the member that depends on it; None for the member itself. `is_old` says that the process ran
+        before this `up`.
+        """
+        result = self._results.setdefault((member.name, need), _Result())
+        with result.lock:
+            if not result.is_known:
+                result.error = self._wait(member, process, need, waiter, is_old)
+                result.is_known = True
+        if result.error is not None:
+            raise result.error
+
+    def _wait(
+        self, member: Member, process: Process, need: Need, waiter: Member | None, is_old: bool
+    ) -> HoldfastError | None:
+        if is_old and _held_before(member, process, need):
+            return None
+        wait = _Wait(self._client, self._cancelled, self._events, member, need, waiter)
+        try:
+            process = wait.until_met(process)
+        except HoldfastError as error:
+            return error
+        if need.kind != "log":
+            self._events.put(ProjectEvent("ready" if need.kind == "ready" else "completed", member.name, "", process))
+        return None
+
+
+class _Result:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.is_known = False
+        self.error: HoldfastError | None = None
+
+
+class _Wait:
+    def __init__(
+        self,
+        client: Client,
+        cancelled: threading.Event,
+        events: EventQueue,
+        member: Member,
+        need: Need,
+        waiter: Member | None,
+    ) -> None:
+        self._client = client
+        self._cancelled = cancelled
+        self._events = events
+        self._member = member
+        self._need = need
+        self._waiter = waiter
+        self._began = time.monotonic()
+        self._next_event_after = 0.0
+
+    def until_met(self, process: Process) -> Process:
+        """The process as it was when the condition held. Raises NeedFailed, GivenUp."""
+        if self._need.kind == "started":
+            return process
+        while True:
+            self._check_time(process)
+            process, is_met = self._step(process)
+            if is_met:
+                return process
+            if not state.is_active(process):
+                raise self._ended(process)
+            if self._need.kind == "ready" and process.ready is False:
+                raise NeedFailed(f"{self._member.name} did not become ready in time", process, _TIMED_OUT)
+            if process.status == "ended":
+                self._cancelled.wait(_SLICE / 10)  # until it is restarted
+
+    def _step(self, process: Process) -> tuple[Process, bool]:
+        """One request: the process after it, and whether the condition holds."""
+        need = self._need
+        if need.kind == "completed":
+            process = self._client.wait(process.id, timeout=_SLICE)
+            return process, state.has_succeeded(process, self._member)
+        if need.kind == "ready":
+            process = self._client.wait_for([process.id], until="ready", timeout=_SLICE).processes[0]
+            return process, bool(process.ready)
+        # From the first byte on: a line that was written before the wait began counts.
+        waited = self._client.wait_for([process.id], until="match", match=need.pattern or "", after=0, timeout=_SLICE)
+        return waited.processes[0], bool(waited.matches)
+
+    def _check_time(self, process: Process) -> None:
+        """Raises GivenUp, NeedFailed. Reports from time to time that the wait goes on."""
         if self._cancelled.is_set():
             raise GivenUp("given up", next="holdfast up")
-        so_far = time.monotonic() - self._began
-        self._still_waits(so_far)
-        return so_far
+        member, need, so_far = self._member, self._need, time.monotonic() - self._began
+        if so_far >= self._next_event_after:
+            self._next_event_after = so_far + _REPEAT_EVENT_AFTER
+            waiter, target = (self._waiter.name, member.name) if self._waiter is not None else (member.name, "it")
+            self._events.put(ProjectEvent("waiting", waiter, f"waits until {target} {need}", seconds=so_far))
+        if need.timeout is not None and so_far > need.timeout:
+            raise NeedFailed(f"{member.name} did not write /{need.pattern}/ in {need.timeout:g} s", process, _TIMED_OUT)
 
-    def pause(self) -> None:
-        self._cancelled.wait(_SLICE / 10)
+    def _ended(self, process: Process) -> NeedFailed:
+        if process.exit_code is not None:
+            code = process.exit_code or _FAILED
+        else:
+            code = _UNKNOWN if process.signal is None else 128 + process.signal
+        but = {"completed": "instead of completing", "ready": "before it was ready"}
+        instead = but.get(self._need.kind, f"before it wrote /{self._need.pattern}/")
+        return NeedFailed(f"{self._member.name} ended ({outcome(process)}) {instead}", process, code)
 
 
-def until(client: Client, member: Member, process: Process, need: Need, watch: Watch) -> Process:
-    """The process when the need is met. Raises NeedFailed, GivenUp."""
+def _held_before(member: Member, process: Process, need: Need) -> bool:
+    """Whether the condition held before this `up`. A line of a process that wrote much may no longer be in its log."""
     if need.kind == "completed":
-        return _completed(client, member, process, watch)
+        return state.has_succeeded(process, member)
     if need.kind == "ready":
-        return _ready(client, member, process, watch)
-    if need.kind == "log":
-        return _written(client, member, process, need, watch)
-    return process
-
-
-def _completed(client: Client, member: Member, process: Process, watch: Watch) -> Process:
-    while True:
-        watch.check()
-        process = client.wait(process.id, timeout=_SLICE)
-        if roll.has_succeeded(process, member):
-            return process
-        if not roll.lives(process):
-            raise ended(member, process, "instead of completing")
-        if process.status == "ended":
-            watch.pause()  # until it is started again
-
-
-def _ready(client: Client, member: Member, process: Process, watch: Watch) -> Process:
-    while True:
-        watch.check()
-        waited = client.wait_for([process.id], until="ready", timeout=_SLICE)
-        process = waited.processes[0]
-        if process.ready:
-            return process
-        if not roll.lives(process):
-            raise ended(member, process, "before it was ready")
-        if process.ready is False:
-            raise NeedFailed(f"{member.name} did not become ready in time", process, _TIMED_OUT)
-        if process.status == "ended":
-            watch.pause()
-
-
-def _written(client: Client, member: Member, process: Process, need: Need, watch: Watch) -> Process:
-    """Until a line matches, from the first one on: what was written before we looked counts."""
-    watch.check()
-    while True:
-        waited = client.wait_for([process.id], until="match", match=need.pattern or "", after=0, timeout=_SLICE)
-        process = waited.processes[0]
-        if waited.matches:
-            return process
-        if not roll.lives(process):
-            raise ended(member, process, f"before it wrote /{need.pattern}/")
-        _check_time(member, process, need, watch.check())
-        if process.status == "ended":
-            watch.pause()
-
-
-def _check_time(member: Member, process: Process, need: Need, so_far: float) -> None:
-    if need.timeout is not None and so_far > need.timeout:
-        raise NeedFailed(f"{member.name} did not write /{need.pattern}/ in {need.timeout:g} s", process, _TIMED_OUT)
-
-
-def ended(member: Member, process: Process, instead: str) -> NeedFailed:
-    if process.exit_code is not None:
-        code = process.exit_code or _FAILED
-    else:
-        code = _UNKNOWN if process.signal is None else 128 + process.signal
-    return NeedFailed(f"{member.name} ended ({outcome(process)}) {instead}", process, code)
+        return process.ready is True
+    return process.dropped_bytes > 0

@@ -158,7 +158,7 @@ def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
     if shell.kind == "plain":
         return ALLOWED
     if shell.kind == "pager":
-        # An editor's text is text; it may run what stands behind a `!`.
+        # The input of an editor is text, but a line after `!` may be run.
         parts = [found[1] for found in re.finditer(r"(?=!(.+))", line.text[:4096])]
         return max([ALLOWED, *(_as_command(shell, part, policy) for part in parts)], key=lambda one: one.rank)
     verdict = (_shell_line if shell.kind == "shell" else _code_line)(shell, line.text, policy)

@@ -107,23 +107,26 @@ def _could_meet(path: str, pattern: str) -> bool:
     """Whether a path with globs and a pattern could match the same name, part by part."""
     if pattern.startswith("~"):
         pattern = HOME + pattern[1:]
-    parts, wanted = path.split("/"), pattern.split("/")
-    if "**" in wanted:
-        head, tail = wanted[: wanted.index("**")], [part for part in wanted[wanted.index("**") :] if part != "**"]
+    parts, expected = path.split("/"), pattern.split("/")
+    if "**" in expected:
+        head, tail = (
+            expected[: expected.index("**")],
+            [part for part in expected[expected.index("**") :] if part != "**"],
+        )
         if len(parts) < len(head) + len(tail):
             return False
         return all(map(_part_meets, parts, head)) and all(map(_part_meets, parts[len(parts) - len(tail) :], tail))
-    return len(parts) == len(wanted) and all(map(_part_meets, parts, wanted))
+    return len(parts) == len(expected) and all(map(_part_meets, parts, expected))
 
 
-def _part_meets(part: str, wanted: str) -> bool:
+def _part_meets(part: str, expected: str) -> bool:
     if not has_glob(part):
-        return bool(_pattern(wanted).fullmatch(part))
-    if wanted.startswith(".") and part[0] in (STAR, QUESTION):
+        return bool(_pattern(expected).fullmatch(part))
+    if expected.startswith(".") and part[0] in (STAR, QUESTION):
         return False
-    if "*" not in wanted and "?" not in wanted:
-        return bool(_glob(part).fullmatch(wanted))
-    fixed, other = re.split(f"[{STAR}{QUESTION}{BRACKET}]", part)[0], re.split(r"[*?]", wanted)[0]
+    if "*" not in expected and "?" not in expected:
+        return bool(_glob(part).fullmatch(expected))
+    fixed, other = re.split(f"[{STAR}{QUESTION}{BRACKET}]", part)[0], re.split(r"[*?]", expected)[0]
     return fixed.startswith(other) or other.startswith(fixed)
 
 

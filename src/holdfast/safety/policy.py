@@ -115,7 +115,7 @@ def _read_file(path: str) -> tuple[Rule, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as broken:
-        raise BadValue(f"cannot read {path}: {broken}", next=f"mend or remove {path}") from broken
+        raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
 
 
 def read_rules(text: str, path: str) -> tuple[tuple[Rule, ...], dict[str, tuple[str, ...]]]:
@@ -123,7 +123,7 @@ def read_rules(text: str, path: str) -> tuple[tuple[Rule, ...], dict[str, tuple[
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
-        raise BadValue(f"cannot read {path}: {broken}", next=f"mend or remove {path}") from broken
+        raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
     places = _places(table.pop("places", {}), path)
     rules: list[Rule] = []
     for action in get_args(Action):

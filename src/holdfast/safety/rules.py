@@ -97,7 +97,7 @@ class Rule:
 
 
 def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
-    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    positive = [pattern for pattern in patterns if not pattern.startswith("!")]
     if any(
         pattern[1:] == program or fnmatch.fnmatchcase(program, pattern[1:]) for pattern in patterns if pattern[0] == "!"
     ):
@@ -105,14 +105,14 @@ def program_fits(program: str, patterns: tuple[str, ...]) -> bool:
     special = program.startswith("@") or program in ("<", ">")
     return any(
         pattern == program or (fnmatch.fnmatchcase(program, pattern) and (not special or pattern[0] in "@*"))
-        for pattern in wanted or ["*"]
+        for pattern in positive or ["*"]
     )
 
 
-def _subcommand_fits(arguments: tuple[Word, ...], wanted: tuple[str, ...]) -> bool:
+def _subcommand_fits(arguments: tuple[Word, ...], choices: tuple[str, ...]) -> bool:
     """Whether the words of a subcommand follow the options; a word behind an option may be its value."""
     texts = [word.text for word in arguments[:64]]
-    return any(_follows(texts, choice.split()) for choice in wanted)
+    return any(_follows(texts, choice.split()) for choice in choices)
 
 
 def _follows(texts: list[str], words: list[str]) -> bool:

@@ -1,1 +1,1 @@
-"""The rows of an instance, in SQLite. The only room that speaks SQL."""
+"""The rows of an instance, in SQLite. The only package that uses SQL."""

@@ -17,7 +17,7 @@ _PLACES = ", ".join("?" * len(_NAMES))
 
 
 def put(connection: sqlite3.Connection, approval: ApprovalRecord) -> None:
-    """As it stands now."""
+    """Insert or replace the record."""
     row = [getattr(approval, name) for name in _NAMES]
     connection.execute(f"INSERT OR REPLACE INTO approvals ({_COLUMNS}) VALUES ({_PLACES})", row)
 

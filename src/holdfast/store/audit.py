@@ -1,4 +1,4 @@
-"""The audit log: each entry holds the hash of the one before it, so that none can be changed or taken out unseen."""
+"""The audit log: each entry holds the hash of the one before it, so that a changed or removed entry is detected."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def migrations() -> list[tuple[int, str]]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing. SQLite gives some failed transactions up by itself, others it leaves to us."""
+    """A transaction. SQLite rolls some failed transactions back itself, others must be rolled back here."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -71,7 +71,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk has no room, whichever way SQLite puts it."""
+    """Whether the disk is full, by any error code of SQLite."""
     name = getattr(error, "sqlite_errorname", "")
     return name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")
 

@@ -16,7 +16,7 @@ _MOST_BRIDGES = 10_000
 
 
 def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Sequence[Sink] = ()) -> list[StoredEvent]:
-    """Write them within the caller's transaction; each with the number that it got.
+    """Write them within the caller's transaction. Returns them with their sequence numbers.
 
     What came over a bridge and is here already is left out, and so are notices that were written before. A new notice
     is put on its way to those of the sinks that want it.

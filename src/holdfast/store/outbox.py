@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.model.notices import Notice
-from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, body_of, wanted_by
+from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, sinks_for
 
 _COLUMNS = "seq, sink, key, body, at, due_at, attempts, last_error, dead_at"
 _MOST_DEAD = 10_000
@@ -30,8 +30,8 @@ class Tally(NamedTuple):
 
 def rows_for(notice: Notice, sinks: Iterable[Sink], now: float) -> list[Outgoing]:
     """A row for each sink that wants the notice, due now; not numbered yet. Quiet hours are seen to when it is sent."""
-    body = body_of(notice)
-    return [Outgoing(0, sink.name, notice.key, body, notice.at, now) for sink in wanted_by(notice, sinks)]
+    body = notice.to_json()
+    return [Outgoing(0, sink.name, notice.key, body, notice.at, now) for sink in sinks_for(notice, sinks)]
 
 
 def append(connection: sqlite3.Connection, rows: Iterable[Outgoing]) -> None:
@@ -60,16 +60,16 @@ def next_due(connection: sqlite3.Connection, sink: str) -> float | None:
 
 def settle(connection: sqlite3.Connection, settled: Settled) -> None:
     """Write down what came of a try, within the caller's transaction. A row that is gone meanwhile stays gone."""
-    row, standing, at = settled
-    if standing.due_at is None and standing.dead_at is None:
+    row, state, at = settled
+    if state.due_at is None and state.dead_at is None:
         connection.execute("DELETE FROM outbox WHERE seq = ?", (row.seq,))
         _count(connection, row.sink, "sent = sent + 1, last_sent_at = ?", (at,))
         return
     connection.execute(
         "UPDATE outbox SET attempts = ?, last_error = ?, due_at = coalesce(?, due_at), dead_at = ? WHERE seq = ?",
-        (standing.attempts, standing.error, standing.due_at, standing.dead_at, row.seq),
+        (state.attempts, state.error, state.due_at, state.dead_at, row.seq),
     )
-    _count(connection, row.sink, "failed = failed + 1, last_error = ?, last_error_at = ?", (standing.error, at))
+    _count(connection, row.sink, "failed = failed + 1, last_error = ?, last_error_at = ?", (state.error, at))
 
 
 def dead(connection: sqlite3.Connection, limit: int) -> list[Outgoing]:

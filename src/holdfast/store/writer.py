@@ -1,4 +1,4 @@
-"""The one thread that writes: all that waits when it is free goes into one commit."""
+"""The one thread that writes. All pending changes go into one commit."""
 
 from __future__ import annotations
 
@@ -17,36 +17,33 @@ from holdfast.model.sinks import Sink
 from holdfast.store import db, events, processes
 from holdfast_keeper import failpoints
 
-#: Between two attempts at what could not be written.
+#: Seconds between two attempts to write a change that failed.
 _RETRY = 2.0
-#: Without commits for that long, the log is folded into the file.
+#: After this time without commits, the write-ahead log is checkpointed.
 _IDLE = 5.0
 
 _NEVER = float("inf")
 
 Done = Callable[[HoldfastError | None], None]
 Failures = dict[ProcessId, HoldfastError]
-Chore = Callable[[sqlite3.Connection], object]
-
-
 Edit = Callable[[sqlite3.Connection], object]
 
 
 class RowChange(NamedTuple):
     process_id: ProcessId
     process: HeldProcess | None
-    """None: the row goes."""
+    """None: the row is deleted."""
     events: tuple[Event, ...] = ()
-    """What it means to followers: kept if and only if the change is."""
+    """Its events: stored if and only if the change is."""
     edits: tuple[Edit, ...] = ()
-    """What else is to be done to the store with it."""
+    """Other edits in the same transaction."""
 
 
 _numbers = count()
 
 
 def no_process() -> ProcessId:
-    """Whose change it is when it is no process's: each of these stands, and fails, for itself."""
+    """The key of a change that belongs to no process: each is written, and fails, on its own."""
     return ProcessId(f"#{next(_numbers)}")
 
 
@@ -76,11 +73,11 @@ class Writer:
         self._connection = connection
         self._on_trouble = on_trouble
         self._on_events = on_events
-        self._chores: list[Chore] = []
-        #: Where notices go beside the inbox.
+        self._tasks: list[Edit] = []
+        #: Receivers of notices beside the inbox.
         self.sinks: Sequence[Sink] = ()
         self._wake = threading.Condition()
-        self._wanted: dict[ProcessId, _Pending] = {}
+        self._pending: dict[ProcessId, _Pending] = {}
         self._waiters: list[_Waiter] = []
         self._due = _NEVER
         self._closing = False
@@ -88,24 +85,24 @@ class Writer:
         self._thread.start()
 
     def put_now(self, changes: list[RowChange], done: Done, again: bool = False) -> None:
-        """Calls `done` with None once the changes are on disk, else with the reason. With `again` it is tried again."""
+        """Calls `done` with None once the changes are on disk, else with the reason. With `again` it is retried."""
         with self._wake:
             if self._closing:
                 return done(HoldfastError("the daemon is stopping"))
-            self._want(changes, again)
+            self._add(changes, again)
             self._waiters.append(_Waiter([change.process_id for change in changes], done))
             self._due = 0.0
             return self._wake.notify()
 
     def put_later(self, changes: list[RowChange]) -> None:
-        """To go along with the next change that has a waiting caller, or the next `flush`. Does not wake the thread."""
+        """Written with the next change that has a waiting caller, or at the next `flush`. Does not wake the thread."""
         with self._wake:
-            self._want(changes, again=True)
+            self._add(changes, again=True)
 
-    def run(self, chore: Chore) -> None:
-        """Have something done to the store in a transaction of its own, soon; what fails is said, not tried again."""
+    def run(self, task: Edit) -> None:
+        """Run an edit soon, in a transaction of its own. A failure is reported, not retried."""
         with self._wake:
-            self._chores.append(chore)
+            self._tasks.append(task)
             self._due = 0.0
             self._wake.notify()
 
@@ -115,47 +112,47 @@ class Writer:
             self._wake.notify()
 
     def close(self) -> None:
-        """Writes what is left, once, and ends the thread."""
+        """Write the rest, once, and end the thread."""
         with self._wake:
             self._closing = True
             self._wake.notify()
         self._thread.join()
 
-    def _want(self, changes: Iterable[RowChange], again: bool) -> None:
+    def _add(self, changes: Iterable[RowChange], again: bool) -> None:
         for change in changes:
-            before = self._wanted.get(change.process_id)
+            before = self._pending.get(change.process_id)
             if before is not None:
                 change = _joined(before.change, change)
-            self._wanted[change.process_id] = _Pending(change, again)
+            self._pending[change.process_id] = _Pending(change, again)
 
     def _work(self) -> None:
-        unfolded = False
-        while not self._closing or self._wanted or self._chores:
-            wanted, waiters = self._next_batch(_IDLE if unfolded else None)
-            self._do_chores()
-            if wanted:
-                self._write(wanted, waiters)
-                unfolded = True
-            elif unfolded:
-                self._fold()
-                unfolded = False
+        uncheckpointed = False
+        while not self._closing or self._pending or self._tasks:
+            pending, waiters = self._next_batch(_IDLE if uncheckpointed else None)
+            self._run_tasks()
+            if pending:
+                self._write(pending, waiters)
+                uncheckpointed = True
+            elif uncheckpointed:
+                self._checkpoint()
+                uncheckpointed = False
         self._connection.close()
 
-    def _next_batch(self, patience: float | None) -> tuple[dict[ProcessId, _Pending], list[_Waiter]]:
-        """What is to be committed together; nothing when nothing came up for so long."""
+    def _next_batch(self, idle_timeout: float | None) -> tuple[dict[ProcessId, _Pending], list[_Waiter]]:
+        """The changes to commit together; none when there was none within `idle_timeout`."""
         with self._wake:
             while not self._closing and time.monotonic() < self._due:
-                pause = patience if self._due == _NEVER else max(0.0, self._due - time.monotonic())
+                pause = idle_timeout if self._due == _NEVER else max(0.0, self._due - time.monotonic())
                 if not self._wake.wait(pause) and self._due == _NEVER:
                     return {}, []
-            wanted, self._wanted = self._wanted, {}
+            pending, self._pending = self._pending, {}
             waiters, self._waiters = self._waiters, []
             self._due = _NEVER
-            return wanted, waiters
+            return pending, waiters
 
-    def _write(self, wanted: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
-        failures = self._commit([one.change for one in wanted.values()])
-        self._try_again_later({key: one for key, one in wanted.items() if one.again and key in failures})
+    def _write(self, pending: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
+        failures = self._commit([one.change for one in pending.values()])
+        self._try_again_later({key: one for key, one in pending.items() if one.again and key in failures})
         for waiter in waiters:
             waiter.done(next((failures[key] for key in waiter.ids if key in failures), None))
 
@@ -166,19 +163,19 @@ class Writer:
         if isinstance(error, DiskFull) or len(changes) == 1:
             return {change.process_id: error for change in changes}
         failures: Failures = {}
-        for change in changes:  # one of them cannot be written: the others need not suffer for it
+        for change in changes:  # one of them cannot be written: the others are committed alone
             failures |= self._commit([change])
         return failures
 
-    def _do_chores(self) -> None:
+    def _run_tasks(self) -> None:
         with self._wake:
-            chores, self._chores = self._chores, []
-        for chore in chores:
+            tasks, self._tasks = self._tasks, []
+        for task in tasks:
             try:
                 with db.transaction(self._connection):
-                    chore(self._connection)
+                    task(self._connection)
             except sqlite3.Error as failed:
-                self._on_trouble(f"a chore of the store failed: {failed}")
+                self._on_trouble(f"an edit of the store failed: {failed}")
 
     def _try(self, changes: list[RowChange]) -> HoldfastError | None:
         numbered: list[StoredEvent] = []
@@ -205,21 +202,21 @@ class Writer:
             return
         with self._wake:
             if not self._closing:
-                for process_id, newer in self._wanted.items():
+                for process_id, newer in self._pending.items():
                     if (older := failed.get(process_id)) is not None:
                         newer = newer._replace(change=_joined(older.change, newer.change))
                     failed[process_id] = newer
-                self._wanted = failed
+                self._pending = failed
                 self._due = min(self._due, time.monotonic() + _RETRY)
         self._on_trouble(f"{len(failed)} rows could not be written yet")
 
-    def _fold(self) -> None:
+    def _checkpoint(self) -> None:
         try:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except sqlite3.Error:
-            return  # the rows are in the log; the next fold or the next opening takes them over
+            return  # the rows are in the write-ahead log; the next checkpoint copies them
 
 
 def _joined(older: RowChange, newer: RowChange) -> RowChange:
-    """The newer row, with what belongs to both."""
+    """The newer row, with the events and edits of both."""
     return newer._replace(events=older.events + newer.events, edits=older.edits + newer.edits)

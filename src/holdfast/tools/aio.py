@@ -20,7 +20,7 @@ from holdfast.tools.arguments import named, parse, plain, read_process, read_ter
 from holdfast.tools.interrupts import Interrupts
 from holdfast.tools.process_tool import process as do_process
 from holdfast.tools.seen import SeenOutput
-from holdfast.tools.terminal_tool import TAKEN
+from holdfast.tools.terminal_tool import CLAIMED
 from holdfast.tools.terminal_tool import terminal as do_terminal
 from holdfast.tools.workdir import WorkingDirectory
 
@@ -120,14 +120,14 @@ class ToolSession:
                 holder[key] = text if key != "preview" else text[:_PREVIEW_WIDTH]
         return made
 
-    async def with_notices(self, made: Answer, taken: list[Notification] | None) -> Answer:
+    async def with_notices(self, made: Answer, claimed: list[Notification] | None) -> Answer:
         """The answer with the pending notices, each shown once: acknowledged before the answer is given.
 
-        `taken` were taken from the inbox before. Without notices where that fails: they come later.
+        `claimed` were claimed from the inbox before. Without notices where that fails: they come later.
         """
         most = self.limits.notices
         try:
-            found = taken
+            found = claimed
             if found is None:
                 found = await self.client.inbox(session=self.session, limit=most + 1, take=True)
             notices = found[:most]
@@ -212,7 +212,7 @@ class AsyncTools:
         self._under_way.add(is_over)
         try:
             return await self._answer(plain(name), arguments)
-        except Exception as error:  # noqa: BLE001 - whatever happens, the model gets an answer of the one shape
+        except Exception as error:  # noqa: BLE001 - the model gets an answer after any error
             return of_error(error)
         finally:
             self._under_way.discard(is_over)
@@ -246,10 +246,10 @@ class AsyncTools:
                 made["notices"] = await tools.pending()
         else:
             raise ToolRefusal("unknown_tool", f"no tool {shown(name)}", _TOOLS)
-        taken = made.pop(TAKEN, None)
-        if taken is None:  # else the daemon has masked the answer
+        claimed = made.pop(CLAIMED, None)
+        if claimed is None:  # else the daemon has masked the answer
             made = await tools.masked(made)
-        return made if self._push else await tools.with_notices(made, taken)
+        return made if self._push else await tools.with_notices(made, claimed)
 
     @staticmethod
     async def _tried(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from holdfast.errors import HoldfastError
-from holdfast.model.foreground import is_foreground
+from holdfast.model.foreground_labels import is_foreground
 from holdfast.model.shortening import CharacterBudget
 from holdfast.model.units import duration_text
 
@@ -55,9 +55,9 @@ class Limits(NamedTuple):
     """The longest single wait, and the default."""
     call: float | None = None
     """Where the caller gives up: the longest that a foreground command is waited for, its start included."""
-    room: CharacterBudget = CharacterBudget(30_000, 10_000)
+    budget: CharacterBudget = CharacterBudget(30_000, 10_000)
     """For the output of a foreground command, and of a log page of the default size."""
-    large_room: CharacterBudget = CharacterBudget(200_000, 60_000)
+    large_budget: CharacterBudget = CharacterBudget(200_000, 60_000)
     """For a log page with a `limit`."""
     poll: int = 1000
     """Characters of output in the answer to a poll."""
@@ -119,7 +119,7 @@ def with_note(made: Answer, *notes: str) -> Answer:
 def about(
     process: Process, next: str = GO_ON, *, status: str | None = None, reason: str | None = None, **more: object
 ) -> Answer:
-    """How a process stands."""
+    """The state of a process."""
     need = process.needs_input
     more = more if need is None else {**more, "needs_input": {key: need[key] for key in ("prompt", "secret")}}
     return answer(

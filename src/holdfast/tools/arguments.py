@@ -126,7 +126,7 @@ def read_process(given: Mapping[str, object]) -> ProcessCall:
 
 
 def text(given: Mapping[str, object], name: str, longest: int) -> str | None:
-    """A text; a number stands for its digits. None where it is not given."""
+    """A string; a number becomes its digits. None when it is not given."""
     value = given.get(name)
     if value is None:
         return None

@@ -31,7 +31,7 @@ class Interrupts:
         self._session = session
         self._under_way: set[asyncio.Future[None]] = set()
         self._listener: asyncio.Task[None] | None = None
-        #: Marks events of our own, which have had their effect when they come back.
+        #: Marks events of this object, which have no further effect when they come back.
         self._mark = secrets.token_hex(8)
 
     async def guard(self, work: Coroutine[object, object, T]) -> T:

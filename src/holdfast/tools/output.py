@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.client.page import line_start, text_of
-from holdfast.model import excerpt
+from holdfast.model import shortening
 from holdfast.model.shortening import CharacterBudget
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: A log of up to this size is read as a whole, so that progress is collapsed; of a longer one, both ends are read.
 _WHOLE = 4 << 20
 _HEAD, _TAIL = 256 << 10, 512 << 10
-#: A short tail is looked for in so many bytes, the most first.
+#: Sizes in which a short tail is searched, the largest first.
 _TAILS = (64 << 10, 16 << 10, 4096)
 
 
@@ -40,22 +40,22 @@ class Shown(NamedTuple):
         return {"output": self.text, "source": where, "omitted_bytes": self.omitted or None, "folded": folded}
 
 
-async def whole(client: AsyncClient, process_id: str, size: int, room: CharacterBudget) -> Shown:
+async def whole(client: AsyncClient, process_id: str, size: int, budget: CharacterBudget) -> Shown:
     """All output, or its beginning and its end."""
     if size <= _WHOLE:
         page = await client.logs(process_id, offset=0, bytes=_WHOLE)
         if page.end >= page.total:
-            return fitted(page, room, 0)
+            return fitted(page, budget, 0)
     first = await client.logs(process_id, offset=0, bytes=_HEAD)
     last = await client.logs(process_id, bytes=_TAIL)
     unread = max(0, last.start - first.end)
-    short = excerpt.of_ends(first.text, unread, last.text, room, process_id)
+    short = shortening.excerpt_of_ends(first.text, unread, last.text, budget, process_id)
     return Shown(short.text, first.start, last.end, last.total, unread, short.is_folded)
 
 
-def fitted(page: LogPage, room: CharacterBudget, first_line: int | None = None) -> Shown:
+def fitted(page: LogPage, budget: CharacterBudget, first_line: int | None = None) -> Shown:
     """A page of a log. `first_line` is the number of its first line, where that is known."""
-    short = excerpt.of_text(page.text, room, page.process_id, first_line)
+    short = shortening.excerpt_of_text(page.text, budget, page.process_id, first_line)
     return Shown(short.text, page.start, page.end, page.total, page.omitted, short.is_folded)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.signals import signal_number
 from holdfast.errors import HoldfastError, StdinClosed
-from holdfast.model.foreground import CALL, WINDOW
+from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import (
     GO_ON,
@@ -45,7 +45,7 @@ _LEAST_BYTES = 1024
 _MOST_COUNTED = 8 << 20
 _MATCHES, _MOST_MATCHES = 20, 1000
 _MATCH_WIDTH = 300
-#: So many rows of a list come with the end of their output.
+#: The number of rows of a list that have the end of their output.
 _PREVIEWS = 20
 _MATCH = "match:"
 
@@ -96,7 +96,7 @@ async def _poll(tools: ToolSession, call: ProcessCall) -> Answer:
 
 
 async def _with_tail(tools: ToolSession, process: Process, characters: int, next: str, **more: Any) -> Answer:
-    """How a process stands, with the end of its output."""
+    """The state of a process, with the end of its output."""
     shown = await output.tail(tools.client, process.id, characters)
     new = tools.seen.shown(process, shown.end)
     return about(process, next, **more, new_bytes=new, **shown.fields())
@@ -118,7 +118,7 @@ async def _end_of(
 
 async def _already_exited(tools: ToolSession, process: Process) -> Answer:
     made = await _end_of(tools, process, status="already_exited")
-    return {**made, "next": "nothing was done: it had ended before"}
+    return {**made, "next": "nothing was done: it ended before"}
 
 
 async def _log(tools: ToolSession, call: ProcessCall) -> Answer:
@@ -131,7 +131,7 @@ async def _log(tools: ToolSession, call: ProcessCall) -> Answer:
     if call.offset is not None and call.offset < 0:
         lines = min(-call.offset, _MOST_LINES)
     page = await tools.client.logs(process.id, line=first, lines=lines, consume=True)
-    shown = output.fitted(page, tools.limits.room if call.limit is None else tools.limits.large_room, first)
+    shown = output.fitted(page, tools.limits.budget if call.limit is None else tools.limits.large_budget, first)
     tools.seen.shown(process, shown.end)
     ended = page.data.count(b"\n")
     count = ended + bool(page.data and not page.data.endswith(b"\n"))
@@ -161,10 +161,10 @@ async def _line_count(tools: ToolSession, process: Process, size: int) -> int | 
 
 
 async def _log_bytes(tools: ToolSession, call: ProcessCall, process: Process) -> Answer:
-    size = max(_LEAST_BYTES, min(call.limit or tools.limits.room.characters, _MOST_BYTES))
+    size = max(_LEAST_BYTES, min(call.limit or tools.limits.budget.characters, _MOST_BYTES))
     note = f"at least {_LEAST_BYTES} bytes are shown" if call.limit is not None and call.limit < _LEAST_BYTES else None
     page = await tools.client.logs(process.id, offset=max(0, call.offset or 0), bytes=size, consume=True)
-    shown = output.fitted(page, tools.limits.large_room)
+    shown = output.fitted(page, tools.limits.large_budget)
     tools.seen.shown(process, shown.end)
     return about(page.process or process, _how_to_go_on(shown, shown.end), note=note, **shown.fields())
 
@@ -287,15 +287,15 @@ async def _ack(tools: ToolSession, call: ProcessCall) -> Answer:
 
 async def _kill(tools: ToolSession, call: ProcessCall) -> Answer:
     """SIGTERM first, SIGKILL after a while; with `KILL` as data, SIGKILL at once."""
-    wanted = (call.data or "").strip()
-    if wanted and signal_number(wanted) != SIGKILL:
+    requested = (call.data or "").strip()
+    if requested and signal_number(requested) != SIGKILL:
         raise ToolRefusal("bad_arguments", "kill takes no signal but KILL", "use action='signal' to send one signal")
     found = await tools.find(call.ids[0])
     if found.status == "ended":
         return await _already_exited(tools, found)
     try:
         async with asyncio.timeout(_KILL_TIMEOUT):
-            results = await tools.client.kill(found.id, grace=0.0 if wanted else None)
+            results = await tools.client.kill(found.id, grace=0.0 if requested else None)
     except TimeoutError:
         return about(found, "it takes long to end; look again later", reason="ending")
     return _killed(await tools.client.inspect(found.id), results[0])

@@ -18,7 +18,7 @@ from holdfast.tools.pool import ToolPool
 
 #: Work that was cancelled ends within this time.
 _CANCEL_TIMEOUT = 3.0
-#: The plain functions hold the tools of so many sessions open.
+#: The plain functions keep the tools of this many sessions open.
 _MOST = 32
 
 
@@ -40,7 +40,7 @@ class LoopThread:
         return Submitted(asyncio.run_coroutine_threadsafe(_whole(work, is_over), self.loop), is_over)
 
     def close(self) -> None:
-        if self.pid != os.getpid():  # the thread stayed with our parent
+        if self.pid != os.getpid():  # after a fork: the thread is in the parent
             return
         asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)

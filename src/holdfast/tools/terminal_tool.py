@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
-from holdfast.model.foreground import CALL, WINDOW
+from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import Answer, about, answer, asking, clamped
 from holdfast.tools.interrupts import Interrupted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.tools.arguments import TerminalCall
 
 #: In an answer whose output the daemon has masked: the notices that came with it, for the caller to acknowledge.
-TAKEN = "\0taken"
+CLAIMED = "\0claimed"
 _SHORTEST_WINDOW = 0.1
 #: Between SIGTERM and SIGKILL for a command that was interrupted.
 _GRACE = 0.4
@@ -30,7 +30,7 @@ _AFTER_INTERRUPT = "see what the user wants now"
 
 
 async def terminal(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
-    """`notices` are taken along at most. Raises HoldfastError, ToolRefusal."""
+    """At most `notices` notices are claimed. Raises HoldfastError, ToolRefusal."""
     if call.background:
         with tools.reported("terminal") as outcome:
             outcome[0] = await _background(tools, call)
@@ -83,7 +83,7 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> A
     # Its end is notified from the start on, so that it is not lost if this program dies; the answer consumes it.
     options |= {"notify": "any", "environ": trail.environ() if trail is not None else None}
     run = tools.client.foreground(
-        call.command, timeout=window, within=limits.call, shown=limits.room, notices=notices, **options
+        call.command, timeout=window, within=limits.call, shown=limits.budget, notices=notices, **options
     )
     try:
         found = await tools.interrupts.guard(run)
@@ -104,7 +104,7 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> A
     else:
         made = _promoted(tools, process, shown, window, notes)
     if found.notices is not None:
-        made[TAKEN] = found.notices
+        made[CLAIMED] = found.notices
     return made
 
 
@@ -115,7 +115,7 @@ async def _shown(tools: ToolSession, found: ForegroundResult) -> Shown:
     else:
         with tools.reported("terminal", id=process.id) as outcome:  # the daemon did not report it
             outcome[0] = {"status": process.status, "reason": process.reason or "moved_to_background"}
-        shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.room)
+        shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.budget)
     tools.seen.shown(process, shown.end)
     return shown
 
@@ -152,7 +152,7 @@ async def _interrupted(tools: ToolSession, mark: str) -> Answer:
         return await _not_started(tools)
     tools.publish("tool.complete", tool="terminal", id=process.id, status="interrupted", reason="interrupted")
     running = await tools.running(process.id)
-    shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.room)
+    shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.budget)
     tools.seen.shown(process, shown.end)
     state = "the command was ended" if process.status == "ended" else "the command is being ended"
     more = {"note": state, "running": running, **shown.fields()}

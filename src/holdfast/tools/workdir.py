@@ -39,11 +39,11 @@ class WorkingDirectory:
         directory, notice = self._now()
         if workdir is None:
             return directory, notice
-        wanted = os.path.normpath(os.path.join(directory, os.path.expanduser(workdir)))
-        if not os.path.isdir(wanted):
-            what = f"no directory {wanted[:300]}" if not os.path.exists(wanted) else f"{wanted[:300]} is no directory"
-            raise ToolRefusal("no_such_directory", what, f"the nearest that exists is {_nearest(wanted)}")
-        return wanted, None
+        target = os.path.normpath(os.path.join(directory, os.path.expanduser(workdir)))
+        if not os.path.isdir(target):
+            what = f"no directory {target[:300]}" if not os.path.exists(target) else f"{target[:300]} is no directory"
+            raise ToolRefusal("no_such_directory", what, f"the nearest that exists is {_nearest(target)}")
+        return target, None
 
     def _now(self) -> tuple[str, str | None]:
         kept = self._read()

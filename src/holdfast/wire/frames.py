@@ -5,7 +5,7 @@ object, or `B`, raw bytes that belong to the `J` frame before them. The first by
 always 0, which no HTTP request starts with: both are served on one socket.
 
 The first request of a connection is `{"rid": n, "op": "hello", "version": PROTOCOL_VERSION, "client": RELEASE,
-"session": S, "had": [ID], "strict": BOOL}`. `had` has ids of notifications that earlier replies stood for; with
+"session": S, "had": [ID], "strict": BOOL}`. `had` has ids of notifications that earlier replies contained; with
 `strict`, only what belongs to the session can be seen. The reply has `version`, `daemon` (its release), `pid` and
 `strict`.
 
@@ -14,7 +14,7 @@ A request is `{"rid": n, "op": NAME, ...fields}`; several may be under way on on
 any number of `{"rid": n, "data": {"stream", "offset", "size"}}`, each followed by one `B` frame of that size, before
 its `ok`. `{"op": "cancel", "rid": n}` cancels a request; closing the connection cancels all of them.
 
-A reply with `consumes` stands for the notifications that it names. The client confirms it with
+A reply with `consumes` delivers the notifications that it names. The client confirms it with
 `{"op": "got", "rid": n}`; they are then not delivered any more.
 """
 

@@ -1,7 +1,7 @@
 """What bridges send to the daemon: frames with events of other programs. No I/O.
 
 A message is one frame, or a JSON array of frames. A frame that names the bridge and a number (`"bridge": ID, "n": 17`)
-is taken once, however often it comes; the numbers of a bridge grow.
+is published once, however often it comes; the numbers of a bridge grow.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Manager:
         self.process = subprocess.Popen([sys.executable, "-m", "holdfast", "daemon", "run"], env=env, stderr=-3)
         return self.process.pid
 
-    def hear(self) -> list[str]:
+    def receive(self) -> list[str]:
         return self._sock.recv(4096).decode().split("\n")
 
     def stop(self) -> int:
@@ -65,11 +65,11 @@ def status() -> dict[str, object]:
 
 def test_it_says_when_it_is_ready_and_when_it_stops(manager: Manager, home: Path) -> None:
     pid = manager.start()
-    assert manager.hear() == ["READY=1", f"STATUS=Serving {home}"]
+    assert manager.receive() == ["READY=1", f"STATUS=Serving {home}"]
     assert status()["pid"] == pid  # the very one that clients find
     held = start("-c", "echo ${NOTIFY_SOCKET-none}; exec sleep 60")
     assert manager.stop() == 0
-    assert manager.hear() == ["STOPPING=1"]
+    assert manager.receive() == ["STOPPING=1"]
     assert as_json("inspect", "--json", held)["status"] == "running"
     assert out("logs", held) == "none\n"
 
@@ -79,12 +79,12 @@ def test_it_stands_by_while_another_one_serves(manager: Manager, home: Path) -> 
     first = status()["pid"]
     assert isinstance(first, int)
     service = manager.start()
-    ready, told = manager.hear()
+    ready, told = manager.receive()
     assert ready == "READY=1"
     assert f"another daemon (pid {first}) serves" in told
     os.kill(first, signal.SIGKILL)
     # The keeper brings a daemon back, or the service is quicker: in any case it is up, and told so.
-    assert manager.hear()[0] == "READY=1"
+    assert manager.receive()[0] == "READY=1"
     assert is_alive(service)
     serving = status()["pid"]
     assert isinstance(serving, int)
@@ -97,7 +97,7 @@ def test_it_stands_by_while_another_one_serves(manager: Manager, home: Path) -> 
 def test_when_the_other_one_stops_on_purpose_so_does_the_service(manager: Manager, home: Path) -> None:
     out("daemon", "start")
     manager.start()
-    manager.hear()
+    manager.receive()
     out("daemon", "stop")
     assert manager.process is not None
     assert manager.process.wait(30) == 0

@@ -9,8 +9,8 @@ import time
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client import caller, launch
-from holdfast.client.conversation import Done, Failed
 from holdfast.client.link import Link, LinkCut, greet, open_link
+from holdfast.client.protocol import Done, Failed
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text
 from holdfast.paths import find_paths, make_directories
@@ -109,7 +109,7 @@ def _ask_to_stop(link: Link) -> Message:
     """Its answer. Whom it waits for is said meanwhile."""
     rid, began = link.ask("stop", {}), time.monotonic()
     while True:
-        answers = link.hear(_PROGRESS_INTERVAL)
+        answers = link.receive(_PROGRESS_INTERVAL)
         for answer in answers:
             if isinstance(answer, Failed):
                 raise answer.error
@@ -142,7 +142,7 @@ def _wait_until_gone(link: Link) -> None:
     pid = link.daemon["pid"]
     until = time.monotonic() + _STOP_LIMIT
     try:
-        while link.hear(max(0.0, until - time.monotonic())):
+        while link.receive(max(0.0, until - time.monotonic())):
             pass
     except LinkCut:
         pass

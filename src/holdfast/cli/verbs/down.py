@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
     from holdfast.client.sync import Client
-    from holdfast.project.happening import Happening
+    from holdfast.project.events import ProjectEvent
 
 VERB = Verb(
     "down",
@@ -57,28 +57,28 @@ def run(given: Given) -> int:
     project = given.project or name_of(given.file)
     with connect() as client:
         _check(client, project, given.words)
-        report = down(client, project, given.words, grace=given.grace, tell=show_json if given.json else show)
+        report = down(client, project, given.words, grace=given.grace, on_event=show_json if given.json else show)
     if not (given.json or report.ended or report.survived):
         console.say(f"nothing of project {project} runs")
     return 0 if report.ok else 125
 
 
-def show(happening: Happening) -> None:
-    console.say(str(happening))
+def show(event: ProjectEvent) -> None:
+    console.say(str(event))
 
 
-def show_json(happening: Happening) -> None:
+def show_json(event: ProjectEvent) -> None:
     import sys
 
-    console.out_json(happening.to_json())
+    console.out_json(event.to_json())
     sys.stdout.flush()
 
 
 def _check(client: Client, project: str, names: list[str]) -> None:
     """Raises NotFound for a name that the project never had."""
-    from holdfast.project import roll
+    from holdfast.project import state
 
-    found = roll.call(client, project)
+    found = state.processes_of(client, project)
     known = [*found.running, *found.ended]
     for name in names:
         if name not in known:

@@ -65,13 +65,13 @@ def _refuse_alone(given: Given) -> None:
 
 
 def _list(given: Given) -> int:
-    from holdfast.integrations.edits import stands
+    from holdfast.integrations.edits import state_of
 
     rows = []
     for name in NAMES:
         module = load(name)
         row = {"name": name, "summary": module.SUMMARY, "scopes": list(module.SCOPES)}
-        rows.append({**row, **{scope: stands(module.edits(scope)) for scope in module.SCOPES}})
+        rows.append({**row, **{scope: state_of(module.edits(scope)) for scope in module.SCOPES}})
     if given.json:
         console.out_json(rows)
         return 0

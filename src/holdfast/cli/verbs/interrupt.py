@@ -7,7 +7,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
-from holdfast.model.foreground import is_foreground
+from holdfast.model.foreground_labels import is_foreground
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

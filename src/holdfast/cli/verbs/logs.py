@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
     from holdfast.cli.pieces import OutputPieces
-    from holdfast.client.conversation import Output
+    from holdfast.client.protocol import Output
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
 
@@ -182,7 +182,7 @@ def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_
     expected = before = start
     begin = None
     while not reading.is_over:
-        pieces_now = reading.hear(_MOMENT if pieces.has_more else None)
+        pieces_now = reading.receive(_MOMENT if pieces.has_more else None)
         for piece in pieces_now:
             gap, expected = expected is not None and piece.offset > expected, piece.end
             if gap:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.errors import HoldfastError
     from holdfast.project.spec import Project
-    from holdfast.project.standing import Standing
+    from holdfast.project.state import MemberStatus
 
 VERB = Verb(
     "up",
@@ -107,7 +107,7 @@ def _detached(client: Client, project: Project, given: Given) -> int:
             fresh=fresh(project, given),
             remove_orphans=given.remove_orphans,
             grace=given.grace,
-            tell=show_json if given.json else show,
+            on_event=show_json if given.json else show,
         )
     except KeyboardInterrupt:
         console.say("interrupted; what was started goes on: holdfast up, or holdfast down")
@@ -140,9 +140,9 @@ def say_failures(failures: list[HoldfastError], json: bool) -> None:
 
 def _check(project: Project, given: Given) -> int:
     from holdfast.project import order
-    from holdfast.project.places import check_places
+    from holdfast.project.loading import check_directories
 
-    check_places(project)
+    check_directories(project)
     waves = order.waves({name: list(project.members[name].needs) for name in project.members})
     if given.json:
         console.out_json({"project": project.name, "file": project.file, "order": waves})
@@ -154,27 +154,27 @@ def _check(project: Project, given: Given) -> int:
 
 
 def _status(client: Client, project: Project, given: Given) -> int:
-    from holdfast.project.standing import status
+    from holdfast.project.state import status
 
     listed = status(client, project)
     if given.json:
-        console.out_json([standing.to_json() for standing in listed])
+        console.out_json([member.to_json() for member in listed])
     else:
         now = time.time()
-        console.out(console.table(_HEAD, [_row(standing, now) for standing in listed]))
+        console.out(console.table(_HEAD, [_row(member, now) for member in listed]))
     return 0
 
 
-def _row(standing: Standing, now: float) -> tuple[str, ...]:
+def _row(member: MemberStatus, now: float) -> tuple[str, ...]:
     from holdfast.client.process import outcome
 
-    process = standing.process
+    process = member.process
     if process is None:
-        return (standing.member, "not started", "-", "-", "-", "-", "-")
-    remark = "" if standing.is_in_file else " (not in the file)"
-    remark = " (changed in the file)" if standing.is_changed else remark
+        return (member.member, "not started", "-", "-", "-", "-", "-")
+    remark = "" if member.is_in_file else " (not in the file)"
+    remark = " (changed in the file)" if member.is_changed else remark
     return (
-        standing.member,
+        member.member,
         outcome(process) + remark,
         {None: "-", True: "yes", False: "no"}[process.ready],
         str(process.restarts or 0),

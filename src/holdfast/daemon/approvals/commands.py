@@ -16,9 +16,9 @@ from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.approvals import ApprovalRecord
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess, Meta
-from holdfast.model.steering import steering_variable
 from holdfast.ops.start import ApprovalOptions, Start
 from holdfast.places.keeper_link import Refused
+from holdfast.safety.variables import code_variable
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
@@ -146,6 +146,6 @@ def _shell(shell: str) -> Judged:
 
 
 def _variables(grant: dict[str, str]) -> Judged:
-    if name := steering_variable(grant):
+    if name := code_variable(grant):
         return Judged("ask", "steering-variable", f"the variable {name[:40]} can make it run other commands")
     return ALLOWED

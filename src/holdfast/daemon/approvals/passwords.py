@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from holdfast.errors import NoPassword
-from holdfast.model.vault import Vault, blank
+from holdfast.model.password_cache import PasswordCache, overwrite
 
 _COMMAND_TIMEOUT = 30.0
 _LONGEST = 4096
@@ -23,7 +23,7 @@ class Passwords:
 
     def __init__(self, command: str, keep: float) -> None:
         self.command = command
-        self._vault = Vault(keep)
+        self._cache = PasswordCache(keep)
         #: Typed passwords that the waiting sudo has not got yet, by the fingerprint of its request.
         self._typed: dict[str, bytearray] = {}
         #: Each sudo that got a password: if it asks again, that one was wrong.
@@ -33,7 +33,7 @@ class Passwords:
     def was_wrong(self, sudo: tuple[int, int], session: str) -> bool:
         """Whether this sudo got a password before. The remembered one is deleted then."""
         if sudo in self._answered:
-            self._vault.wipe(session)
+            self._cache.wipe(session)
             return True
         return False
 
@@ -43,14 +43,14 @@ class Passwords:
             del self._answered[next(iter(self._answered))]
 
     def remembered(self, session: str) -> bytearray | None:
-        return self._vault.get(session, time.monotonic())
+        return self._cache.get(session, time.monotonic())
 
     def remember(self, session: str, password: bytearray) -> None:
-        self._vault.put(session, password, time.monotonic())
+        self._cache.put(session, password, time.monotonic())
         self._expire()
 
     def forget(self, session: str) -> None:
-        self._vault.wipe(session)
+        self._cache.wipe(session)
 
     def type(self, fingerprint: str, password: bytearray) -> None:
         """The user typed it for a sudo that waits, which takes it or drops it."""
@@ -62,7 +62,7 @@ class Passwords:
 
     def drop(self, fingerprint: str) -> None:
         if (password := self.take(fingerprint)) is not None:
-            blank(password)
+            overwrite(password)
 
     async def configured(self, env: Mapping[str, str]) -> bytearray:
         """The first line that the configured command prints. Raises NoPassword."""
@@ -98,7 +98,7 @@ class Passwords:
         """Wipe remembered passwords when their time is over."""
         if self._timer is not None:
             self._timer.cancel()
-        due, self._timer = self._vault.expire(time.monotonic()), None
+        due, self._timer = self._cache.expire(time.monotonic()), None
         if due is not None:
             pause = max(0.0, due - time.monotonic())
             self._timer = asyncio.get_running_loop().call_later(pause, self._expire)

@@ -155,7 +155,7 @@ class ApprovalRequests:
     async def withdraw(self, approval_id: str) -> None:
         """The caller gave up. An approval that was not used is withdrawn, too."""
         approval = self._all[approval_id]
-        if approval.is_pending or (approval.scope == "once" and approval.is_standing and approval.used_by is None):
+        if approval.is_pending or (approval.scope == "once" and approval.is_valid and approval.used_by is None):
             over = rules.over(approval, "withdrawn", "withdrawn", time.time())
             event = Event("approval.withdrawn", time.time(), _identity(over))
             await self._write(over, "approval.withdrawn", event)
@@ -216,7 +216,7 @@ class ApprovalRequests:
     async def end_session(self, session: str) -> None:
         """Requests of the session, and its unused approvals except those for always, expire with it."""
         for one in self.all():
-            is_open = one.is_pending or (one.is_standing and one.scope != "always" and one.used_by is None)
+            is_open = one.is_pending or (one.is_valid and one.scope != "always" and one.used_by is None)
             if is_open and one.session == session and one.id not in self.awaited:
                 await self.expire(one.id, "session_end")
 
@@ -228,7 +228,7 @@ class ApprovalRequests:
 
     def forget(self, before: float) -> None:
         """Remove those that were over before that time, and all but the newest."""
-        over = [one for one in self.all() if not one.is_pending and not one.is_standing]
+        over = [one for one in self.all() if not one.is_pending and not one.is_valid]
         most = over[: max(0, len(over) - _MOST_OVER)]
         gone = [one.id for one in over if one in most or (one.decided_at or one.at) < before]
         for id_ in gone:

@@ -12,7 +12,7 @@ from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
 from holdfast.model.process import HeldProcess, Meta
-from holdfast.model.process_rules import identify, likeness
+from holdfast.model.process_rules import duplicate_key, identify
 
 
 class Registry:
@@ -69,7 +69,7 @@ class Registry:
 
     def alike(self, meta: Meta) -> list[HeldProcess]:
         """Other living processes with the same session, command and directory, oldest first."""
-        return [self._living[other] for other in self._alike.get(likeness(meta), ()) if other != meta.id]
+        return [self._living[other] for other in self._alike.get(duplicate_key(meta), ()) if other != meta.id]
 
     def check_name(self, meta: Meta) -> None:
         """Raises NotNow when another living process has the name."""
@@ -93,7 +93,7 @@ class Registry:
             self._end_life(process_id)
         else:
             if process_id not in self._living:
-                self._alike.setdefault(likeness(process.meta), {})[process_id] = None
+                self._alike.setdefault(duplicate_key(process.meta), {})[process_id] = None
             self._living[process_id] = process
         self._changes.send(process_id)
         for listener, options in self._listeners:
@@ -121,7 +121,7 @@ class Registry:
     def _end_life(self, process_id: ProcessId) -> None:
         process = self._living.pop(process_id, None)
         if process is not None:
-            key = likeness(process.meta)
+            key = duplicate_key(process.meta)
             self._alike[key].pop(process_id, None)
             if not self._alike[key]:
                 del self._alike[key]

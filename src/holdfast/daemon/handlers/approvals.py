@@ -114,7 +114,7 @@ def _by(call: Call, by: str | None) -> str:
 
 
 def _is_open(approval: ApprovalRecord) -> bool:
-    return approval.is_pending or approval.is_standing
+    return approval.is_pending or approval.is_valid
 
 
 async def audit(context: DaemonContext, call: Call, ask: Audit) -> Message:

@@ -10,8 +10,8 @@ from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
+from holdfast.model.password_cache import overwrite
 from holdfast.model.process import HeldProcess
-from holdfast.model.vault import blank
 from holdfast.ops.approvals import Askpass
 from holdfast.ops.start import ApprovalOptions
 from holdfast.places.base import Sudo
@@ -37,7 +37,7 @@ async def handle(context: DaemonContext, call: Call, ask: Askpass) -> Message:
         context.passwords.answered((sudo.pid, sudo.start))
         return {"password": b64encode(password).decode()}
     finally:
-        blank(password)
+        overwrite(password)
 
 
 async def _password(context: DaemonContext, call: Call, process: HeldProcess, sudo: Sudo) -> tuple[bytearray, str]:

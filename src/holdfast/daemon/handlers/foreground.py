@@ -11,7 +11,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start, wait
 from holdfast.daemon.notices import objects
 from holdfast.errors import HoldfastError
-from holdfast.model import excerpt, shortening
+from holdfast.model import shortening
 from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.text import TextView
@@ -110,11 +110,11 @@ def _shown(log: Log, process_id: str, size: shortening.CharacterBudget, is_compl
         first, total = log.extent()
         if total - first <= _WHOLE:
             head = tail = _read(log, first, total, first > 0, is_complete)
-            shown = excerpt.of_text(head.text, size, process_id)
+            shown = shortening.excerpt_of_text(head.text, size, process_id)
         else:
             head = _read(log, first, first + _HEAD, first > 0, False)
             tail = _read(log, total - _TAIL, total, True, is_complete)
-            shown = excerpt.of_ends(head.text, tail.start - head.end, tail.text, size, process_id)
+            shown = shortening.excerpt_of_ends(head.text, tail.start - head.end, tail.text, size, process_id)
     omitted = 0 if head is tail else tail.start - head.end
     where = {"start": head.start, "end": tail.end, "total": total, "omitted": omitted}
     return {"text": shown.text, "is_folded": shown.is_folded, **where}

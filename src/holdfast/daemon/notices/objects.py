@@ -64,8 +64,7 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 
 def _object(notice: Notice) -> Message:
-    names = ("id", "key", "kind", "process", "session", "origin", "at", "data")
-    fields = {name: getattr(notice, name) for name in names}
+    fields: Message = notice.to_json()
     summary = summary_of(fields).line
     return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
 

@@ -93,7 +93,7 @@ async def _look(context: DaemonContext, process_id: ProcessId) -> None:
             ends = {}
         interval, now = process.meta.check_interval or 0.0, time.time()
         before = process.progress or progress.begin(_due(process) - interval, interval)
-        after, new = progress.looked(before, ends, now, interval)
+        after, new = progress.checked(before, ends, now, interval)
         process = replace(process, progress=after)
         notice = None
         if new is not None:

@@ -41,4 +41,4 @@ class PortProbe:
         self._logged = other
         if state.is_own and not (must_be_alone and other):
             return None
-        return other or readiness.nobody_listens(self._port)
+        return other or readiness.not_listening(self._port)

@@ -85,7 +85,7 @@ async def _probe(context: DaemonContext, process: HeldProcess) -> None:
     elif meta.ready_http is not None:
         await until_answered(context, process, meta.ready_http, report)
     else:
-        await _until_time(readiness.grown_at(process) or 0.0)
+        await _until_time(readiness.uptime_reached_at(process) or 0.0)
 
 
 async def _until_over(context: DaemonContext, process: HeldProcess) -> None:

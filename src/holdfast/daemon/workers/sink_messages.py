@@ -14,7 +14,7 @@ from holdfast.daemon.notices import objects
 from holdfast.daemon.workers.sink_lane import MakeMessage
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink, body_of
+from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink
 from holdfast.model.summaries import Summary, summary_of
 from holdfast.sinks.message import SinkMessage
 from holdfast.store import outbox
@@ -41,7 +41,7 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
     if not context.sinks.all:
         return
     rows = await context.store.read(lambda db: outbox.completions_of(db, process_id))
-    bodies = [(row.seq, body_of(await objects.complete(context, _notice(row.body)))) for row in rows]
+    bodies = [(row.seq, (await objects.complete(context, _notice(row.body))).to_json()) for row in rows]
     if bodies:
         await context.store.change(lambda db: outbox.rewrite(db, bodies))
 

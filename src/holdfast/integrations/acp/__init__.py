@@ -1,6 +1,6 @@
 """Agent Client Protocol: terminals of agents, held by holdfast.
 
-`Terminals` serves `terminal/*` as plain messages, `proxy` stands between an editor and an agent, and
+`Terminals` serves `terminal/*` as plain messages, `proxy` runs between an editor and an agent, and
 `holdfast.integrations.acp.sdk.TerminalClient` is for programs on the protocol's own SDK.
 """
 

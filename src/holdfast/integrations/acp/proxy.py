@@ -1,4 +1,4 @@
-"""Stands between an editor and an agent: answers the agent's terminals itself, and passes all else on as it is."""
+"""A proxy between an editor and an agent: serves the agent's terminals itself, and passes all else on unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Message: TypeAlias = dict[str, Any]
 
 #: The longest message.
 _LARGEST = 256 << 20
-#: An agent whose editor is gone has so many seconds to end.
+#: Seconds that an agent has to end after its editor is gone.
 _GRACE = 5.0
 #: So much of the output is shown where an agent shows its terminal.
 _SHOWN = 4000
@@ -48,7 +48,7 @@ class Proxy:
         self._terminals = Terminals(ask=self._ask)
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
-        #: What we asked of the editor, by our id.
+        #: Requests to the editor, by the proxy's ids.
         self._asked: dict[str, asyncio.Future[Message]] = {}
         #: Directories of sessions that are being made, by the id of the editor's request.
         self._places: dict[object, str] = {}

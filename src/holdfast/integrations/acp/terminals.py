@@ -109,7 +109,7 @@ def _limit(params: dict[str, Any]) -> int:
 
 
 def last_bytes(text: str, limit: int) -> str:
-    """The end of the text that is at most so many bytes of UTF-8, and begins with a whole character."""
+    """The end of the text, at most this many bytes of UTF-8, from a whole character on."""
     data = text.encode(errors="replace")
     if len(data) <= limit:
         return data.decode()

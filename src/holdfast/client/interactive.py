@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from holdfast.client.calls import base64
-from holdfast.client.conversation import Done, Failed, Output
 from holdfast.client.link import LinkCut
+from holdfast.client.protocol import Done, Failed, Output
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import NotNow, StdinFull
 
@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.conversation import Answer
     from holdfast.client.link import Link
     from holdfast.client.process import Process
+    from holdfast.client.protocol import Answer
     from holdfast.wire.frames import Message
 
 _PIECE = 64 << 10
@@ -25,7 +25,7 @@ _PAUSE = 0.05
 
 
 class PendingInput:
-    """Bytes on their way to a process: one piece at a time, so that their order is theirs. No I/O.
+    """Bytes on their way to a process: one piece at a time, so that they stay in order. No I/O.
 
     `accepted` is how far the process's input is known to reach. Where it is known, a piece whose answer was lost with
     the link is sent again, and arrives once.
@@ -83,7 +83,7 @@ class PendingInput:
             self._under_way = None
 
     def take(self, answer: Answer, now: float) -> bool:
-        """Whether the answer was for us."""
+        """Whether the answer belongs to this input."""
         if self._rid is None or answer.rid != self._rid:
             return False
         self._rid = None
@@ -107,8 +107,8 @@ class PendingInput:
         self.is_shut = value.get("status") == "already_exited"
 
 
-class LiveReading(Reading[Output]):
-    """`hear` gives the output until the process has ended and all that it wrote was read.
+class InteractiveReading(Reading[Output]):
+    """`receive` gives the output until the process has ended and all that it wrote was read.
 
     What is sent meanwhile is not waited for; a signal that is lost with the link is not sent again. With `answers`, the
     output is shown on a terminal that answers the queries of the process, in place of the daemon. With `consumes`, an
@@ -152,7 +152,7 @@ class LiveReading(Reading[Output]):
             self.input.asked(rid)
 
     def _post(self, op: str, arguments: Message) -> int | None:
-        """Ask without waiting; the number of the question, None when the link was cut and mended meanwhile."""
+        """Send a request without waiting. Returns its number; None when the link was cut and replaced meanwhile."""
         try:
             return self._connected().ask(op, arguments)
         except LinkCut as cut:

@@ -1,11 +1,11 @@
-"""Values out of JSON that another release, or an edit by hand, may have written: an invalid one becomes a default."""
+"""Values from JSON that another release or a user may have written: an invalid one becomes a default."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _LARGEST = (1 << 63) - 1
-#: More seconds than any clock of ours will ever show.
+#: Later than any valid time, in seconds.
 _LATEST = 1e12
 
 
@@ -16,7 +16,7 @@ def whole(value: object, default: int = 0) -> int:
 
 
 def moment(value: object) -> float | None:
-    """A time or a span of it; None for what is none."""
+    """A time or a duration; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if -_LATEST <= value <= _LATEST else None  # also refuses nan
@@ -37,13 +37,13 @@ def items(value: object) -> list[Any]:
 
 
 def counts(value: object) -> dict[str, int]:
-    """Numbers by name, without those that are none."""
+    """Counts by name, without invalid ones."""
     return {str(name): whole(number) for name, number in table(value).items() if whole(number, -1) >= 0}
 
 
 def plain(value: object) -> dict[str, Any] | None:
     """An object that can be written as JSON again; None for anything else, and for an empty one."""
-    import json  # not needed by those who read nothing
+    import json  # most imports of this module never call this
 
     try:
         json.dumps(value, allow_nan=False)

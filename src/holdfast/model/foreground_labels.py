@@ -1,4 +1,4 @@
-"""What the terminal tool runs in the foreground: known by its labels. No I/O."""
+"""Labels of processes that the terminal tool runs in the foreground. No I/O."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Labels of what the terminal tool started: which call did, and how long it was in the foreground at most.
+#: The call that started the process, and for how many seconds it is in the foreground at most.
 CALL, WINDOW = "holdfast.call", "holdfast.window"
 
 
 def is_foreground(labels: Mapping[str, str] | None, age: float) -> bool:
-    """Whether the call that started it waits for it, so many seconds after the start. Labels may say anything."""
+    """Whether the call that started it still waits for it, `age` seconds after the start. Labels may be invalid."""
     if not labels or CALL not in labels:
         return False
     try:

@@ -1,15 +1,15 @@
-"""What a search finds, and how it is asked for page by page: no I/O."""
+"""The results of a search, and its requests page by page. No I/O."""
 
 from __future__ import annotations
 
-from holdfast.client.conversation import Done, Failed
+from holdfast.client.protocol import Done, Failed
 from holdfast.client.reading import Followed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.client.conversation import Answer
+    from holdfast.client.protocol import Answer
     from holdfast.client.reading import AskNow
     from holdfast.wire.frames import Message
 
@@ -17,11 +17,11 @@ _PAGE = 1000
 
 
 class Match:
-    """A line that matches. Offsets are byte positions in the log, `line` counts from 0; what is not known is None.
+    """A line that matches. Offsets are byte positions in the log, `line` counts from 0; unknown ones are None.
 
     `text` is the line as a terminal shows it, 2,000 characters at most (`cut` says if it has more); the match is
-    `text[column : column + length]`. `match_offset` is None where escape codes or overwriting keep the match from
-    standing in the log as it is shown. `before` and `after` are lines around it.
+    `text[column : column + length]`. `match_offset` is None where escape codes or overwriting keep the shown match
+    from being in the log. `before` and `after` are lines around it.
     """
 
     __slots__ = (

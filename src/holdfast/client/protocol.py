@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     Answer: TypeAlias = "Done | Failed | Output"
 
-#: So many ids of notifications a client remembers.
-MOST_HAD = 1000
+#: The most ids of notifications that a client keeps.
+MOST_DELIVERED = 1000
 
 
 class Done:
@@ -58,37 +58,37 @@ class Output:
 
 
 class ClientProtocol:
-    """Numbers the questions and puts the answers together. Several questions may be under way.
+    """Numbers the requests and assembles the answers. Several requests may be in flight.
 
-    `had` collects the ids of notifications that answers stood for. The next connection sends them: this daemon may die
-    before they are acknowledged on disk.
+    `delivered` collects the ids of notifications that answers contained. The next connection sends them, because this
+    daemon may die before they are acknowledged on disk.
     """
 
-    def __init__(self, had: list[str] | None = None) -> None:
-        self._had = had if had is not None else []
+    def __init__(self, delivered: list[str] | None = None) -> None:
+        self._delivered = delivered if delivered is not None else []
         self._decoder = FrameDecoder()
         self._last_rid = 0
         self._announced: Message | None = None
 
     def ask(self, op: str, arguments: Message) -> tuple[int, bytes]:
-        """The question's number, and the bytes to send. Raises BadValue for what cannot be sent."""
+        """The number of the request, and the bytes to send. Raises BadValue for arguments that cannot be encoded."""
         rid = self._last_rid + 1
         try:
-            question = encode({"rid": rid, "op": op, **arguments})
-        except (TypeError, ValueError, RecursionError, FrameError) as unsayable:
-            raise refusal(arguments, unsayable) from None
+            request = encode({"rid": rid, "op": op, **arguments})
+        except (TypeError, ValueError, RecursionError, FrameError) as failed:
+            raise refusal(arguments, failed) from None
         self._last_rid = rid
-        return rid, question
+        return rid, request
 
     def cancel(self, rid: int) -> bytes:
-        """The bytes that give a question up. Answers to it may still come."""
+        """The bytes that cancel a request. Answers to it may still come."""
         return encode({"op": "cancel", "rid": rid})
 
-    def got(self, answer: Answer) -> bytes:
-        """The bytes that confirm an answer which stands for notifications; none for other answers."""
+    def confirmation(self, answer: Answer) -> bytes:
+        """The bytes that confirm an answer with notifications; none for other answers."""
         if not isinstance(answer, Done) or not (ids := answer.value.get("consumes")):
             return b""
-        self._had[:] = [*self._had, *ids][-MOST_HAD:]
+        self._delivered[:] = [*self._delivered, *ids][-MOST_DELIVERED:]
         return encode({"op": "got", "rid": answer.rid})
 
     def feed(self, data: bytes) -> list[Answer]:
@@ -100,7 +100,7 @@ class ClientProtocol:
             return self._output(frame)
         rid = frame.get("rid")
         if not isinstance(rid, int):
-            return None  # a kind of message of a newer release
+            return None  # a message type of a newer release
         if isinstance(value := frame.get("ok"), dict):
             return Done(rid, value)
         if isinstance(error := frame.get("error"), dict):
@@ -112,16 +112,16 @@ class ClientProtocol:
     def _output(self, data: bytes) -> Output:
         head, self._announced = self._announced, None
         if head is None:
-            raise FrameError("bytes that nothing announced")
+            raise FrameError("bytes without an announcement")
         try:
             return Output(head["rid"], head["stream"], head["offset"], data)
         except KeyError as missing:
             raise FrameError(f"output announced without {missing}") from None
 
 
-def refusal(arguments: Message, unsayable: Exception) -> BadValue:
-    """Of arguments that cannot be sent."""
+def refusal(arguments: Message, failed: Exception) -> BadValue:
+    """The error for arguments that cannot be encoded."""
     for key, value in arguments.items():
         if isinstance(value, float) and value - value != 0:  # nan, inf
             return BadValue(f"{key} must be a finite number, not {value}", next="choose a number, or leave it out")
-    return BadValue(f"cannot be sent: {unsayable}", next="check the types and sizes of the arguments")
+    return BadValue(f"cannot be sent: {failed}", next="check the types and sizes of the arguments")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.foreground import CALL, WINDOW, is_foreground
+from holdfast.model.foreground_labels import CALL, WINDOW, is_foreground
 
 
 def test_it_is_until_its_window_is_over() -> None:

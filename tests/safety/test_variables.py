@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.steering import steering_variable
+from holdfast.safety.variables import code_variable
 
 
 @pytest.mark.parametrize(
     "name", ["PATH", "LD_PRELOAD", "BASH_FUNC_ls%%", "CDPATH", "GIT_SSH_COMMAND", "NODE_OPTIONS", "PYTHONPATH"]
 )
 def test_those_that_steer(name: str) -> None:
-    assert steering_variable({"A": "1", name: "x", "Z": "2"}) == name
+    assert code_variable({"A": "1", name: "x", "Z": "2"}) == name
 
 
 @pytest.mark.parametrize(
     "name", ["PORT", "NODE_ENV", "PYTHONUNBUFFERED", "GIT_TERMINAL_PROMPT", "DATABASE_URL", "CI", "TERM"]
 )
 def test_those_that_do_not(name: str) -> None:
-    assert steering_variable({name: "x"}) is None
+    assert code_variable({name: "x"}) is None
 
 
 def test_programs_that_nobody_minds() -> None:
-    assert steering_variable({"PAGER": "cat", "EDITOR": "true", "CC": "clang", "SHELL": "/bin/bash"}) is None
-    assert steering_variable({"PAGER": "sh -c x"}) == "PAGER"
+    assert code_variable({"PAGER": "cat", "EDITOR": "true", "CC": "clang", "SHELL": "/bin/bash"}) is None
+    assert code_variable({"PAGER": "sh -c x"}) == "PAGER"

@@ -1,6 +1,6 @@
-"""Draws docs/lifecycle.md from the table in `lifecycle`:
+"""Write docs/lifecycle.md from the table in `holdfast.model.lifecycle`:
 
-python -m holdfast.model.lifecycle_diagram > docs/lifecycle.md
+python scripts/lifecycle_diagram.py > docs/lifecycle.md
 """
 
 from __future__ import annotations
@@ -9,33 +9,46 @@ import sys
 from inspect import getdoc
 from typing import get_args
 
-from holdfast.model import lifecycle
 from holdfast.model.lifecycle import NEXT, Ended, EndReason, Fact, Outcome, Requested, State, StopReason
 
 _HEAD = """\
-# The life of a process
+# The life cycle of a process
 
-Generated from the table in `src/holdfast/model/lifecycle.py` by `python -m holdfast.model.lifecycle_diagram`; a test
-compares the two. A fact that is not in the table for a state cannot happen in it: the step is refused and nothing
-changes.
+To see in which state a process is and why it ended:
+
+```console
+$ holdfast run -d --name demo -- sh -c 'exit 3'
+$ holdfast inspect demo --json | jq '{status, reason, exit_code, signal, killed_by}'
+{
+  "status": "ended",
+  "reason": "exited",
+  "exit_code": 3,
+  "signal": null,
+  "killed_by": null
+}
+```
+
+The rest of this page is generated from the table in `src/holdfast/model/lifecycle.py` by
+`python scripts/lifecycle_diagram.py`; a test compares the two. A fact that is not in the table for a state cannot
+happen in it: the step is refused and nothing changes.
 """
 
 _REASONS: dict[EndReason, str] = {
     "exited": "it ended by itself; `exit_code` is the kernel's",
-    "signaled": "a signal ended it and holdfast was not asked to; `signal` is the kernel's",
-    "killed": "holdfast was asked to end it, by `killed_by`; `exit_code` or `signal` are still the kernel's",
-    "deadline": "it ran for as long as it was allowed to and was ended; likewise",
-    "oom": "it, or some of what it started, was ended for want of memory; `exit_code` or `signal` are the kernel's",
+    "signaled": "a signal ended it without a request to holdfast; `signal` is the kernel's",
+    "killed": "its end was requested, by `killed_by`; `exit_code` or `signal` are still the kernel's",
+    "deadline": "it ran until its deadline and was ended; `exit_code` or `signal` are the kernel's",
+    "oom": "it or a descendant was killed because memory ran out; `exit_code` or `signal` are the kernel's",
     "lost": "how it ended cannot be known; `exit_code` and `signal` are null",
     "failed_start": "it could not be started; such a process is reported to the caller and not kept",
 }
 
 _TAIL = """\
-Who asked for the end is never overwritten: `Stopping` holds the first who did, and only `advance` makes `Ended`.
-Only a stop for a `restart` gives way: a request for the end after it counts as the first. In `Waiting` the last end
-stands; a kill makes it final, with its code and the reason `killed`.
-A process that ends with code 42 when it is asked to end is shown as `killed` with `exit_code` 42 and no signal.
-A process that was asked to end and did not is still running, and shown so.
+The request for the end is never overwritten: `Stopping` holds the first one, and only `advance` makes `Ended`.
+The exception is a stop for a `restart`: a request for the end after it replaces it. In `Waiting` the last end
+is kept; a kill makes it final, with its code and the reason `killed`.
+A process that ends with code 42 after SIGTERM is shown as `killed` with `exit_code` 42 and no signal.
+A process that survives a kill is still running, and shown so.
 """
 
 
@@ -78,7 +91,12 @@ def _meanings() -> list[str]:
 
 
 def _reasons() -> list[str]:
-    lines = ["## Reasons", "", f"An end can be asked for as {_listed(get_args(StopReason))}. It is then shown as:", ""]
+    lines = [
+        "## Reasons",
+        "",
+        f"The end can be requested for the reasons {_listed(get_args(StopReason))}. It is then shown as:",
+        "",
+    ]
     lines += [f"- `{reason}`: {_REASONS[reason]}" for reason in get_args(EndReason)]
     return [*lines, ""]
 
@@ -89,5 +107,4 @@ def _listed(words: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    assert lifecycle.ALLOWED.keys() == NEXT.keys()
     sys.stdout.write(draw())
