@@ -10,8 +10,9 @@ from holdfast.errors import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
+    T = TypeVar("T")
     Schema: TypeAlias = dict[str, Any]
     Text: TypeAlias = str
     SessionName: TypeAlias = str
@@ -46,6 +47,14 @@ _NAMES: dict[type, str] = {
 }
 
 
+def expect(value: object, types: type[T] | tuple[type[T], ...], name: str, expected: str) -> T:
+    """The value. Raises BadValue if it has another type; a boolean is not a number here."""
+    if isinstance(value, types) and (types is bool or not isinstance(value, bool)):
+        return value
+    found = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+    raise BadValue(f"{name} must be {expected}, not {found}")
+
+
 class Kind:
     """One type with its bounds. `check` returns the value as the daemon uses it, or raises BadValue."""
 
@@ -57,12 +66,6 @@ class Kind:
     def check(self, value: Any, name: str) -> Any:
         return value
 
-    def require(self, value: object, types: Any, name: str, expected: str) -> None:
-        """Raises BadValue for a value of another type. A boolean is no number, although Python says so."""
-        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
-            found = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
-            raise BadValue(f"{name} must be {expected}, not {found}")
-
     def schema(self) -> Schema:
         return {"type": self.type}
 
@@ -73,21 +76,21 @@ class TextKind(Kind):
     type = "string"
 
     def check(self, value: Any, name: str) -> str:
-        self.require(value, str, name, "a text")
-        if "\0" in value:
+        text = expect(value, str, name, "a text")
+        if "\0" in text:
             raise BadValue(f"{name} contains a NUL character")
         longest = self.bounds.get("longest", LONGEST_TEXT)
         # A character has at most 4 bytes, and encoding costs more than everything else here.
-        if not value.isascii() or len(value) > longest:
+        if not text.isascii() or len(text) > longest:
             try:
-                size = len(value.encode(errors="surrogateescape"))
+                size = len(text.encode(errors="surrogateescape"))
             except UnicodeEncodeError:
                 raise BadValue(f"{name} contains an unpaired surrogate") from None
             if size > longest:
                 raise BadValue(f"{name} has {size} bytes, the limit is {longest}")
-        if not value and self.bounds.get("required_text"):
+        if not text and self.bounds.get("required_text"):
             raise BadValue(f"{name} is missing")
-        return value
+        return text
 
     def schema(self) -> Schema:
         described = {"type": "string", "maxLength": self.bounds.get("longest", LONGEST_TEXT)}
@@ -118,12 +121,12 @@ class IntegerKind(Kind):
     type = "integer"
 
     def check(self, value: Any, name: str) -> int:
-        self.require(value, int, name, "a whole number")
+        number = expect(value, int, name, "a whole number")
         least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
-        if not least <= value <= most:
+        if not least <= number <= most:
             bounds = f"{least} or more" if most == LARGEST_NUMBER else f"between {least} and {most}"
-            raise BadValue(f"{name} must be {bounds}, not {shortened(value)}")
-        return value
+            raise BadValue(f"{name} must be {bounds}, not {shortened(number)}")
+        return number
 
     def schema(self) -> Schema:
         bounds = {"minimum": self.bounds.get("least", 0), "maximum": self.bounds.get("most", LARGEST_NUMBER)}
@@ -135,9 +138,9 @@ class NumberKind(Kind):
     unit = "a number"
 
     def check(self, value: Any, name: str) -> float:
-        self.require(value, (int, float), name, self.unit)
-        self._check_range(value, name)
-        return float(value)
+        number = expect(value, (int, float), name, self.unit)
+        self._check_range(number, name)
+        return float(number)
 
     def _check_range(self, value: float, name: str) -> None:
         least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
@@ -165,8 +168,7 @@ class FlagKind(Kind):
     type = "boolean"
 
     def check(self, value: Any, name: str) -> bool:
-        self.require(value, bool, name, "true or false")
-        return bool(value)
+        return expect(value, bool, name, "true or false")
 
 
 class ChoiceKind(Kind):
@@ -189,17 +191,17 @@ class ObjectKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, Any]:
-        self.require(value, dict, name, "an object")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         if (most := self.bounds.get("most")) is not None:
             import json
 
             try:
-                size = len(json.dumps(value, allow_nan=False))
+                size = len(json.dumps(entries, allow_nan=False))
             except (ValueError, RecursionError):
                 raise BadValue(f"{name} must be plain JSON") from None
             if size > most:
                 raise BadValue(f"{name} has {size} bytes of JSON, the limit is {most}")
-        return dict(value)
+        return dict(entries)
 
 
 class TextsByNameKind(Kind):
@@ -208,16 +210,16 @@ class TextsByNameKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, str]:
-        self.require(value, dict, name, "an object")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         most = self.bounds["most"]
-        if len(value) > most:
-            raise BadValue(f"{name} has {len(value)} entries, the limit is {most}")
+        if len(entries) > most:
+            raise BadValue(f"{name} has {len(entries)} entries, the limit is {most}")
         key_kind, text_kind = TextKind({"longest": self.bounds["longest_name"]}), TextKind(self.bounds)
-        for key, text in value.items():
+        for key, text in entries.items():
             if not key_kind.check(key, name):
                 raise BadValue(f"{name} has an entry without a name")
             text_kind.check(text, f"{name}.{key}")
-        return value
+        return entries
 
     def schema(self) -> Schema:
         texts = {"type": "string", "maxLength": self.bounds["longest"]}
@@ -230,18 +232,18 @@ class EnvironmentKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, str]:
-        self.require(value, dict, name, "an object")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         try:
-            everything = "".join((*value, *value.values()))
+            everything = "".join((*entries, *entries.values()))
             everything.encode(errors="surrogateescape")
         except (TypeError, UnicodeEncodeError):
-            raise BadValue(f"{name} has a name or value that is not a text") from None
+            raise BadValue(f"{name} has a name or entries that is not a text") from None
         if "\0" in everything:
             raise BadValue(f"{name} contains a NUL character")
-        for variable in value:
+        for variable in entries:
             if not variable or "=" in variable:
                 raise BadValue(f"{name} has a variable called {shortened(variable)}")
-        return value
+        return entries
 
     def schema(self) -> Schema:
         return {"type": "object", "additionalProperties": {"type": "string", "maxLength": LONGEST_TEXT}}
@@ -257,12 +259,12 @@ class ListKind(Kind):
         self.item = item
 
     def check(self, value: Any, name: str) -> list[Any]:
-        self.require(value, list, name, "a list")
+        entries: list[Any] = expect(value, list, name, "a list")
         most = self.bounds.get("items", 10_000)
-        if len(value) > most:
-            raise BadValue(f"{name} has {len(value)} entries, the limit is {most}")
+        if len(entries) > most:
+            raise BadValue(f"{name} has {len(entries)} entries, the limit is {most}")
         check = self.item.check
-        return [check(one, name) for one in value]
+        return [check(one, name) for one in entries]
 
     def schema(self) -> Schema:
         described = {"type": "array", "items": self.item.schema()}
