@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli import console
-from holdfast.cli.attached import parse_key
+from holdfast.cli.attached import Undo, parse_key, without_queries
 from holdfast.cli.outcomes import exit_status
-from holdfast.cli.screen import Undo, without_queries
 from holdfast.client.process import Process, outcome
 from holdfast.errors import BadValue
 from holdfast.model.units import age_text, duration_text, parse_seconds, parse_size, parse_window, size_text
