@@ -72,7 +72,7 @@ def test_there_is_one_limit_for_sizes_and_one_text(size: str) -> None:
     cols, rows = map(int, size.split("x"))
     with holdfast.connect() as client, pytest.raises(holdfast.BadValue) as refused:
         client.resize(process_id, cols, rows)
-    assert "between 1 and 1000" in refused.value.next
+    assert "between 1 and 1000" in refused.value.message
 
 
 def test_the_largest_size_is_taken() -> None:
