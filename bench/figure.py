@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from bench.series import Series
 
-Verdict = Literal["aim", "must", "missed", "told"]
+Verdict = Literal["aim", "must", "missed", "unbounded"]
 
 
 class Figure(NamedTuple):
@@ -22,9 +22,9 @@ class Figure(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """`told` for a figure without a bound."""
+        """`unbounded` for a figure without a bound."""
         if self.must is None:
-            return "told"
+            return "unbounded"
         if self.aim is not None and self.value <= self.aim:
             return "aim"
         return "must" if self.value <= self.must else "missed"

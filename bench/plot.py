@@ -11,7 +11,7 @@ ROW = 34
 LABEL = 400
 BAR = 360
 WIDTH = LABEL + BAR + 180
-COLOURS = {"aim": "#2e8b57", "must": "#d9a521", "missed": "#c0392b", "told": "#888888"}
+COLOURS = {"aim": "#2e8b57", "must": "#d9a521", "missed": "#c0392b", "unbounded": "#888888"}
 
 
 def plot(figures: list[Figure]) -> str:

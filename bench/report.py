@@ -1,4 +1,4 @@
-"""The figures as a table for people and as JSON for programs."""
+"""The figures as a table for users and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from bench.figure import Figure
 from bench.series import Series
 
-WORDS = {"aim": "aim reached", "must": "must reached", "missed": "MISSED", "told": ""}
+WORDS = {"aim": "aim reached", "must": "must reached", "missed": "MISSED", "unbounded": ""}
 
 
 def table(figures: list[Figure]) -> str:

@@ -49,7 +49,7 @@ static int produce(long long left) {
     return 0;
 }
 
-/* copy BYTES: the same block again and again, as fast as whoever takes it lets us */
+/* copy BYTES: the same block again and again, as fast as the reader allows */
 static int copy(long long left) {
     for (fill(0); left > 0; left -= 65536)
         if (put(left < 65536 ? left : 65536)) return 1;

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 #: In the environment of everything that a bench starts, so that nothing is left behind.
 MARK = "HOLDFAST_BENCH_MARK"
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 class Peer(ABC):
@@ -74,9 +74,9 @@ class Peer(ABC):
         return done.stdout
 
 
-def until(condition: Callable[[], T | None], pause: float = 0.001, patience: float = _PATIENCE) -> T | None:
+def until(condition: Callable[[], T | None], pause: float = 0.001, timeout: float = _TIMEOUT) -> T | None:
     """The condition's first value that is not None; None when there is none in time."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + timeout
     while (value := condition()) is None and time.monotonic() < end:
         time.sleep(pause)
     return value
@@ -91,13 +91,13 @@ def is_alive(pid: int) -> bool:
 
 
 def marked(mark: str) -> list[int]:
-    """Everyone who was started by a bench with that mark."""
-    wanted = f"{MARK}={mark}".encode()
+    """All processes that a bench with that mark started."""
+    marked = f"{MARK}={mark}".encode()
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/environ", "rb") as environ:
-                if wanted in environ.read().split(b"\0") and is_alive(int(name)):
+                if marked in environ.read().split(b"\0") and is_alive(int(name)):
                     found.append(int(name))
         except OSError:
             continue

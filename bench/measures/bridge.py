@@ -43,8 +43,8 @@ def measure(run: Run) -> list[Figure]:
     return [Figure("a bridge adds, one way, p50", added, "ms", 5.0, 2.0, (bridged, within))]
 
 
-def _there_and_back(bus: Bus, patience: float) -> Sample:
-    """Seconds for one way: half of both; at most `patience`."""
+def _there_and_back(bus: Bus, timeout: float) -> Sample:
+    """Seconds for one way: half of both; at most `timeout`."""
     heard = threading.Event()
     bus.subscribe("bench.back", lambda event: heard.set())
 
@@ -52,7 +52,7 @@ def _there_and_back(bus: Bus, patience: float) -> Sample:
         heard.clear()
         begun = time.perf_counter()
         bus.publish("bench.there", {"k": 0})
-        heard.wait(patience)
+        heard.wait(timeout)
         return (time.perf_counter() - begun) / 2
 
     return sample

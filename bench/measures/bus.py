@@ -1,4 +1,4 @@
-"""Publishing within a program: what subscribers that do not hear of it cost."""
+"""Publishing within a program: the cost of subscribers that do not match."""
 
 from __future__ import annotations
 

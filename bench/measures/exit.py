@@ -15,7 +15,7 @@ from bench.instance import Instance
 from bench.run import Run
 from bench.series import Sample, interleave
 
-#: Long enough that whoever waits is waiting.
+#: Long enough for the waiting call to be in place.
 DELAY_MS = 20
 
 

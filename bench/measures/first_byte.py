@@ -1,4 +1,4 @@
-"""From the call that starts a command until its first byte is in the hands of a follower.
+"""From the call that starts a command until its first byte reaches a follower.
 
 Beside it, without a bound: from the write of a command that has long been running until the follower has it.
 """

@@ -39,7 +39,7 @@ def measure(run: Run) -> list[Figure]:
 
 
 async def _follow(paths: Paths, pid: int, followers: int, seconds: float) -> tuple[float, int, list[float]]:
-    """Cores used, events lost over all followers, and how late one of them heard."""
+    """Cores used, events lost over all followers, and the delay of one of them."""
     count = int(seconds * _RATE)
     lags: list[float] = []
     ready = [asyncio.Event() for _ in range(followers)]
@@ -52,9 +52,9 @@ async def _follow(paths: Paths, pid: int, followers: int, seconds: float) -> tup
             task.result()  # it could not even begin
     before, begun = cpu_seconds([pid]), time.monotonic()
     await _publish(paths, count)
-    heard = await asyncio.gather(*tasks)
+    received = await asyncio.gather(*tasks)
     used = (cpu_seconds([pid]) - before) / (time.monotonic() - begun)
-    return used, sum(count - one for one in heard), lags
+    return used, sum(count - one for one in received), lags
 
 
 async def _publish(paths: Paths, count: int) -> None:
@@ -85,15 +85,15 @@ async def _hear(paths: Paths, count: int, ready: asyncio.Event, lags: list[float
     async with connect("ws://localhost/api/v1/events?pattern=bench.*", sock=_open(paths), compression=None) as ws:
         await ws.recv()
         ready.set()
-        heard = 0
-        while heard < count:
+        received = 0
+        while received < count:
             for event in await _next(ws):
-                if event["k"] != heard:
-                    return heard
-                heard += 1
+                if event["k"] != received:
+                    return received
+                received += 1
                 if lags is not None:
                     lags.append(time.time() - event["ts"])
-    return heard
+    return received
 
 
 async def _next(ws: ClientConnection) -> list[dict[str, Any]]:

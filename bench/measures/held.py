@@ -42,7 +42,7 @@ def absolute(name: str, values: list[float], unit: str, must: float, aim: float)
 
 
 def memory_each(instance: Instance, count: int) -> float:
-    """Grown by what, in kB, for each of so many processes started."""
+    """The growth in kB for each started process."""
     time.sleep(SETTLE)
     before = own_bytes(instance.family)
     for _ in range(count):

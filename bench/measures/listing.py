@@ -1,4 +1,4 @@
-"""`holdfast ps` as a person calls it, beside a Python that does nothing."""
+"""`holdfast ps` as a user calls it, compared with a Python that does nothing."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _in_ms(series: Series) -> Series:
 
 
 def _known_by_inbox(instance: Instance, argv: list[str]) -> int:
-    """When whoever waits at the inbox has the notice."""
+    """When a client that waits at the inbox has the notification."""
     process = instance.client.run(argv)
     (notice,) = instance.client.inbox(wait=60)
     known_at = time.monotonic_ns()
@@ -66,17 +66,17 @@ def _many(run: Run) -> list[Figure]:
     with Instance(run.directory) as instance:
         took, faults, lags = asyncio.run(_crowd(instance.home, count, sessions))
     name = f"{count:,} ends over {sessions} sessions"
-    lag = _in_ms(Series("told", tuple(lags)))
+    lag = _in_ms(Series("notified", tuple(lags)))
     allowed = 60.0 * count / 10_000
     return [
         Figure(f"{name}: lost, doubled or misrouted", faults, "", 0, 0),
-        Figure(f"{name}: until all are told and acknowledged", took, "s", allowed, allowed / 2),
+        Figure(f"{name}: until all are delivered and acknowledged", took, "s", allowed, allowed / 2),
         Figure(f"{name}: exit until its owner has the notice, p50", lag.p50, "ms", None, None, (lag,)),
     ]
 
 
-class Told:
-    """What every session was told, how late, and whether it is all there is."""
+class Received:
+    """The notifications that every session received, their delay, and whether all have come."""
 
     def __init__(self, names: list[str], count: int) -> None:
         self.by: dict[str, Counter[str]] = {name: Counter() for name in names}
@@ -93,30 +93,32 @@ class Told:
             self.is_all.set()
 
     def faults(self, owners: dict[str, str]) -> int:
-        """How many were not told once, and to their owner alone."""
+        """How many were not delivered exactly once to their owner."""
         right: dict[str, Counter[str]] = {name: Counter() for name in self.by}
         for process, owner in owners.items():
             right[owner][process] += 1
-        return sum((told - right[name]).total() + (right[name] - told).total() for name, told in self.by.items())
+        return sum(
+            (received - right[name]).total() + (right[name] - received).total() for name, received in self.by.items()
+        )
 
 
 async def _crowd(home: str, count: int, sessions: int) -> tuple[float, int, list[float]]:
-    """Seconds for all, how many went wrong, and how late each was told."""
+    """Seconds for all, how many went wrong, and the delay of each."""
     names = [f"crowd-{number}" for number in range(sessions)]
-    told = Told(names, count)
+    received = Received(names, count)
     begun = time.monotonic()
-    listeners = [asyncio.create_task(_listen(home, name, told)) for name in names]
+    listeners = [asyncio.create_task(_listen(home, name, received)) for name in names]
     shares = [range(first, count, _STARTERS) for first in range(_STARTERS)]
     started = await asyncio.gather(*(_start(home, names, share) for share in shares))
     owners = {process: owner for some in started for process, owner in some.items()}
     with suppress(TimeoutError):
         async with asyncio.timeout(_LONGEST):
-            await told.is_all.wait()
+            await received.is_all.wait()
     took = time.monotonic() - begun
     for listener in listeners:
         listener.cancel()
     await asyncio.gather(*listeners, return_exceptions=True)
-    return took, told.faults(owners), told.lags
+    return took, received.faults(owners), received.lags
 
 
 async def _start(home: str, names: list[str], numbers: range) -> dict[str, str]:
@@ -128,9 +130,9 @@ async def _start(home: str, names: list[str], numbers: range) -> dict[str, str]:
     return owners
 
 
-async def _listen(home: str, session: str, told: Told) -> None:
+async def _listen(home: str, session: str, received: Received) -> None:
     async with holdfast.aconnect(session, home=home) as client:
         while True:
             if notices := await client.inbox(wait=60):
-                told.note(session, notices)
+                received.note(session, notices)
                 await client.ack(*notices)

@@ -26,7 +26,7 @@ def measure(run: Run) -> list[Figure]:
 
 
 def share(instance: Instance, seconds: float) -> float:
-    """Percent of a core that all of ours take while somebody has `top` open; the first look is not counted."""
+    """Percent of a core that all of ours take while a `top` is open; the first update is not counted."""
     pids = instance.family
     look(instance)
     spent, begun = cpu_seconds(pids), time.monotonic()

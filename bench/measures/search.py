@@ -44,10 +44,10 @@ def _figure(run: Run, instance: Instance, process: str, path: str, kind: str) ->
 
     def theirs() -> float:
         begun = time.monotonic()
-        told = subprocess.run(
+        counted = subprocess.run(
             ["grep", "-cE", pattern, path], stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-        found.add(int(told.stdout))
+        found.add(int(counted.stdout))
         return time.monotonic() - begun
 
     samples: dict[str, Sample] = {"holdfast": ours, "grep -c": theirs}

@@ -1,4 +1,4 @@
-"""What a job of half an hour costs a model in tokens: polled every 30 s as the predecessor's users do, and told by us.
+"""The tokens that a job of half an hour costs a model: polled every 30 s, and with one notification at its end.
 
 The job is real, a hundred times as fast: a line of a test run every 2 s of its time. What hermes-agent answers to 60
 polls is taken from its own code. What the model says itself (its calls) is counted on both sides.
@@ -53,21 +53,27 @@ def measure(run: Run) -> list[Figure]:
     speed = run.scale.job_speed
     job = _JOB.format(lines=_LINES, pause=2 / speed)
     count, by = counter(may_install=run.peers.hermes is not None)
-    told, polled = _ours(run, job, _EVERY / speed)
+    talk, polled = _ours(run, job, _EVERY / speed)
     head = sum(count([json.dumps(schema) for schema in openai_schemas()]))
-    ours = told.tokens(count)
+    ours = talk.tokens(count)
     alone = Figure(
-        "a job of 30 minutes, told: tokens", ours, "", note=f"{by}; polled every 30 s: {polled.tokens(count)}"
+        "a job of 30 minutes, notified: tokens", ours, "", note=f"{by}; polled every 30 s: {polled.tokens(count)}"
     )
     if run.peers.hermes is None:
         return [alone]
     theirs = _hermes(job, _EVERY / speed)
     their_head = sum(count([json.dumps(schema) for schema in theirs.schemas]))
     other, notified = theirs.polled.tokens(count), theirs.notified.tokens(count)
-    read, other_read = told.read(count, head), theirs.polled.read(count, their_head)
+    read, other_read = talk.read(count, head), theirs.polled.read(count, their_head)
     return [
         alone,
-        _ratio("tokens of that job, told, to hermes polled every 30 s", ours, other, 0.1, f"hermes, told: {notified}"),
+        _ratio(
+            "tokens of that job, notified, to hermes polled every 30 s",
+            ours,
+            other,
+            0.1,
+            f"hermes, notified: {notified}",
+        ),
         _ratio(
             "the same, with what each turn reads again", read, other_read, 0.02, f"{len(theirs.polled.turns)} turns"
         ),
@@ -84,12 +90,12 @@ def _call(tool: str, **arguments: object) -> str:
 
 
 def _ours(run: Run, job: str, interval: float) -> tuple[Talk, Talk]:
-    """Told: started, then told with the next answer. Polled: as often as the other."""
+    """Notified: started, then notified with the next result. Polled: as often as the other."""
     with Instance(run.directory) as instance, Tools("bench", home=instance.home, cwd=run.directory or "/") as tools:
         start = {"command": job, "background": True, "notify_on_complete": True}
         turns = [(_call("terminal", **start), tools.call("terminal", start))]
-        news = tools.answer("process", {"action": "inbox", "timeout": 180})
-        turns.append(("", news["notices"][0]))  # as a message of its own, which a surface that can push makes of it
+        inbox = tools.answer("process", {"action": "inbox", "timeout": 180})
+        turns.append(("", inbox["notices"][0]))  # as a message of its own, as an interface that can push sends it
         quiet = {**start, "notify_on_complete": False}
         polls = [(_call("terminal", **quiet), tools.call("terminal", quiet))]
         ask = {"action": "poll", "session_id": json.loads(polls[0][1])["session_id"]}
@@ -97,7 +103,7 @@ def _ours(run: Run, job: str, interval: float) -> tuple[Talk, Talk]:
             tools.process("wait", session_id=ask["session_id"], timeout=interval)
             polls.append((_call("process", **ask), tools.call("process", ask)))
         instance.finish(ask["session_id"])
-        return Talk("holdfast, told", turns), Talk("holdfast, polled", polls)
+        return Talk("holdfast, notified", turns), Talk("holdfast, polled", polls)
 
 
 class Theirs(NamedTuple):
@@ -119,9 +125,9 @@ def _hermes(job: str, interval: float) -> Theirs:
             text=True,
             check=True,
         )
-    told = json.loads(done.stdout)
-    start = (_call("terminal", command=job, background=True), told["began"])
-    poll = _call("process", action="poll", session_id=told["session"])
-    notified = Talk("hermes, notified", [start, ("", told["notice"])])
-    polled = Talk("hermes, polled", [start, *((poll, answer) for answer in told["polls"])])
-    return Theirs(polled, notified, told["schemas"])
+    result = json.loads(done.stdout)
+    start = (_call("terminal", command=job, background=True), result["began"])
+    poll = _call("process", action="poll", session_id=result["session"])
+    notified = Talk("hermes, notified", [start, ("", result["notice"])])
+    polled = Talk("hermes, polled", [start, *((poll, answer) for answer in result["polls"])])
+    return Theirs(polled, notified, result["schemas"])

@@ -80,6 +80,6 @@ async def _scan(place: str, process: str, literals: tuple[str, ...], patterns: t
 
 def _grep(arguments: list[str]) -> float:
     begun = time.monotonic()
-    told = subprocess.run(["grep", "-c", *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    assert told.stdout == b"0\n", told
+    counted = subprocess.run(["grep", "-c", *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert counted.stdout == b"0\n", counted
     return time.monotonic() - begun

@@ -65,8 +65,8 @@ def _marks(instance: Instance, rounds: int) -> Series:
     for _ in range(rounds):
         client.send(process.id, "go")
         (notice,) = client.inbox(wait=30)
-        heard = time.monotonic_ns()
-        taken.append((heard - int(notice.data["output"].split()[1])) / 1e6)
+        received = time.monotonic_ns()
+        taken.append((received - int(notice.data["output"].split()[1])) / 1e6)
         client.ack(notice)
     client.kill(process.id)
     return Series("write to notification", tuple(taken))

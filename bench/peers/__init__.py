@@ -16,9 +16,9 @@ class Peers(NamedTuple):
 
 
 @contextmanager
-def open_peers(wanted: bool) -> Iterator[Peers]:
+def open_peers(with_peers: bool) -> Iterator[Peers]:
     """The peers, installed if need be and running; gone when the block ends."""
     with ExitStack() as stack:
-        hermes = stack.enter_context(Hermes()) if wanted and install_hermes() else None
-        spooler = stack.enter_context(Spooler()) if wanted and install_spooler() else None
+        hermes = stack.enter_context(Hermes()) if with_peers and install_hermes() else None
+        spooler = stack.enter_context(Spooler()) if with_peers and install_spooler() else None
         yield Peers(hermes, spooler)

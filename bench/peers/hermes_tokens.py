@@ -16,7 +16,7 @@ from tools.process_registry import (  # type: ignore[import-not-found]
 from tools.terminal_tool import TERMINAL_SCHEMA  # type: ignore[import-not-found]
 
 answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # whatever hermes prints is not an answer
+os.dup2(2, 1)  # output of hermes must not mix with the answers
 
 command, polls, interval = json.loads(sys.stdin.readline())
 session = process_registry.spawn_local(command)
@@ -29,11 +29,11 @@ for _ in range(polls):
 process_registry.wait(session.id, timeout=60)
 read.append(_handle_process({"action": "poll", "session_id": session.id}))
 end = {"session_id": session.id, "command": command, "exit_code": 0, "output": session.output_buffer[-2000:]}
-told = {
+result = {
     "session": session.id,
     "schemas": [{"type": "function", "function": schema} for schema in (TERMINAL_SCHEMA, PROCESS_SCHEMA)],
     "began": json.dumps(began),
     "polls": read,
     "notice": format_process_notification(end),
 }
-print(json.dumps(told), file=answers, flush=True)
+print(json.dumps(result), file=answers, flush=True)

@@ -1,10 +1,10 @@
-"""holdfast holds commands: their output, input and exit code survive any crash.
+"""holdfast runs commands in the background; their output and exit codes survive any crash.
 
     with holdfast.connect(session="chat-42") as hf:
         process = hf.run("make test")
         print(hf.wait(process.id, timeout=60).exit_code, hf.logs(process.id, lines=50))
 
-Names are loaded when they are first used: importing holdfast costs next to nothing.
+Names are loaded at their first use, so that importing holdfast is cheap.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    # talk to the daemon
+    # clients
     "connect", "Client", "aconnect", "AsyncClient",
-    # what it tells
+    # objects that it returns
     "Process", "LogPage", "Found", "Match", "KillResult", "Waited", "Notification", "Approval", "TextView",
-    # what can go wrong
+    # errors
     "HoldfastError",
     "NotFound", "Ambiguous", "BadValue", "LimitReached", "Denied", "Unsupported", "Unreachable", "DiskFull",
     "NotNow", "StdinClosed", "StdinFull", "NoTerminal", "AlreadyRunning",
@@ -75,8 +75,8 @@ _ELSEWHERE = {
     "TextView": "model.text",
 }
 
-#: Rooms that are found without an import of their own.
-_ROOMS = ("project",)
+#: Packages that need no import of their own.
+_PACKAGES = ("project",)
 
 
 def __getattr__(name: str) -> object:
@@ -84,7 +84,7 @@ def __getattr__(name: str) -> object:
         from holdfast.version import VERSION
 
         return VERSION
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return __import__(f"holdfast.{name}", fromlist=["__all__"])
     if name not in __all__:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

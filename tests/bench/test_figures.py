@@ -33,8 +33,8 @@ def test_a_figure_is_judged_by_its_bounds(value: float, verdict: str) -> None:
     assert Figure("it", value, "×", must=4.0, aim=2.0).verdict == verdict
 
 
-def test_a_figure_without_a_bound_is_only_told() -> None:
-    assert Figure("it", 9.0, "×").verdict == "told"
+def test_a_figure_without_a_bound_has_no_verdict() -> None:
+    assert Figure("it", 9.0, "×").verdict == "unbounded"
 
 
 def test_a_ratio_is_that_of_the_medians() -> None:
@@ -51,9 +51,9 @@ def test_every_figure_is_in_the_table_the_document_and_the_plot() -> None:
     figures = [
         Figure("slow <start>", 5.0, "×", 4.0, 2.0, (Series("ours", (0.1, 0.2)),)),
         Figure("nothing lost", 0.0, "bytes", 0.0, 0.0),
-        Figure("only told", 3.0, "×"),
+        Figure("unbounded", 3.0, "×"),
     ]
     assert all(figure.name in table(figures) for figure in figures)
-    assert [figure["verdict"] for figure in document(figures, {}, {})["figures"]] == ["missed", "aim", "told"]
+    assert [figure["verdict"] for figure in document(figures, {}, {})["figures"]] == ["missed", "aim", "unbounded"]
     texts = {node.text for node in ElementTree.fromstring(plot(figures)).iter() if node.text}
     assert {"slow <start>", "nothing lost"} <= texts

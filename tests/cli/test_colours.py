@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli import console
-from holdfast.cli.colours import are_wanted
+from holdfast.cli.colours import enabled
 from holdfast.cli.outcomes import colour
 from holdfast.client.process import Process
 from tests.cli.calling import Terminal, start
@@ -35,7 +35,7 @@ TERM = {"TERM": "xterm"}
     ],
 )
 def test_who_wants_colours(env: dict[str, str], on_terminal: bool, in_pipe: bool) -> None:
-    assert (are_wanted(env, True), are_wanted(env, False)) == (on_terminal, in_pipe)
+    assert (enabled(env, True), enabled(env, False)) == (on_terminal, in_pipe)
 
 
 def test_a_table_is_aligned_with_colours_as_without(monkeypatch: pytest.MonkeyPatch) -> None:

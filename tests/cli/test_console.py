@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli import console
-from holdfast.cli.attached import parse_key
+from holdfast.cli.attached import Undo, parse_key, without_queries
 from holdfast.cli.outcomes import exit_status
-from holdfast.cli.screen import Undo, without_queries
 from holdfast.client.process import Process, outcome
 from holdfast.errors import BadValue
 from holdfast.model.units import age_text, duration_text, parse_seconds, parse_size, parse_window, size_text
@@ -24,7 +23,7 @@ def test_tables_are_aligned_also_with_wide_characters() -> None:
 
 
 def test_the_last_column_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_columns", lambda: 20)
+    monkeypatch.setattr(console, "terminal_size", lambda: (20, 24))
     assert console.table(("ID", "COMMAND"), [("1", "x" * 50)]).split("\n")[1] == "1   " + "x" * 15 + "…"
     assert console.table(("ID", "C"), [("1", "日" * 50)]).split("\n")[1] == "1   " + "日" * 7 + "…"
 

@@ -51,23 +51,23 @@ EXAMPLES: list[tuple[str, str | None, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("kind", "process", "data"), EXAMPLES, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_a_text_is_as_it_is_shown(kind: str, process: str | None, data: dict[str, Any]) -> None:
+def test_each_text_is_as_documented(kind: str, process: str | None, data: dict[str, Any]) -> None:
     assert f"```text\n{text({'kind': kind, 'process': process, 'at': AT, 'data': data})}\n```" in PAGE
 
 
-def test_what_still_runs_is_as_it_is_shown() -> None:
+def test_the_digest_is_as_documented() -> None:
     assert f"```text\n{digest(RUNNING, AT, pending=2)}\n```" in PAGE
 
 
 @pytest.mark.parametrize(
     ("kind", "process", "data"), EXAMPLES, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_every_field_of_a_kind_is_told(kind: str, process: str | None, data: dict[str, Any]) -> None:
-    told = "".join(row for row in PAGE.splitlines() if row.startswith(f"| `{kind}`"))
-    assert told and not [field for field in data if field not in WHO and f"`{field}`" not in told]
+def test_every_field_of_a_kind_is_documented(kind: str, process: str | None, data: dict[str, Any]) -> None:
+    row = "".join(line for line in PAGE.splitlines() if line.startswith(f"| `{kind}`"))
+    assert row and not [field for field in data if field not in WHO and f"`{field}`" not in row]
 
 
-def test_every_number_is_told_with_its_default() -> None:
+def test_every_number_is_documented_with_its_default() -> None:
     numbers = {name: value for name, value in Settings()._asdict().items() if re.match("watch_|breaker_", name)}
     assert len(numbers) == 6
     assert not [name for name, value in numbers.items() if f"| `{name}` | {value} |" not in PAGE]

@@ -10,7 +10,7 @@ import time
 from tools.process_registry import process_registry  # type: ignore[import-not-found]
 
 answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # whatever hermes prints is not an answer
+os.dup2(2, 1)  # output of hermes must not mix with the answers
 
 
 def start(text: str) -> object:

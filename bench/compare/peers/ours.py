@@ -40,12 +40,12 @@ class InPython(Peer):
         self.client.kill(key, grace=2)
 
     def manager(self) -> list[int]:
-        """All three: whatever holds a command."""
+        """All three processes of holdfast."""
         status = self.client.status()
         return [status["pid"], status["keeper_pid"], status["anchor_pid"]]
 
     def revive(self) -> None:
-        """Any call does; without one, nobody would be there to see the end."""
+        """Any call starts it again; without one, no process would see the end."""
         self.client.status()
 
     def code(self, key: str) -> int | None:

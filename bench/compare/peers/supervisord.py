@@ -1,4 +1,4 @@
-"""supervisord, over its XML-RPC interface: a program is added to its configuration and told to it."""
+"""supervisord, over its XML-RPC interface: a program is added to its configuration and loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking an approver on a terminal, one request after the other. Only unambiguous words approve."""
+"""Ask the user on a terminal about requests for approval, one after the other. Only unambiguous words approve."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from holdfast.client.reading import Reading
     from holdfast.client.sync import Client
 
-#: What is to be typed, and what it means.
-_WORDS = {"approve": "once", "approve once": "once", "approve session": "session", "approve always": "always"}
+#: The answers that approve, and their scope.
+_SCOPES = {"approve": "once", "approve once": "once", "approve session": "session", "approve always": "always"}
 _BY = "terminal"
 _LONGEST_LINE = 4096
 _LONGEST_SHOWN = 4000
@@ -31,15 +31,15 @@ _LOCAL_FLAGS = 3
 def follow(client: Client, session: str | None) -> int:
     """Ask about each request as it comes, until the input ends."""
     with client.follow_approvals(session=session) as reading:
-        desk = _Desk(client, reading)
+        dialog = _ApprovalDialog(client, reading)
         try:
-            return desk.work()
+            return dialog.run()
         finally:
-            desk.echo.on()
+            dialog.echo.on()
 
 
-class _Desk:
-    """What waits here: the request that is shown, and those behind it."""
+class _ApprovalDialog:
+    """The request that is shown, and those that wait behind it."""
 
     def __init__(self, client: Client, reading: Reading[Approval]) -> None:
         self._client = client
@@ -48,14 +48,14 @@ class _Desk:
         self._shown: str | None = None
         self.echo = Echo()
 
-    def work(self) -> int:
+    def run(self) -> int:
         for approval in self._reading.receive():
             self._take(approval)
-        console.say("waiting for requests; ^C or ^D ends it")  # the daemon knows of us by now
+        console.say("waiting for requests; ^C or ^D ends it")  # from now on callers wait for this terminal
         while True:
             if self._shown is None and self._waiting:
                 self._show(min(self._waiting.values(), key=_ends_at))
-            if self._is_next_the_person():
+            if self._stdin_is_ready():
                 line = os.read(0, _LONGEST_LINE)
                 if not line:
                     return self._leave()
@@ -65,7 +65,7 @@ class _Desk:
                 for approval in self._reading.receive():
                     self._take(approval)
 
-    def _is_next_the_person(self) -> bool:
+    def _stdin_is_ready(self) -> bool:
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
         poll.register(self._reading.fileno(), select.POLLIN)
@@ -83,27 +83,28 @@ class _Desk:
             console.say(f"{approval.id} is {approval.state}")
 
     def _announce(self, approval: Approval) -> None:
-        """Other requests wait behind this one: their callers are not to be refused for want of an approver."""
+        """Mention a request that waits behind the shown one, and report it as shown: its caller then waits, too."""
         what = console.visible(console.brief(approval.command))
-        console.out(f"\n  behind it waits {approval.id} of session {console.visible(approval.session)}: {what}")
+        console.out(f"\n  next: {approval.id} of session {console.visible(approval.session)}: {what}")
         sys.stdout.write("> ")
         sys.stdout.flush()
         self._client.approval_shown(approval)
 
     def _show(self, approval: Approval) -> None:
-        """What was typed before it could be read is no answer to it."""
-        _forget_typed()
+        termios.tcflush(0, termios.TCIFLUSH)  # what was typed before the request was shown does not answer it
         self._shown = approval.id
         if approval.action == "sudo":
             self._show_sudo(approval)
             return
         left = (approval.fields.get("expires_at") or 0.0) - time.time()
         console.out("")
-        console.out(colours.paint(f"{approval.id}: session {console.visible(approval.session)} wants to", colours.BOLD))
+        console.out(
+            colours.paint(f"{approval.id}: session {console.visible(approval.session)} asks to run", colours.BOLD)
+        )
         for line in _fitting(approval.command).split("\n"):
             console.out(f"    {colours.paint(console.visible(line), colours.YELLOW)}")
-        console.out(f"  {_deed(approval)}, in {console.visible(str(approval.fields['cwd']))}")
-        console.out(f"  asked because {console.visible(approval.why)}")
+        console.out(f"  {_target(approval)}, in {console.visible(str(approval.fields['cwd']))}")
+        console.out(f"  approval is needed because {console.visible(approval.why)}")
         prompt = "  approve | approve session | approve always | anything else denies"
         sys.stdout.write(f"{prompt} ({max(0, round(left))} s)\n> " if 0 < left < 1000 else f"{prompt}\n> ")
         sys.stdout.flush()
@@ -115,7 +116,7 @@ class _Desk:
         console.out(colours.paint(f"{who}{console.visible(approval.session)}, for", colours.BOLD))
         console.out(f"    {colours.paint(console.visible(approval.command), colours.YELLOW)}")
         self.echo.off()
-        sys.stdout.write("  type it within 45 s, it is not shown; Enter alone refuses\n> ")
+        sys.stdout.write("  type it within 45 s, it is not shown; Enter alone denies\n> ")
         sys.stdout.flush()
         self._client.approval_shown(approval)
 
@@ -125,7 +126,7 @@ class _Desk:
         approval = self._waiting.pop(approval_id, None)
         self.echo.on()
         line = typed.rstrip(b"\r\n")
-        scope = _WORDS.get(" ".join(line.decode(errors="replace").lower().split()))
+        scope = _SCOPES.get(" ".join(line.decode(errors="replace").lower().split()))
         try:
             if approval is not None and approval.action == "sudo" and line:
                 self._client.approval_password(approval_id, line, by=_BY)
@@ -140,14 +141,14 @@ class _Desk:
             console.say(late.message)
 
     def _leave(self) -> int:
-        """The end of the input is a no to what was asked."""
+        """The end of the input denies the request that is shown."""
         if self._shown is not None:
             self._answer(b"")
         return 0
 
 
 def _fitting(command: str) -> str:
-    """As much of a command as can be read, and how to see the rest."""
+    """The beginning of a long command, and how to see the rest."""
     if len(command) <= _LONGEST_SHOWN:
         return command
     return f"{command[:_LONGEST_SHOWN]}…\n({len(command)} characters; all of it: holdfast approvals --json)"
@@ -158,21 +159,15 @@ def _ends_at(approval: Approval) -> float:
     return float(approval.fields.get("expires_at") or math.inf)
 
 
-def _deed(approval: Approval) -> str:
+def _target(approval: Approval) -> str:
     if approval.action == "send":
         return f"typed into {approval.process}"
     again = " again" if approval.action == "restart" else ""
     return f"as {approval.process}{again}, on {console.visible(str(approval.fields['backend']))}"
 
 
-def _forget_typed() -> None:
-    import termios
-
-    termios.tcflush(0, termios.TCIFLUSH)
-
-
 class Echo:
-    """The echo of the terminal on stdin, which is off while a password is typed. `on` has to be called at the end."""
+    """The echo of the terminal on stdin, which is off while a password is typed. Call `on` at the end."""
 
     def __init__(self) -> None:
         self._before: Any = None
@@ -185,7 +180,6 @@ class Echo:
             termios.tcsetattr(0, termios.TCSAFLUSH, settings)
 
     def on(self) -> None:
-        """As it was before."""
         if self._before is not None:
             termios.tcsetattr(0, termios.TCSAFLUSH, self._before)
             self._before = None

@@ -1,14 +1,16 @@
-"""This terminal connected to that of a process: keys there, screen here, and the way back out."""
+"""Connect this terminal to that of a process, detach again, and restore the terminal."""
 
 from __future__ import annotations
 
 import os
+import re
 import select
+import termios
 import time
+import tty
 
 from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.screen import RawTerminal, Undo, without_queries
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
 from holdfast.client.interactive import InteractiveReading
 from holdfast.errors import BadValue, NoTerminal, NotNow
@@ -16,12 +18,26 @@ from holdfast.model.units import LARGEST_WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from holdfast.client.process import Process
     from holdfast.client.sync import Client
 
 DEFAULT_KEY = "ctrl-]"
-#: How much of the output so far is shown when a terminal attaches.
+#: Bytes of earlier output that are shown when a terminal attaches.
 _REPLAY = 64 << 10
+
+#: Queries to the terminal. Replayed, their answers would reach a process that no longer expects them.
+_QUERIES = re.compile(
+    rb"\x1b\[\??[56]n|\x1b\[[>=]?[0-9;]*c|\x1b\[\?[0-9;]+\$p|\x1b\[>[0-9]*q|\x1b\[(?:1[1-9]|2[01])t"
+    rb"|\x1b\][0-9;]+;\?(?:\x07|\x1b\\)|\x1bP\+q[^\x1b]*\x1b\\|\x1bP\$q[^\x1b]*\x1b\\|\x05"
+)
+_MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])")
+_LONGEST_MODE = 64
+
+_SCREENS = frozenset({b"47", b"1047", b"1049"})
+#: Modes that are on by default: visible cursor, autowrap.
+_ON_BY_DEFAULT = frozenset({b"25", b"7"})
 
 
 def parse_key(text: str | None) -> bytes:
@@ -38,7 +54,7 @@ def parse_key(text: str | None) -> bytes:
 def check_terminal() -> None:
     if not (os.isatty(0) and os.isatty(1)):
         raise NoTerminal(
-            "stdin and stdout are no terminal", next="without one, use: holdfast logs -f ID, holdfast send ID"
+            "stdin and stdout are not a terminal", next="without one, use: holdfast logs -f ID, holdfast send ID"
         )
 
 
@@ -52,7 +68,7 @@ def check_process(process: Process) -> None:
 
 
 def replay(client: Client, process: Process) -> tuple[bytes, int]:
-    """The output of late, from the start of a line, and where it ends."""
+    """The last output, from the start of a line, and its end offset."""
     page = client.logs(process.id, bytes=_REPLAY)
     return without_queries(page.data), page.end
 
@@ -66,7 +82,7 @@ def attach(
     shown: bytes = b"",
     consumes: bool = False,
 ) -> int:
-    """Until the process ends or the key is pressed; the exit code for it. The terminal is as before afterwards.
+    """Until the process ends or the detach key is pressed; returns the exit code. The terminal is always restored.
 
     `consumes`: an owner session that sees the end here is not notified of it.
     """
@@ -82,7 +98,7 @@ def attach(
     if live.ended is not None and live.is_over:
         console.say(end_line(live.ended))
         return exit_status(live.ended)
-    console.say(f"detached; {process.id} goes on: holdfast attach {process.id}")
+    console.say(f"detached; {process.id} still runs: holdfast attach {process.id}")
     return 128 + left_by if left_by else 0
 
 
@@ -95,7 +111,7 @@ class _Attached:
         self._is_leaving = False
 
     def run(self, shown: bytes) -> int:
-        """The signal that made us leave, or 0."""
+        """The signal that ended it, or 0."""
         self._show(shown)
         self._resize(nudge=self._undo.is_full_screen)
         while not (self._live.is_over or self._is_leaving):
@@ -137,7 +153,7 @@ class _Attached:
             self._live.input.add(before)
 
     def _resize(self, nudge: bool = False) -> None:
-        """Send our size. With `nudge`, a full-screen program is made to draw itself anew even if that is the same."""
+        """Send the size of this terminal. With `nudge`, a full-screen program draws itself again in any case."""
         try:
             cols, rows = os.get_terminal_size(1)
         except OSError:
@@ -147,3 +163,53 @@ class _Attached:
             if nudge and rows > 1:
                 self._live.resize(cols, rows - 1)
             self._live.resize(cols, rows)
+
+
+def without_queries(data: bytes) -> bytes:
+    return _QUERIES.sub(b"", data)
+
+
+class Undo:
+    """Records the terminal modes that a process changes, to restore them. No I/O."""
+
+    def __init__(self) -> None:
+        self._changed: set[bytes] = set()
+        self._tail = b""
+
+    @property
+    def is_full_screen(self) -> bool:
+        return bool(self._changed & _SCREENS)
+
+    def feed(self, data: bytes) -> None:
+        seen = self._tail + data
+        self._tail = seen[-_LONGEST_MODE:]
+        for modes, switch in _MODE.findall(seen):
+            for mode in modes.split(b";"):
+                if (switch == b"h") != (mode in _ON_BY_DEFAULT):
+                    self._changed.add(mode)
+                else:
+                    self._changed.discard(mode)
+
+    def bytes(self) -> bytes:
+        """The bytes that restore the terminal: modes, colours, character set."""
+        resets = [b"\x1b[?%s%s" % (mode, b"h" if mode in _ON_BY_DEFAULT else b"l") for mode in sorted(self._changed)]
+        return b"".join(resets) + b"\x1b[0m\x1b(B\x1b>\r\n"
+
+
+class RawTerminal:
+    """The terminal in raw mode for as long as the block lasts."""
+
+    def __init__(self, fd: int, undo: Undo) -> None:
+        self._fd = fd
+        self._undo = undo
+
+    def __enter__(self) -> Self:
+        self._before = termios.tcgetattr(self._fd)
+        tty.setraw(self._fd, termios.TCSADRAIN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            console.write(1, self._undo.bytes())
+        finally:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)

@@ -1,4 +1,4 @@
-"""Candidates for completion: ids, names, sessions, tasks, signals, variables. Asks a daemon that runs, starts none."""
+"""Candidates for completion: ids, names, sessions, tasks, signals, variables. Never starts a daemon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Found: TypeAlias = list[tuple[str, str]] | str
 
-#: Verbs that can do something only with what runs, or only with what ended.
+#: Verbs for running processes only, and for ended processes only.
 _OF_RUNNING = frozenset({"kill", "send", "attach", "resize", "screen"})
 _OF_ENDED = frozenset({"rm"})
 _SESSIONS = frozenset({"S", "SESSION", "OLD"})
@@ -49,12 +49,12 @@ def of_option(option: Option, verb: str) -> Found:
 
         return [(name, "") for name in signal_names()]
     if slot == "K=V":
-        return [(name, "as it is here") for name in sorted(os.environ)]
+        return [(name, "current value") for name in sorted(os.environ)]
     return [] if slot in _SESSIONS else of_slot(slot, verb)
 
 
 def _names(verb: str, current: str) -> Found:
-    """Names, and ids of those that have none. Who begins to write an id gets ids."""
+    """Names, and ids of processes without a name; all ids once `proc_` is begun."""
     wants_ids = bool(current) and current.startswith("proc_"[: len(current)])
     found = []
     for process in _processes():
@@ -83,18 +83,18 @@ def _notifications() -> Found:
 
 
 def _approvals() -> Found:
-    """Those that wait for an answer, and those that can be taken back."""
+    """Pending requests, and approvals that can be revoked."""
     found = _ask("approvals", {}).get("approvals", ())
     return [(str(one["id"]), f"{one['scope'] or one['state']}: {one['command']}") for one in found]
 
 
 def _processes() -> list[Process]:
-    """Newest first; none when no daemon runs."""
+    """Newest first; none if no daemon runs."""
     return [Process(fields) for fields in reversed(_ask("list", {"all": True}).get("processes", []))]
 
 
 def _ask(op: str, arguments: Message) -> Message:
-    """What a daemon that runs answers; nothing when none does."""
+    """The reply of the daemon; empty if none runs."""
     sock = launch.find(find_paths())
     if sock is None:
         return {}

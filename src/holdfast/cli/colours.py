@@ -1,8 +1,8 @@
-"""Colours, on a terminal that has them and nowhere else, unless they are forced.
+"""Colours, on terminals only unless they are forced.
 
-`NO_COLOR` (any text) switches them off, before all else. `FORCE_COLOR` or `CLICOLOR_FORCE` (anything but 0)
-switches them on, also where no terminal is. Otherwise a terminal has them, unless `TERM` is dumb or missing, or
-`CLICOLOR` or `FORCE_COLOR` is 0. What is written with --json never has any: paint only text for users.
+`NO_COLOR` (any value) switches them off and wins. `FORCE_COLOR` or `CLICOLOR_FORCE` (any value but 0) switches them on
+everywhere. Otherwise a terminal has them, unless `TERM` is dumb or missing, or `CLICOLOR` or `FORCE_COLOR` is 0.
+Output of --json never has colours: paint text for users only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PLAIN = ""
 
 
 def paint(text: str, colour: str, fd: int = 1) -> str:
-    """The text in that colour (`"1;31"` for several codes), where `fd` is to have colours; else the text as it is."""
+    """The text in that colour (`"1;31"` for several codes), if `fd` has colours; else the text."""
     return f"\x1b[{colour}m{text}\x1b[0m" if colour and text and are_on(fd) else text
 
 
 def are_on(fd: int = 1) -> bool:
-    """Whether what is written to that descriptor is to have colours."""
-    return are_wanted(os.environ, os.isatty(fd))
+    """Whether output to that descriptor has colours."""
+    return enabled(os.environ, os.isatty(fd))
 
 
-def are_wanted(env: Mapping[str, str], is_terminal: bool) -> bool:
+def enabled(env: Mapping[str, str], is_terminal: bool) -> bool:
     """The rule. No I/O."""
     if env.get("NO_COLOR"):
         return False

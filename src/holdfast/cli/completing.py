@@ -1,7 +1,7 @@
-"""`holdfast --complete WORDS…`: what the last word can become. For the scripts of `holdfast completion`.
+"""`holdfast --complete WORDS…`: candidates for the last word. For the scripts of `holdfast completion`.
 
-The first line says what follows: `words` (then a candidate a line, with a description behind a tab), `files`,
-`directories`, or `command N` (after N words another command begins). Fast, silent, and it never starts a daemon.
+The first line is `words` (then one candidate per line, with a description after a tab), `files`, `directories`, or
+`command N` (after N words another command begins). It prints no errors and never starts a daemon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Candidates = Iterable[tuple[str, str]]
 
-#: The longest that a completion may take.
+#: Seconds that a completion may take.
 _TIME_LIMIT = 2.0
 _LONGEST = 60
 #: In a synopsis: any number of words.
@@ -63,7 +63,7 @@ def _shortened(about: str) -> str:
 
 
 class _Reader:
-    """Reads the words of one verb up to the one that is to be completed."""
+    """Reads the words of one verb up to the one to complete."""
 
     def __init__(self, verb: Verb) -> None:
         self._verb = verb
@@ -95,7 +95,7 @@ class _Reader:
         return word.startswith("-") and len(word) > 1 and word != "--" and not self._quoted
 
     def _take_option(self, word: str) -> Option | None:
-        """The option that still lacks its value."""
+        """The option, if the next word is its value."""
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
             option = self._find(name)
@@ -143,7 +143,7 @@ class _Reader:
 
 
 def slots_at(verb: Verb, before: Sequence[str]) -> list[str]:
-    """What can follow the words `before`: literal words in lower case, or names of slots such as ID."""
+    """What may follow the words `before`: literal words in lower case, or slots such as ID."""
     found: list[str] = []
     for line in verb.synopsis:
         for slot in _at(_positions(line), before):

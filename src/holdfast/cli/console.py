@@ -1,4 +1,4 @@
-"""Data to stdout, messages to stderr; nothing that a process wrote reaches a terminal as an escape code."""
+"""Data goes to stdout, messages to stderr; escape codes in names and commands never reach a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def out_json(value: object) -> None:
 
 
 def say(text: str, colour: str = colours.PLAIN) -> None:
-    """A message; its sender's name is in that colour. One that cannot be written is dropped."""
+    """A message, with `holdfast:` in that colour. One that cannot be written is dropped."""
     try:
         sys.stderr.write(f"{colours.paint('holdfast:', colour, 2)} {visible(text)}\n")
         sys.stderr.flush()
@@ -52,7 +52,7 @@ def write(fd: int, data: bytes) -> None:
 
 
 def visible(text: str) -> str:
-    """The text on one line, with what a terminal might obey shown as an escape."""
+    """The text on one line, with control characters shown as escapes."""
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text])
@@ -65,17 +65,17 @@ def brief(text: str, longest: int = 200) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """As `visible`, of a text that keeps its lines and tabs."""
+    """As `visible`, but lines and tabs stay."""
     return "\n".join(["\t".join(map(visible, line.split("\t"))) for line in text.split("\n")])
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
 ) -> str:
-    """Aligned columns; on a terminal the last one is cut to its width. `colour_of` says it by row and column."""
+    """Aligned columns; on a terminal the last one is cut to its width. `colour_of` gives the colour of a cell."""
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    width_left = max(10, _columns() - sum(widths[:-1]) - 2 * (len(widths) - 1))
+    width_left = max(10, terminal_size()[0] - sum(widths[:-1]) - 2 * (len(widths) - 1))
     lines = [_fit(row, widths, width_left) for row in cells]
     if colour_of is not None and colours.are_on():
         lines[0] = [colours.paint(cell, colours.BOLD) for cell in lines[0]]
@@ -87,16 +87,16 @@ def table(
 def _fit(row: Sequence[str], widths: Sequence[int], width_left: int) -> list[str]:
     *cells, last = row
     padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    return [*padded, _fitted(last, width_left)]
+    return [*padded, shortened(last, width_left)]
 
 
 def is_drawable() -> bool:
-    """Whether stdout is a terminal on which something can be drawn in place of what was there."""
+    """Whether stdout is a terminal on which lines can be drawn again in place."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def terminal_size() -> tuple[int, int]:
-    """Columns and rows of stdout; more than anything needs where it is no terminal."""
+    """Columns and rows of stdout; huge numbers if it is not a terminal."""
     try:
         cols, rows = os.get_terminal_size(1)
     except OSError:
@@ -104,16 +104,9 @@ def terminal_size() -> tuple[int, int]:
     return cols or 80, rows or 24
 
 
-def _columns() -> int:
-    return terminal_size()[0]
-
-
 def shortened(text: str, width_left: int) -> str:
-    """As much of the text as so many columns hold."""
-    return _fitted(text, max(1, width_left))
-
-
-def _fitted(text: str, width_left: int) -> str:
+    """The text, cut to that many columns."""
+    width_left = max(1, width_left)
     if _width(text) <= width_left:
         return text
     while _width(text) > width_left - 1:

@@ -1,4 +1,4 @@
-"""Where `holdfast` begins, before anything is imported: ^C at any moment is an exit code, never a traceback."""
+"""The entry point of `holdfast`. It imports nothing before ^C is handled: ^C never prints a traceback."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def _leave(_number: int, _frame: object) -> None:
     os._exit(INTERRUPTED)
 
 
-# Where ^C is ignored for us (by a shell that started us in the background), it stays so.
+# A shell that starts a command in the background makes it ignore ^C: that stays so.
 _is_ours = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if _is_ours:
     _signal.signal(_signal.SIGINT, _leave)
 
 
 def main() -> int:
-    """Never returns, unless what it calls does; `sys.argv` are its arguments."""
+    """Run the command line with `sys.argv`. Does not return: the process exits."""
     try:
         from holdfast.cli.main import main
 

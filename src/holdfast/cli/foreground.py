@@ -1,4 +1,4 @@
-"""A process in the foreground: its output here, our input and signals there."""
+"""A process in the foreground: shows its output, and passes on input and signals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from holdfast.client.protocol import Output
     from holdfast.client.sync import Client
 
-#: A second ^C within this time means it.
-_TWICE = 2.0
+#: A second ^C within this many seconds kills the process.
+_KILL_WINDOW = 2.0
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _FD = {"out": 1, "err": 2}
@@ -31,7 +31,7 @@ def show_output(piece: Output) -> None:
 
 
 def watch(client: Client, process: Process, forward_input: bool, show: Callable[[Output], None] = show_output) -> int:
-    """Show a process that was just started until it has ended; the exit code for it."""
+    """Show a process that was just started until it has ended; returns the exit code."""
     streams = ("out", "err") if process.split else ("out",)
     with (
         InteractiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
@@ -40,7 +40,7 @@ def watch(client: Client, process: Process, forward_input: bool, show: Callable[
         try:
             return _Foreground(live, signals, process, forward_input, show).run()
         except BrokenPipeError:
-            console.say(f"the output is not read any more; {process.id} goes on: holdfast kill {process.id}")
+            console.say(f"stdout was closed; {process.id} still runs: holdfast kill {process.id}")
             return _BROKEN_PIPE
 
 
@@ -93,7 +93,7 @@ class _Foreground:
             data = os.read(0, 64 << 10)
         except BlockingIOError:
             return
-        except OSError:  # a terminal that is gone, or not ours
+        except OSError:  # the terminal was closed, or this is a background job
             data = b""
         if data:
             self._live.input.add(data)
@@ -102,23 +102,23 @@ class _Foreground:
             self._live.input.add_eof()
 
     def _pass_on(self, number: int) -> bool:
-        """Pass a signal on to the process. A second ^C kills it; after a third we do not wait for that any more.
+        """Pass a signal on to the process. A second ^C kills it; False after a third: do not wait for the end.
 
-        One that would be run again is ended for good instead.
+        A process that would be restarted is ended for good instead.
         """
-        is_run_again = self._process.restart not in (None, "never")
+        restarts = self._process.restart not in (None, "never")
         if number != SIGINT:
-            self._live.stop() if is_run_again else self._live.signal(number)
+            self._live.stop() if restarts else self._live.signal(number)
             return True
         now = time.monotonic()
-        self._interrupts = [at for at in self._interrupts if now - at < _TWICE] + [now]
-        if len(self._interrupts) == 1 and not is_run_again:
+        self._interrupts = [at for at in self._interrupts if now - at < _KILL_WINDOW] + [now]
+        if len(self._interrupts) == 1 and not restarts:
             self._live.signal(number)
         elif len(self._interrupts) == 1:
             self._live.stop()
         elif len(self._interrupts) == 2:
             self._live.force()
         else:
-            console.say(f"{self._process.id} is being ended; not waiting for it: holdfast wait {self._process.id}")
+            console.say(f"{self._process.id} is being ended; no longer waiting: holdfast wait {self._process.id}")
             return False
         return True

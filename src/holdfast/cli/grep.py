@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
 
 OPTIONS = [
-    Option("--grep", metavar="RE", help="Only lines that match this regular expression (RE2)."),
-    Option("-i", "--ignore-case", help="With --grep: letters match whether small or capital."),
-    Option("-F", "--fixed", help="With --grep: RE is plain text."),
-    Option("-v", "--invert", help="With --grep: the lines that do not match."),
-    Option("-B", "--before", metavar="N", convert=count, help="With --grep: N lines before each match, too."),
-    Option("-A", "--after", metavar="N", convert=count, help="With --grep: N lines after each match, too."),
-    Option("-C", "--context", metavar="N", convert=count, help="With --grep: N lines around each match, too."),
+    Option("--grep", metavar="RE", help="Show lines that match this regular expression (RE2 syntax)."),
+    Option("-i", "--ignore-case", help="With --grep: ignore upper and lower case."),
+    Option("-F", "--fixed", help="With --grep: RE is plain text, not a regular expression."),
+    Option("-v", "--invert", help="With --grep: show the lines that do not match."),
+    Option("-B", "--before", metavar="N", convert=count, help="With --grep: also N lines before each match."),
+    Option("-A", "--after", metavar="N", convert=count, help="With --grep: also N lines after each match."),
+    Option("-C", "--context", metavar="N", convert=count, help="With --grep: also N lines around each match."),
     Option("--limit", metavar="N", convert=count, help="With --grep: stop after N matches."),
-    Option("--count", help="With --grep: only how many lines match."),
-    Option("--positions", help="With --grep: LINE:BYTE: before each line, counted from 0; ? for an unknown line."),
+    Option("--count", help="With --grep: print only the number of matching lines."),
+    Option(
+        "--positions",
+        help="With --grep: print LINE:BYTE: before each line, counted from 0; ? if unknown.",
+    ),
 ]
 
 _COLOUR = f"{colours.BOLD};{colours.RED}"
@@ -38,15 +41,15 @@ def check(given: Given) -> None:
     if given.grep is None:
         for option in OPTIONS[1:]:
             if getattr(given, option.key) not in (None, False):
-                raise BadValue(f"logs: {option.names[-1]} goes with --grep RE", next=given.usage)
+                raise BadValue(f"logs: {option.names[-1]} needs --grep RE", next=given.usage)
         return
     for key in _WITHOUT:
         if getattr(given, key) is not None:
-            raise BadValue(f"logs: --{key} does not go with --grep", next="--from BYTE says where to begin")
+            raise BadValue(f"logs: --{key} cannot be used with --grep", next="use --from BYTE to choose where to begin")
     if given.raw:
-        raise BadValue("logs: --grep searches the text, not the raw bytes", next="leave --raw out")
+        raise BadValue("logs: --grep searches text, not raw bytes", next="leave out --raw")
     if given.count and given.follow:
-        raise BadValue("logs: matches that are still to come cannot be counted", next="leave -f or --count out")
+        raise BadValue("logs: --count cannot be used with -f", next="leave out one of them")
 
 
 def run(client: Client, process_id: str, given: Given) -> int:
@@ -72,7 +75,7 @@ def run(client: Client, process_id: str, given: Given) -> int:
         console.out_json({"matches": summary.pop("count"), **summary})
     elif given.count:
         console.out(str(found.count))
-    _tell(found, process_id, given)
+    _report(found, process_id, given)
     return 0
 
 
@@ -92,7 +95,7 @@ def _show_text(matches: Iterable[Match], given: Given) -> None:
 
 
 class MatchedLines:
-    """Matches and the lines around them, each once. What follows a match waits for the next, which may be there."""
+    """Matches and their context, each line once. Context after a match is kept until the next match is known."""
 
     def __init__(self, positions: bool, has_groups: bool) -> None:
         self._positions = positions
@@ -136,11 +139,11 @@ class MatchedLines:
         self._next = (line.end or line.offset) + 1
 
 
-def _tell(found: Found, process_id: str, given: Given) -> None:
+def _report(found: Found, process_id: str, given: Given) -> None:
     if found.dropped and getattr(given, "from") is None:
         console.say(f"the first {found.dropped} bytes are no longer kept; their lines were not searched")
     if found.skipped:
-        console.say(f"{found.skipped} bytes were dropped while it searched")
+        console.say(f"{found.skipped} bytes were dropped during the search")
     if found.long_lines:
         console.say(f"{found.long_lines} lines of more than 1 MiB were searched in pieces")
     if found.truncated:

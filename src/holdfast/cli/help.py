@@ -1,4 +1,4 @@
-"""The help texts: a page like a manual's for every verb, and the page that lists them."""
+"""The help: a page in the form of a manual page for every verb, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verb_page(verb: Verb) -> str:
         ("SYNOPSIS", "\n".join(f"holdfast {line}" for line in verb.synopsis)),
         ("DESCRIPTION", _paragraphs(verb.about)),
         ("OPTIONS", "\n".join(_option(option) for option in verb.options)),
-        ("EXIT CODES", _pairs((*verb.exits, ("125", "holdfast failed, or was asked for something impossible.")))),
+        ("EXIT CODES", _pairs((*verb.exits, ("125", "holdfast itself failed, or the arguments were invalid.")))),
         ("EXAMPLES", "\n\n".join(f"{does}:\n\n{_INDENT}$ {command}" for does, command in verb.examples)),
     ]
     return "\n\n".join(f"{title}\n{textwrap.indent(body, _INDENT)}" for title, body in sections) + "\n"
@@ -33,7 +33,7 @@ def verb_page(verb: Verb) -> str:
 def overview() -> str:
     return f"""\
 NAME
-    holdfast - runs commands whose output, input and exit code survive any crash
+    holdfast - run commands in the background; output and exit code survive crashes
 
 SYNOPSIS
     holdfast VERB [OPTIONS] [ARGUMENTS]       (hold is short for holdfast)
@@ -41,25 +41,25 @@ SYNOPSIS
 VERBS
 {textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in VERBS.items()]), _INDENT)}
 
-    holdfast VERB --help describes a verb. ID is an id, the first 4 or more digits of it, or a
-    name. The tab key completes them: holdfast completion --help.
+    holdfast VERB --help describes a verb. ID is an id, its first 4 or more digits, or a name.
+    For completion with the tab key: holdfast completion --help.
 
 ENVIRONMENT
-    HOLDFAST_HOME      The directory of the instance. Two homes are two separate
-                       instances. Default: $XDG_STATE_HOME/holdfast.
-    HOLDFAST_SESSION   The session that processes are started for. Default: default.
-    NO_COLOR           No colours on a terminal. FORCE_COLOR and CLICOLOR_FORCE want them everywhere.
+    HOLDFAST_HOME      The directory of the instance. Each directory is a separate
+                       instance. Default: $XDG_STATE_HOME/holdfast.
+    HOLDFAST_SESSION   The session that owns new processes. Default: default.
+    NO_COLOR           Never print colours. FORCE_COLOR and CLICOLOR_FORCE: always.
 
 EXIT CODES
 {textwrap.indent(_pairs(_EXITS), _INDENT)}
 
 EXAMPLES
-    Start something that goes on when you leave, and come back for its result:
+    Start a command in the background, and get its result later:
 
         $ id=$(holdfast run -d -- make test)
         $ holdfast wait $id; holdfast logs -n 20 $id
 
-    See what runs, and end it with everything that it started:
+    List running processes, and end one with all its children:
 
         $ holdfast ps
         $ holdfast kill web
@@ -70,11 +70,11 @@ DOCUMENTATION
 
 
 _EXITS = (
-    ("0", "Done."),
-    ("N", "The command's own code, from run in the foreground and from wait."),
-    ("120", "The process ended, and its exit code is unknown."),
-    ("124", "Timed out; the process still runs."),
-    ("125", "holdfast failed, or was asked for something impossible."),
+    ("0", "Success."),
+    ("N", "The exit code of the command, from run in the foreground and from wait."),
+    ("120", "The process ended; its exit code is unknown."),
+    ("124", "Timeout; the process still runs."),
+    ("125", "holdfast itself failed, or the arguments were invalid."),
     ("126", "The command cannot be executed."),
     ("127", "The command was not found."),
     ("128+N", "Ended by signal N."),

@@ -1,4 +1,4 @@
-"""A terminal that is drawn anew in place, and keys pressed meanwhile."""
+"""The alternate screen of the terminal, drawn again in place, and the keys that are pressed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from typing import Self
 
 _ENTER, _LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
-#: A new size of the terminal is noticed within this time.
-_SIZE_PAUSE = 0.25
+#: Seconds between two looks at the size of the terminal.
+_SIZE_INTERVAL = 0.25
 
 
 class FullScreen:
-    """The other screen of the terminal for as long as the block lasts; afterwards everything is as before."""
+    """The alternate screen for as long as the block lasts; afterwards the terminal is as before."""
 
     def __enter__(self) -> Self:
         self._before = termios.tcgetattr(0)
@@ -40,17 +40,17 @@ class FullScreen:
             signal.signal(signal.SIGTERM, self._term)
 
     def draw(self, page: str) -> None:
-        """As many lines as fit. One that is too long is cut by the terminal."""
+        """As many lines as fit. The terminal cuts long lines."""
         rows = os.get_terminal_size(1).lines
         lines = [f"{line}\x1b[K" for line in page.split("\n")[:rows]]
         text = "\r\n".join(lines)
         console.write(1, f"\x1b[?7l\x1b[H{text}\x1b[J\x1b[?7h".encode(errors="backslashreplace"))
 
     def key(self, seconds: float) -> str:
-        """The next key; empty when none came in time, or the terminal has another size now."""
+        """The next key; empty after that many seconds, or if the size of the terminal changed."""
         until, size = time.monotonic() + seconds, os.get_terminal_size(1)
         while (left := until - time.monotonic()) > 0 and os.get_terminal_size(1) == size:
-            if select.select([0], [], [], min(left, _SIZE_PAUSE))[0]:
+            if select.select([0], [], [], min(left, _SIZE_INTERVAL))[0]:
                 return os.read(0, 1).decode(errors="replace") or "q"
         return ""
 

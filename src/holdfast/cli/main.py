@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast.cli import console
-from holdfast.cli.options import parse
+from holdfast.cli.options import load, parse
 from holdfast.cli.verbs import VERBS
 from holdfast.errors import BadValue, HoldfastError
 
@@ -22,7 +22,7 @@ _BAD_DESCRIPTOR = 9
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_streams()
-    # A name may hold anything: what the terminal's encoding cannot say is shown as an escape.
+    # A name may hold any character: one that the terminal cannot encode is shown as an escape.
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Where a standard stream was closed, nothing else may take its number: to write there fails as before."""
+    """Keep the numbers of closed standard streams occupied, so that no other file gets them. Writing still fails."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         for fd in (0, 1, 2):
             try:
@@ -57,7 +57,7 @@ def _open_streams() -> None:
 
 def _run(words: list[str]) -> int:
     if not words:
-        raise BadValue("what shall it do? The verb is missing", next="holdfast --help")
+        raise BadValue("the verb is missing", next="holdfast --help")
     verb, *rest = words
     if verb in ("-h", "--help", "help"):
         return _help(rest)
@@ -81,8 +81,7 @@ def _help(words: list[str]) -> int:
     from holdfast.cli import help
 
     if words and words[0] in VERBS:
-        module = __import__(f"holdfast.cli.verbs.{words[0]}", fromlist=["VERB"])
-        sys.stdout.write(help.verb_page(module.VERB))
+        sys.stdout.write(help.verb_page(load(words[0])))
     else:
         sys.stdout.write(help.overview())
     return 0
@@ -110,9 +109,9 @@ def _report(error: HoldfastError, words: list[str]) -> int:
 
 
 def _explained(error: OSError) -> HoldfastError:
-    """What the system said, with the path that it spoke of."""
+    """An error of the system, with its path."""
     if error.errno == _BAD_DESCRIPTOR and error.filename is None:
-        return HoldfastError("stdout is closed; what was to be shown is lost", next="give it a place: > FILE")
+        return HoldfastError("stdout is closed, so the output is lost", next="redirect it: > FILE")
     where = "".join(f"{_path(name)}: " for name in (error.filename, error.filename2) if name is not None)
     return HoldfastError(f"{where}{error.strerror or error}", next="holdfast doctor")
 
@@ -122,7 +121,7 @@ def _path(name: object) -> str:
 
 
 def _settled(code: int) -> int:
-    """Leave nothing in the buffers that the interpreter would fail to write when it ends."""
+    """Flush the buffers, so that the interpreter does not fail to do so at its end."""
     for stream, fd in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             stream.flush()

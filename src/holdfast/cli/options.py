@@ -20,9 +20,9 @@ _LARGEST = (1 << 62) - 1
 
 
 class Option:
-    """`metavar` names its value; without one it is a flag. `convert` makes the value of the text, or raises BadValue.
+    """One option. Without `metavar` it is a flag. `convert` turns the text into the value, or raises BadValue.
 
-    An option that `implies` a value has that one by itself, and takes another one only with `=`.
+    An option that `implies` a value has it when it is given without one; another value needs `=`.
     """
 
     __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat", "implies")
@@ -51,7 +51,7 @@ class Option:
 
 
 class Verb:
-    """How a verb is called. `greedy`: the first word that is no option begins a command, which is not parsed."""
+    """How a verb is called. `greedy`: the first word that is not an option begins a command, which is not parsed."""
 
     __slots__ = ("name", "synopsis", "about", "options", "exits", "examples", "greedy")
 
@@ -75,8 +75,20 @@ class Verb:
         self.greedy = greedy
 
 
+def _seconds(text: str) -> float:
+    from holdfast.model.units import parse_seconds  # not imported before an option needs it
+
+    return parse_seconds(text)
+
+
 HELP = Option("-h", "--help", help="Show this text and exit.")
 JSON = Option("--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
+SESSION = Option("--session", metavar="S", help="The session. Default: $HOLDFAST_SESSION, else default.")
+ONLY_SESSION = Option("--session", metavar="S", help="Only processes of session S. Default: all sessions.")
+ONLY_TASK = Option("--task", metavar="T", help="Only processes of task T.")
+GRACE = Option(
+    "--grace", metavar="S", convert=_seconds, help="Seconds between SIGTERM and SIGKILL. Default: 10, or as configured."
+)
 
 
 class Given:
@@ -104,11 +116,11 @@ class Given:
             self._values[option.key] = True if text is None else _converted(option, text)
 
     def only(self, *names: str) -> list[str]:
-        """The words, one for each name. Raises BadValue when there are more or less of them."""
+        """The words, exactly one for each name. Raises BadValue."""
         if len(self.words) < len(names):
             raise BadValue(f"{self.verb.name}: {names[len(self.words)]} is missing", next=self.usage)
         if len(self.words) > len(names):
-            raise BadValue(f"{self.verb.name}: {self.words[len(names)]!r} is one word too many", next=self.usage)
+            raise BadValue(f"{self.verb.name}: unexpected argument {self.words[len(names)][:80]!r}", next=self.usage)
         return self.words
 
     def some(self, name: str) -> list[str]:
@@ -123,13 +135,13 @@ class Given:
 
 
 def load(name: str) -> Verb:
-    """The verb of that name, which must be one."""
+    """The verb with that name, which must exist."""
     verb: Verb = __import__(f"holdfast.cli.verbs.{name}", fromlist=["VERB"]).VERB
     return verb
 
 
 def parse(verb: Verb, arguments: Sequence[str]) -> Given:
-    """Raises BadValue for what the verb does not take."""
+    """The arguments of a verb. Raises BadValue for an option or a value that it does not accept."""
     given = Given(verb)
     rest = iter(arguments)
     for word in rest:
@@ -205,7 +217,7 @@ def parse_number(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6:  # also refuses nan
-        raise BadValue(f"{text[:80]!r} is no number above 0", next="write it as 2 or 0.5")
+        raise BadValue(f"{text[:80]!r} is not a number above 0", next="write it as 2 or 0.5")
     return number
 
 
@@ -215,10 +227,10 @@ def parse_codes(text: str) -> list[int]:
 
 
 def parse_variable(text: str) -> tuple[str, str]:
-    """`K=V`, or `K` for the value that K has here."""
+    """`K=V`, or `K` for the current value of K."""
     name, equals, value = text.partition("=")
     if not name:
-        raise BadValue(f"{text[:80]!r} is no variable", next="write it as NAME=VALUE")
+        raise BadValue(f"{text[:80]!r} is not a variable", next="write it as NAME=VALUE")
     if not equals and name not in os.environ:
         raise BadValue(f"{name[:80]!r} is not set here", next=f"give its value: --env {name[:80]}=VALUE")
     return name, value if equals else os.environ[name]
@@ -233,12 +245,12 @@ def parse_object(text: str) -> object:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise BadValue(f"{text[:80]!r} is no JSON object", next="""write it as '{"chat": "42"}'""")
+        raise BadValue(f"{text[:80]!r} is not a JSON object", next="""write it as '{"chat": "42"}'""")
     return value
 
 
 def count(text: str) -> int:
     """A whole number from 0 on."""
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _LARGEST:
-        raise BadValue(f"{text[:80]!r} is no number from 0 to {_LARGEST}", next="write it in digits")
+        raise BadValue(f"{text[:80]!r} is not a number from 0 to {_LARGEST}", next="write it in digits")
     return int(text)

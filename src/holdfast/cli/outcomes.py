@@ -1,4 +1,4 @@
-"""The end of a process as an exit code, and as a line of text."""
+"""The end of a process as an exit code, as a colour, and as a line of text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILED = 125
 
 
 def exit_status(process: Process) -> int:
-    """What the command line ends with for it: the command's own code, 128 and the signal, or 120 when it is unknown."""
+    """The exit code for it: that of the command, 128 + signal, 120 if it is unknown, 124 if it still runs."""
     if process.status != "ended":
         return TIMED_OUT
     if process.exit_code is not None:
@@ -25,16 +25,16 @@ def exit_status(process: Process) -> int:
 
 
 def colour(process: Process) -> str:
-    """Of its status on a terminal: green runs, grey is done, red failed, yellow was ended or wants a look."""
+    """The colour of its status: green runs, grey succeeded, red failed, yellow was ended or has a problem."""
     if process.status == "running":
         return colours.YELLOW if process.stale or process.trouble else colours.GREEN
-    if process.status != "ended" or process.reason in ("lost", "killed", "session_end", "daemon_stop"):
+    if process.status != "ended" or process.reason in ("lost", "killed"):
         return colours.YELLOW
     return colours.DIM if process.exit_code == 0 else colours.RED
 
 
 def ready_status(process: Process) -> int:
-    """The exit code of a wait until it is ready: 0 only when it is."""
+    """The exit code of a wait until it is ready: 0 only if it is ready."""
     return 0 if process.ready else exit_status(process) or FAILED
 
 

@@ -1,4 +1,4 @@
-"""Pieces of output on their way to stdout: as text, as bytes, or as a JSON object a line."""
+"""Print pieces of output: as text, as bytes, or as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.client.protocol import Output
 
-#: How often a line that changes is drawn again.
+#: Seconds between two draws of a changing line.
 _REDRAW = 0.1
 
 
 class OutputPieces(ABC):
-    """Shows pieces of output."""
+    """Prints pieces of output."""
 
-    #: Whether something waits to be shown at the next `rest`.
+    #: Whether the next `rest` prints something.
     has_more = False
-    #: Whether it is text, which begins with a line.
+    #: Whether it prints text, which begins at the start of a line.
     by_line = True
 
     @abstractmethod
@@ -31,13 +31,13 @@ class OutputPieces(ABC):
         """The next piece."""
 
     def rest(self) -> None:
-        """To be called when nothing came for a moment."""
+        """Called when no output came for a moment."""
 
     def skip(self) -> None:
-        """To be called where output is missing."""
+        """Called where output is missing."""
 
     def close(self) -> None:
-        """To be called at the end."""
+        """Called at the end."""
 
 
 class RawPieces(OutputPieces):
@@ -50,10 +50,10 @@ class RawPieces(OutputPieces):
 
 
 class TextPieces(OutputPieces):
-    """Line by line. A line that is not complete when nothing more comes for a moment is shown as far as it goes.
+    """Line by line. An incomplete line is printed if no more output comes for a moment.
 
-    On a terminal it is drawn again in place when it changes. Elsewhere what was written cannot be taken back: a line
-    that is being overwritten, like a progress bar, is shown when it is done.
+    On a terminal it is drawn again in place when it changes. Elsewhere a line that is being overwritten, such as a
+    progress bar, is printed when it is complete.
     """
 
     def __init__(self, in_place: bool = False) -> None:
@@ -94,7 +94,7 @@ class TextPieces(OutputPieces):
             sys.stdout.flush()
 
     def _beyond(self, text: str) -> str:
-        """What of the text is not shown yet; where that was overwritten, all of it, in its place or below it."""
+        """The part of the text that is not shown yet; all of it, in place or on a new line, if it was overwritten."""
         if text.startswith(self._shown) and not (self._in_place and fitted(self._shown) != self._shown):
             return text[len(self._shown) :]
         if not self._in_place:
@@ -104,13 +104,13 @@ class TextPieces(OutputPieces):
 
 
 def fitted(text: str) -> str:
-    """So much of some lines that each takes one line of this terminal, and all of them fit on it."""
+    """The last lines, cut so that each fits on one row and all fit on the terminal."""
     cols, rows = console.terminal_size()
     return "\n".join([console.shortened(line, cols - 1) for line in text.split("\n")[-max(1, rows - 1) :]])
 
 
 class JsonPieces(OutputPieces):
-    """One object a line: stream, offset (of the output that completed it), and text, or data in base64."""
+    """One object per line: stream, offset (of the output that completed it), and text, or data in base64."""
 
     def __init__(self, raw: bool) -> None:
         self._raw = raw

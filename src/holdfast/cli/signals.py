@@ -16,7 +16,7 @@ SIGWINCH: int = _signal.SIGWINCH
 
 
 class Signals:
-    """Catches the signals in its block. Its descriptor is readable when some came; `take` returns them."""
+    """Catches these signals in its block. The descriptor is readable after a signal; `take` returns the signals."""
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = numbers

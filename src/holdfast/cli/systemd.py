@@ -1,4 +1,4 @@
-"""The systemd of this user: the unit of an instance, and calls of systemctl."""
+"""The systemd user unit of an instance, and calls of systemctl."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Systemctl:
     """`systemctl --user`. Raises Unsupported where there is none."""
 
     def __init__(self, without: str) -> None:
-        """`without` says what to do where there is no systemd."""
+        """`without`: the next step where there is no systemd."""
         found = shutil.which("systemctl")
         if found is None:
-            raise Unsupported("there is no systemctl on this machine, so nothing was done", next=without)
+            raise Unsupported("systemctl was not found, so nothing was changed", next=without)
         self._program = found
 
     def call(self, *words: str) -> None:
-        """Raises HoldfastError with what it said when it fails."""
+        """Raises HoldfastError with the message of systemctl if it fails."""
         done = self._run(words)
         if done.returncode:
-            said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
+            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             raise HoldfastError(f"systemctl --user {' '.join(words)} failed: {said[:300]}")
 
     def properties(self, unit: str, *names: str) -> dict[str, str] | None:
-        """What systemd knows of a unit; None when it does not answer."""
+        """Properties of a unit; None if systemd does not answer."""
         done = self._run(("show", unit, f"--property={','.join(names)}"))
         if done.returncode:
             return None
@@ -55,7 +55,7 @@ class Systemctl:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise HoldfastError(f"systemctl --user {' '.join(words)} takes longer than {_LIMIT:.0f} s") from None
+            raise HoldfastError(f"systemctl --user {' '.join(words)} did not end within {_LIMIT:.0f} s") from None
 
 
 def lingers() -> bool:
@@ -65,7 +65,7 @@ def lingers() -> bool:
 
 
 def unit_name(paths: Paths, default_home: str) -> str:
-    """`holdfast.service`; that of an instance with a home of its own has a number."""
+    """`holdfast.service`; with a number for an instance in another home."""
     if paths.home == default_home:
         return "holdfast.service"
     return f"holdfast-{crc32(paths.home.encode(errors='surrogateescape')):08x}.service"
@@ -76,7 +76,7 @@ def unit_directory(env: Mapping[str, str], user_home: str) -> str:
 
 
 def unit_text(paths: Paths, program: Sequence[str], env: Mapping[str, str]) -> str:
-    """The unit. Raises BadValue when a path in it cannot be written in a unit."""
+    """The unit file. Raises BadValue if a path cannot be written in a unit."""
     variables = [f'Environment="{name}={_quoted(value)}"' for name, value in _variables(paths, env).items()]
     command = " ".join(f'"{_quoted(word).replace("$", "$$")}"' for word in program)
     return f"""\
@@ -88,9 +88,9 @@ Description=holdfast in {_quoted(paths.home)}
 Type=notify
 ExecStart={command}
 {"".join(f"{line}{chr(10)}" for line in variables)}\
-# What holdfast holds lives on when the daemon stops, and is found again when it starts.
+# Processes survive the stop of the daemon, and are adopted when it starts again.
 KillMode=process
-# One command that runs out of memory is no reason to stop; all commands count as tasks of this unit.
+# A command that runs out of memory must not stop the unit; all commands count as tasks of this unit.
 OOMPolicy=continue
 TasksMax=infinity
 Delegate=yes
@@ -103,7 +103,7 @@ WantedBy=default.target
 
 
 def _variables(paths: Paths, env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that make the service find the same home as this caller."""
+    """The variables with which the service uses the same home as this caller."""
     if paths.runtime == paths.home:
         return {"HOLDFAST_HOME": paths.home}
     return {name: env[name] for name in ("XDG_STATE_HOME",) if env.get(name)}
@@ -111,5 +111,5 @@ def _variables(paths: Paths, env: Mapping[str, str]) -> dict[str, str]:
 
 def _quoted(text: str) -> str:
     if not text.isprintable():
-        raise BadValue(f"{text[:80]!r} cannot be in a unit", next="set HOLDFAST_HOME to a path of plain characters")
+        raise BadValue(f"{text[:80]!r} cannot be written in a unit", next="use a HOLDFAST_HOME of plain characters")
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

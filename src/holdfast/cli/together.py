@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 
 _BROKEN_PIPE = 141
 _FAILED = 125
-#: How many pieces of output may wait to be shown before their readers have to.
+#: The most pieces of output in the queue; readers wait beyond that.
 _MOST_WAITING = 256
-#: How often it is looked whether one that ended was started again by another caller.
+#: Seconds between two checks whether another caller started an ended process again, and for how long after an end.
 _LOOK_EVERY = 0.5
-#: For how long after an end.
 _LOOK_FOR = 15.0
 
 _PREFIX_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
@@ -57,7 +56,7 @@ class OutputText:
 
 
 class End:
-    """A member ended, and all that it wrote was shown."""
+    """A member ended, and all its output was shown."""
 
     def __init__(self, member: str, process: Process) -> None:
         self.member = member
@@ -65,7 +64,7 @@ class End:
 
 
 class Together:
-    """Threads start, read and end; what they report goes through one queue and is shown here."""
+    """Threads start, read and end the members; one queue brings their reports to this thread, which shows them."""
 
     def __init__(self, client: Client, project: Project, given: Given, fresh: list[str]) -> None:
         self._client = client
@@ -75,10 +74,10 @@ class Together:
         self._chosen = project.chosen(tuple(given.words), tuple(given.profile))
         self._prefixes = Prefixes(self._chosen)
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
-        self._room = threading.Semaphore(_MOST_WAITING)
+        self._slots = threading.Semaphore(_MOST_WAITING)
         self._cancelled = threading.Event()
         self._followed: dict[str, str] = {}
-        #: How far each process was read, by stream. One that is run again goes on from there.
+        #: The offset of each process that was read so far, by stream. A restarted process goes on from there.
         self._offsets: dict[str, dict[str, int]] = {}
         self._up: UpReport | None = None
         self._down: DownReport | None = None
@@ -98,12 +97,12 @@ class Together:
             while (code := self._step()) is None:
                 pass
         except BrokenPipeError:
-            console.say(f"the output is not read any more; project {self._project.name} goes on: holdfast down")
+            console.say(f"stdout was closed; project {self._project.name} still runs: holdfast down")
             return _BROKEN_PIPE
         return code
 
     def _step(self) -> int | None:
-        """Take one thing that happened; the exit code when all is over."""
+        """Handle one item of the queue; the exit code at the end."""
         try:
             item = self._items.get(timeout=_LOOK_EVERY)
         except queue.Empty:
@@ -132,7 +131,7 @@ class Together:
             self._down = item
 
     def _look(self) -> int | None:
-        """Once in a while: is it over, or was one that ended started again by another caller?"""
+        """The exit code if all is over; follows members that another caller started again."""
         self._look_at = time.monotonic() + _LOOK_EVERY
         if self._signals:
             return self._code_after_signal() if self._down is not None and not self._followed else None
@@ -151,14 +150,14 @@ class Together:
     def _interrupt(self, number: int) -> int | None:
         self._signals.append(number)
         if len(self._signals) == 1:
-            console.say(f"bringing project {self._project.name} down; ^C again forces it")
+            console.say(f"stopping project {self._project.name}; ^C again kills it")
             self._cancelled.set()
             self._thread(self._end).start()
         elif len(self._signals) == 2:
-            console.say("forcing it")
+            console.say("killing it")
             self._thread(lambda: ending.force(self._client, self._project.name, self._shown())).start()
         else:
-            console.say(f"not waiting any longer: holdfast ps --task {self._project.task}")
+            console.say(f"no longer waiting: holdfast ps --task {self._project.task}")
             return 128 + self._signals[0]
         return None
 
@@ -174,7 +173,7 @@ class Together:
             self._follow(event.member, process, 0 if event.kind == "started" else process.output_bytes)
 
     def _show_text(self, item: OutputText) -> None:
-        self._room.release()
+        self._slots.release()
         if self._given.json:
             where = {"id": item.process.id, "stream": item.stream, "offset": item.offset}
             self._out_json({"event": "output", "member": item.member, **where, "text": item.text})
@@ -203,7 +202,7 @@ class Together:
         sys.stdout.flush()
 
     def _shown(self) -> list[str]:
-        """The names of what we bring down; none for all."""
+        """The names of the members to end; none for all."""
         return self._chosen if self._given.words else []
 
     # In threads of their own:
@@ -235,7 +234,7 @@ class Together:
         self._items.put(report)
 
     def _end(self) -> None:
-        """Also what was just being started when we were interrupted."""
+        """Twice: the second time ends what was being started at the interrupt."""
         names = self._shown()
         first = ending.down(self._client, self._project, names, grace=self._given.grace, on_event=self._items.put)
         self._starter.join(timeout=15)
@@ -243,7 +242,7 @@ class Together:
         self._items.put(ending.DownReport({**first.ended, **last.ended}, last.survived))
 
     def _read(self, member: str, process: Process, offsets: dict[str, int]) -> None:
-        """Until it has ended and is not to be started again."""
+        """Until it has ended and will not be restarted."""
         while True:
             self._read_on(member, process, offsets)
             process = self._client.inspect(process)
@@ -265,12 +264,12 @@ class Together:
 
     def _put_text(self, item: OutputText) -> None:
         if item.text:
-            self._room.acquire()
+            self._slots.acquire()
             self._items.put(item)
 
 
 class Prefixes:
-    """The name of its process before each line, aligned and in a colour, where the terminal has colours."""
+    """The name of the process before each line, aligned and in its colour."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._prefixes: dict[str, str] = {}

@@ -45,62 +45,58 @@ class AsyncCalls(ClientState):
 
         Options:
 
-            asker: The caller asks the approver itself, and is answered what to ask.
-            approval_wait: How long to wait for a decision, 300 seconds at most.
-            name: A name that stands for the id. One running process can have it.
-            session: The session that owns it. Default: $HOLDFAST_SESSION, else default.
+            asker: The caller asks the approver itself: the error then holds the request.
+            approval_wait: Seconds to wait for a decision, at most 300.
+            name: A name that can be used instead of the id. Unique among running processes.
+            session: The session that owns the process. Default: $HOLDFAST_SESSION, else default.
             task: A second key to group processes by.
-            parent_session: The session that started its session.
+            parent_session: The parent of the session, which receives its processes when it ends.
             cwd: The directory it runs in. Default: the current one.
             environ: The environment itself, in place of the caller's.
             env: Variables on top of the environment.
-            clean: Leave secrets out of its environment, by name and by look; what is named with --env, or as pass_env
-                in config.toml, stays. The names of what was left out are printed.
-            pty: Give it a terminal of its own.
+            clean: Remove variables that look like secrets, by name or by value, from the environment. Those named
+                with --env, or as pass_env in config.toml, stay. The names of removed variables are printed.
+            pty: Allocate a pseudo-terminal.
             size: Columns and rows of its terminal.
-            stdin: Keep its input open for send; in the foreground, pass on what comes from stdin. Without it, the
-                command reads end of file at once. A terminal is always open.
-            split: Keep stderr apart from stdout. By default they are one log, in true order.
-            lifetime: When it ends at the latest: with its session, when the daemon is stopped on purpose, or neither.
-                A crash ends none of them. Default: detached.
-            deadline: A limit on how long it may run (90, 10m, 2h).
+            stdin: Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty.
+                The stdin of a terminal is always open.
+            split: Keep stderr in a log of its own. Default: one log for both, in the order of writing.
+            lifetime: Whether to end it with its session, when the daemon is stopped (not when it crashes), or never.
+                Default: detached (never).
+            deadline: The longest that it may run (90, 10m, 2h).
             deadline_action: What happens at the deadline. Default: kill.
-            ready_log: Ready when a line of its output matches RE (RE2 syntax).
-            ready_port: Ready when it listens on TCP port N itself.
-            ready_http: Ready when URL answers with 2xx or 3xx.
-            ready_uptime: Ready when it has been up for S seconds.
-            ready_timeout: Not ready after S seconds means never; the process goes on all the same. Default: no limit.
-            stall: Mark it as stalled when it has neither written nor used the processor for S seconds. Ends nothing.
-            notify: Which ends its session is notified of (holdfast inbox). An end that the session asked for is not
-                notified. Default: any; with a watch, none.
-            watch: Notify its session when a line of its output contains TEXT. With --notify=any the watch is dropped:
-                the session is notified of the end instead.
-            watch_regex: The same for a line that matches RE (RE2 syntax).
-            check_interval: Notify its session every S seconds of what it wrote since, if it did. At least 1.
-            origin: An object that comes back with every notification of it, such as the address to answer to.
-            restart: Run it again when it ends by itself: never, when it failed, or always. What was killed, or ended
-                at its deadline, stays ended. Default: never.
-            restart_limit: Give up after N restarts in a row, 0 for never. A run that goes well begins a new row.
-                Default: 5.
-            restart_delay: The pause before the first restart; it doubles with each further one, up to a minute.
-                Default: 1.
-            success_codes: Exit codes that are no failure. Default: 0.
-            stop_cmd: Run TEXT by the shell before the process is signalled, in its directory and environment and with
-                its pid in HOLDFAST_PID, for as long as the grace period at most.
-            if_running: When the session already runs this command in this directory: use that one, end it first,
-                fail, or start another. Default: allow, and say so.
+            ready_log: Ready when a line of output matches RE (RE2 syntax).
+            ready_port: Ready when a process of its tree listens on TCP port N.
+            ready_http: Ready when a GET of URL returns 2xx or 3xx.
+            ready_uptime: Ready when it has run for S seconds.
+            ready_timeout: Report it as not ready after S seconds. The process goes on. Default: no limit.
+            stall: Report it as stalled after S seconds without output and CPU use. The process goes on.
+            notify: Notify the session of the end (holdfast inbox): of any end, of failures, of successes, or never.
+                The session is not notified of an end that it asked for. Default: any; with --watch, never.
+            watch: Notify the session when a line of output contains TEXT. With --notify=any the watch is dropped: the
+                session is notified of the end only.
+            watch_regex: Notify the session when a line of output matches RE (RE2 syntax).
+            check_interval: Notify the session of new output every S seconds, at least 1.
+            origin: An object that every notification of this process carries, such as a reply address.
+            restart: Restart it when it exits: never, when it failed, or always. Not after holdfast kill or its
+                deadline. Default: never.
+            restart_limit: Give up after N failed restarts in a row; 0 for no limit. Default: 5.
+            restart_delay: Seconds before the first restart. They double with each further one, up to 60. Default: 1.
+            success_codes: Exit codes that count as success. Default: 0.
+            stop_cmd: To end it, first run TEXT with the shell, in its directory and environment and with its pid in
+                HOLDFAST_PID. SIGTERM follows when TEXT has ended, or after the grace period.
+            if_running: If the session already runs this command in this directory: return that process, end it first,
+                fail, or start another. Default: allow.
             log_cap: Keep the last SIZE bytes of output (10M, 2G). Default: 256M, or as configured.
-            memory: A limit on its memory (500M, 2G), with everything that it starts: past it, all of it ends, and the
-                reason is oom.
-            cpus: A limit on the processors that it may use (2, 0.5).
-            pids: A limit on how many processes and threads it may be.
-            nice: Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the
-                daemon's.
-            sudo: Have sudo in it ask for a password by holdfast approvals --follow, without a terminal.
-            gate: Judge the command first: a dangerous one needs approval (holdfast approvals).
+            memory: Limit the memory of its process tree (500M, 2G). Beyond it the tree is killed, with reason oom.
+            cpus: Limit the CPUs that its process tree may use (2, 0.5).
+            pids: Limit the number of processes and threads of its tree.
+            nice: Its nice value, -20 (highest priority) to 19. Below 0 needs privileges. Default: that of the daemon.
+            sudo: Let sudo in the command ask for its password in holdfast approvals --follow.
+            gate: Check the command first: a dangerous one needs approval (holdfast approvals).
             shell: The shell for -c. Default: as configured, else bash, else sh.
-            labels: Texts of the caller's own, kept with the process.
-            attached: A terminal is about to attach, and answers what the command asks of it.
+            labels: Key-value texts that are kept with the process.
+            attached: A terminal is about to attach, and will answer terminal queries of the command.
         """
         return await self._do(calls.run(self, command, **options))
 
@@ -418,15 +414,16 @@ class AsyncCalls(ClientState):
         limit: int | None = 0,
         history: int | None = 60,
     ) -> Message:
-        """What the running processes use, the largest first.
+        """CPU, memory and ports of running processes, the largest first.
 
-        session: Those of this session.
-        task: Those of this task.
-        sort: The order.
-        limit: So many rows; 0 for all.
-        history: So many of the last samples of each.
+        session: Only processes of this session.
+        task: Only processes of this task.
+        sort: What to sort by.
+        limit: The most rows; 0 for all.
+        history: The number of samples of each process, newest ones.
 
-        Returns: processes, total (how many run), cpu_percent (of all of them), rss_bytes (of all of them).
+        Returns: processes, total (running processes), cpu_percent (of all of them; 100 is one core), rss_bytes
+        (memory of all of them).
         """
         value, _ = await self._call(
             calls.Ask(
@@ -436,17 +433,19 @@ class AsyncCalls(ClientState):
         return value
 
     async def resize(self, process: Ref, cols: int, rows: int) -> None:
-        """Change the size of a process's terminal.
+        """Change the size of the terminal of a process.
 
         process: An id, a unique prefix of one (4 hex digits or more), or a name.
+        cols: Columns.
+        rows: Rows.
         """
         await self._call(calls.Ask("resize", {"process": calls.ref(process), "cols": cols, "rows": rows}, limit=60.0))
 
     async def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
-        """What a process's terminal shows now.
+        """The rendered screen of the terminal of a process.
 
         process: An id, a unique prefix of one (4 hex digits or more), or a name.
-        ansi: With colours and other attributes, as escape sequences.
+        ansi: With colours and styles, as escape sequences.
         """
         from holdfast.client.screen import Screen
 
@@ -454,7 +453,7 @@ class AsyncCalls(ClientState):
         return Screen(value["screen"])
 
     async def remove(self, *processes: Ref) -> list[str]:
-        """Forget ended processes with their output: all of them or none.
+        """Delete ended processes with their output: all of them or none.
 
         processes: Ids, unique prefixes of ids, or names.
         """
@@ -467,43 +466,45 @@ class AsyncCalls(ClientState):
         """Give a process, and its pending notifications, to another session.
 
         process: An id, a unique prefix of one (4 hex digits or more), or a name.
-        to: The session.
+        to: The new owner session. Required.
         """
         value, _ = await self._call(calls.Ask("transfer", {"process": calls.ref(process), "to": to}, limit=60.0))
         return Process(value["process"])
 
     async def sessions(self) -> list[Message]:
-        """Sessions with processes that run or are remembered, or with pending notifications."""
+        """List sessions that have processes or pending notifications."""
         value, _ = await self._call(calls.Ask("sessions", {}, limit=60.0))
         return list(value["sessions"])
 
     async def end_session(self, session: str, *, to: str | None = None, keep: bool = False) -> Message:
-        """End the processes that live as long as the session. The others go to its parent session.
+        """End a session: processes with lifetime `session` end, the others move to its parent session.
 
-        to: The session that gets the others, in place of the parent.
+        session: The session to end. Required.
+        to: The session that the others move to. Default: the parent session.
         keep: The others stay with the session.
 
-        Returns: results, passed (processes that went to another session), left (ids of processes that stay with the
-        session), notifications (ids of notifications that went with them).
+        Returns: results (the processes that were ended), passed (the processes that moved to another session), left
+        (ids of the processes that stay with the session), notifications (ids of the notifications that moved with
+        them).
         """
         value, _ = await self._call(calls.Ask("end_session", {"session": session, "to": to, "keep": keep}))
         return value
 
     async def rename_session(self, old: str, new: str) -> Message:
-        """Give a session another name: its processes, its notifications, and what still comes under the old name.
+        """Rename a session. Its processes and notifications, also future ones for the old name, belong to the new name.
 
-        old: The name that it has.
-        new: The new name.
+        old: The current name. Required.
+        new: The new name. Required.
 
-        Returns: processes (ids), notifications (ids).
+        Returns: processes (ids of its processes), notifications (ids of its pending notifications).
         """
         value, _ = await self._call(calls.Ask("rename_session", {"from": old, "to": new}, limit=60.0))
         return value
 
     async def digest(self, session: str | None = None) -> Message:
-        """What still runs for a session, in a few lines.
+        """Summarise what still runs for a session, in a few lines.
 
-        Returns: text (for a model), processes, pending (notifications that are not acknowledged).
+        Returns: text (the summary, as a block for a model), processes, pending (the number of pending notifications).
         """
         value, _ = await self._call(calls.Ask("digest", {"session": session or self.session}, limit=60.0))
         return value
@@ -511,10 +512,11 @@ class AsyncCalls(ClientState):
     async def ack(self, *notifications: str | Notification, session: str | None = None) -> Message:
         """Acknowledge notifications: they are never delivered again.
 
-        notifications: Ids of notifications.
+        notifications: Ids of the notifications.
         session: Only those of this session.
 
-        Returns: acked (by this request), known (before it), unknown (not known, or another session's).
+        Returns: acked (acknowledged by this request), known (acknowledged before), unknown (unknown, or of another
+        session).
         """
         value, _ = await self._call(
             calls.Ask("ack", {"ids": [calls.ref(one) for one in notifications], "session": session}, limit=60.0)
@@ -522,7 +524,7 @@ class AsyncCalls(ClientState):
         return value
 
     async def publish(self, topic: str, payload: Message | None = None) -> int:
-        """Put an event on the bus. It is on disk when this is answered.
+        """Publish an event. It is on disk when the reply comes.
 
         topic: Words joined by dots.
         payload: The event's fields.
@@ -535,9 +537,9 @@ class AsyncCalls(ClientState):
     async def approve(self, approval: str | Approval, scope: str = "once", *, by: str | None = None) -> Approval:
         """Approve a request.
 
-        approval: Its id, or a unique prefix.
-        scope: For how long.
-        by: Who decided.
+        approval: The id of the request, or a unique prefix of it (4 hex digits or more).
+        scope: `once`: for this request. `session`: for this command in this session. `always`: for this command.
+        by: The name of the approver, for the audit log.
         """
         from holdfast.client.approval import Approval
 
@@ -547,10 +549,10 @@ class AsyncCalls(ClientState):
         return Approval(value["approval"])
 
     async def deny(self, approval: str | Approval, *, by: str | None = None) -> Approval:
-        """Deny a request, or revoke what was approved.
+        """Deny a pending request, or revoke an approval.
 
-        approval: Its id, or a unique prefix.
-        by: Who decided.
+        approval: The id of the request, or a unique prefix of it (4 hex digits or more).
+        by: The name of the approver, for the audit log.
         """
         from holdfast.client.approval import Approval
 
@@ -558,20 +560,20 @@ class AsyncCalls(ClientState):
         return Approval(value["approval"])
 
     async def approval_shown(self, approval: str | Approval) -> None:
-        """Say that an approver can see a request now.
+        """Report that a request is shown to an approver now: its caller then waits for the answer.
 
-        approval: Its id, or a unique prefix.
+        approval: The id of the request, or a unique prefix of it (4 hex digits or more).
         """
         await self._call(calls.Ask("approval_shown", {"id": calls.ref(approval)}, limit=60.0))
 
     async def approval_password(
         self, approval: str | Approval, password: str | bytes, *, by: str | None = None
     ) -> Approval:
-        """Type the password that sudo asks for. It is kept in memory alone, for a short time.
+        """Answer a sudo request with the password. It is kept in memory only, for a short time.
 
-        approval: Its id, or a unique prefix.
-        password: What was typed.
-        by: Who typed it.
+        approval: The id of the request, or a unique prefix of it (4 hex digits or more).
+        password: The password.
+        by: The name of the user who typed it, for the audit log.
         """
         from holdfast.client.approval import Approval
 
@@ -586,11 +588,11 @@ class AsyncCalls(ClientState):
         return Approval(value["approval"])
 
     async def audit(self, *, after: int | None = None, limit: int | None = 100, verify: bool = False) -> Message:
-        """Entries of the audit log: decisions, and actions on processes of other sessions.
+        """Read the audit log: decisions, and actions on processes of other sessions.
 
-        after: Those behind this number; the newest ones without.
-        limit: So many of them at most.
-        verify: Check all of them, and say what was changed or is missing.
+        after: Entries after this number. Default: the newest entries.
+        limit: The most entries to return.
+        verify: Check the whole log: whether an entry was changed or is missing.
 
         Returns: entries (oldest first), verified (with `verify`).
         """
@@ -598,50 +600,54 @@ class AsyncCalls(ClientState):
         return value
 
     async def status(self) -> Message:
-        """How the daemon is.
+        """The state of the daemon.
 
-        Returns: pid, keeper_pid, anchor_pid, version, home, socket, started_at, processes (how many run), held (how
-        many of them the daemon holds descriptors of), ended (how many ended ones are remembered), log_bytes,
-        log_total, events (the number of the newest event), bridges, ignored_frames, cgroup.
+        Returns: pid, keeper_pid, anchor_pid, version, home, socket, started_at, processes (running processes), held
+        (running processes whose descriptors the daemon holds, too), ended (ended processes that are still kept),
+        log_bytes (output on disk), log_total (the limit on output on disk, for all processes together), events (the
+        number of the newest event), bridges (connected event bridges), ignored_frames (frames of bridges that were
+        malformed and ignored), cgroup (the cgroup below which commands run; null where there is none).
         """
         value, _ = await self._call(calls.Ask("status", {}, limit=60.0))
         return value
 
     async def doctor(self) -> list[Message]:
-        """What this machine offers, and what works less well without it."""
+        """Check what holdfast uses on this machine, and what works less well where it is missing."""
         value, _ = await self._call(calls.Ask("doctor", {}, limit=60.0))
         return list(value["checks"])
 
     async def http(self, what: str = "tell", listen: str | None = None) -> Message:
-        """Where HTTP is served on TCP: tell, open or shut it.
+        """Show, open or close the TCP port on which HTTP is served.
 
-        listen: With open: a loopback address and port.
+        what: `tell` shows it, `open` opens it, `shut` closes it.
+        listen: With `open`: a loopback address and port. Default: a free port on 127.0.0.1.
 
-        Returns: url (null where it is not served), token_file, socket.
+        Returns: url (null where HTTP is served on the Unix socket only), token_file (the file with the token that a
+        client on TCP needs), socket (the Unix socket, which serves HTTP, too).
         """
         value, _ = await self._call(calls.Ask("http", {"what": what, "listen": listen}, limit=60.0))
         return value
 
     async def stop_daemon(self) -> Message:
-        """Stop the daemon on purpose: processes with lifetime `daemon` end, detached ones go on.
+        """Stop the daemon: processes with lifetime `daemon` end, the others go on.
 
-        Returns: ended (ids), left (ids).
+        Returns: ended (ids of processes that were ended), left (ids of processes that go on).
         """
         value, _ = await self._call(calls.Ask("stop", {}, may_repeat=False))
         return value
 
     async def redact(self, *texts: str) -> list[str]:
-        """Mask the secrets in texts: what looks like one, and what was one in the environment of any start.
+        """Mask secrets in texts: values that look like one, and values of secret variables of any process.
 
-        texts: As they are.
+        texts: The texts to mask.
         """
         value, _ = await self._call(calls.Ask("redact", {"texts": list(texts)}, limit=60.0))
         return list(value["texts"])
 
     async def sink_test(self, name: str | None = None) -> list[Message]:
-        """Send a test message to one sink or to all, and wait for what comes of it.
+        """Send a test message to one sink or to all, and wait for the results.
 
-        name: Which; all of them without.
+        name: The sink. Default: all sinks.
         """
         value, _ = await self._call(calls.Ask("sink_test", {"name": name}, limit=120.0, may_repeat=False))
         return list(value["results"])
@@ -649,16 +655,16 @@ class AsyncCalls(ClientState):
     async def sink_dead(self, limit: int | None = 10000) -> list[Message]:
         """Messages that sinks gave up on, newest first.
 
-        limit: So many of them at most.
+        limit: The most messages to return.
         """
         value, _ = await self._call(calls.Ask("sink_dead", {"limit": limit}, limit=60.0))
         return list(value["dead"])
 
     async def sink_retry(self, *ids: int, all: bool = False) -> Message:
-        """Send again what was given up: these entries, or all.
+        """Send messages again that sinks gave up on.
 
-        ids: Numbers of entries.
-        all: All of them.
+        ids: Ids of the messages.
+        all: All messages that sinks gave up on.
 
         Returns: retried, unknown.
         """

@@ -62,107 +62,108 @@ class RunOptions(TypedDict, total=False):
 
 
 class ProcessAttributes:
-    """The process object. Times are unix seconds; what is unknown is null."""
+    """The process object. Times are unix seconds; unknown values are null."""
 
     id: str
     name: str | None
-    """Stands for the id. Unique among running processes."""
+    """Can be used instead of the id. Unique among running processes."""
     command: str
     """The command text, or the argument list quoted for a shell."""
     argv: list[str]
-    """What is executed."""
+    """The program and its arguments, as executed."""
     cwd: str
     session: str
-    """The session that owns it and gets its notifications."""
+    """The owner session, which gets its notifications."""
     task: str | None
     """A second key to group processes by."""
     backend: str
-    """Where it runs."""
+    """Where it runs: `local`."""
     pid: int | None
-    """Of the command itself; null once it has ended."""
+    """The pid of the command itself; null once it has ended."""
     status: str
     reason: str | None
-    """Why it ended: exited, signaled, killed, deadline, oom, lost; null while it runs."""
+    """Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."""
     exit_code: int | None
-    """The kernel's; null where it was ended by a signal, or is unknown."""
+    """As the kernel reports it; null if it was ended by a signal or is unknown."""
     signal: int | None
     """The number of the signal that ended it."""
     started_at: float | None
     ended_at: float | None
     ready: bool | None
-    """Whether it is usable, as its ready_… option defines; null without one."""
+    """Whether it is ready, by its `ready_…` option; null without such an option."""
     output_bytes: int
-    """How much it has written."""
+    """Bytes written in all."""
     dropped_bytes: int
-    """How much of that is no longer kept."""
+    """How many of these are no longer kept."""
     log_cap: int
-    """How much of its output is kept."""
+    """The most bytes of output that are kept."""
     lifetime: str
     """session, daemon or detached."""
     notify: str | None
     """Which ends its session is notified of."""
     watch: list[str]
-    """Texts and patterns that its output is watched for."""
+    """The texts and patterns of its watches."""
     pty: bool
     """Whether it has a terminal."""
     stdin_open: bool
+    """Whether `send` can write to it."""
     deadline_at: float | None
     leftover_pids: list[int]
     """Descendants that outlived the command."""
     restarts: int | None
-    """How often it was run again."""
+    """The number of restarts."""
     ports: list[int] | None
-    """TCP ports that the tree listens on."""
+    """TCP ports that its tree listens on."""
     cpu_seconds: float | None
-    """Processor time of the tree."""
+    """CPU time of its tree."""
     rss_bytes: int | None
-    """Memory of the tree."""
+    """Memory of its tree."""
     labels: dict[str, str]
     """Texts that the caller attached to it."""
     killed_by: str | None
-    """The session that asked for its end."""
+    """The session that ended it."""
     forced: bool | None
-    """Whether SIGKILL was needed; null where nobody asked for its end."""
+    """Whether SIGKILL was needed; null if it ended by itself."""
     exit_offset: int | None
-    """Where the output stood at the exit; descendants wrote the rest."""
+    """The output offset at the exit; its descendants wrote the rest."""
     stale: bool
-    """It runs for longer than the configured age."""
+    """Whether it has run for longer than the configured age."""
     trouble: str | None
-    """What keeps it from going on as usual, such as a full disk."""
+    """A problem in running it, such as a full disk."""
     ready_at: float | None
     """When it became ready."""
     ready_trouble: str | None
-    """What keeps it from being ready, as far as that is known."""
+    """Why it is not ready, if known."""
     stalled: bool
-    """No output and no use of the processor for as long as `stall` says."""
+    """Whether it had no output and no CPU use for `stall` seconds."""
     stall_data: Message | None
-    """since, last_output_at, wait (what its main thread waits for)."""
+    """since, last_output_at, wait (the kernel function that its main thread waits in)."""
     needs_input: Message | None
-    """since, prompt, secret (what is typed is not echoed)."""
+    """While it waits for input: since, prompt, secret (whether the terminal does not echo)."""
     watch_data: Message | None
-    """disabled, matches, suppressed (held back), told (notifications)."""
+    """Of its watches: disabled, matches, suppressed (matches not sent), told (notifications sent)."""
     split: bool
-    """Whether stderr is kept apart from stdout."""
+    """Whether stderr has a log of its own."""
     cols: int | None
     rows: int | None
     restart: str | None
     """never, on-failure or always."""
     restart_at: float | None
-    """Between two runs: when the next one starts."""
+    """While it waits for a restart: when that is."""
     gave_up: bool | None
-    """It ended because it had to be restarted too often in a row."""
+    """Whether it ended because `restart_limit` was reached."""
     limits: Message | None
-    """What it may use at most: memory (bytes), cpus, pids."""
+    """Its limits: memory (bytes), cpus, pids."""
     peak_rss_bytes: int | None
-    """The most memory that it was seen to use."""
+    """The highest memory use seen so far."""
 
 
 class KillResultAttributes:
-    """What became of one process that was to end, or of a signal to it."""
+    """The result of ending one process, or of sending it a signal."""
 
     id: str
     status: str
-    """`ended`, or `running` while something of it is alive."""
+    """`ended`, or `running` while a process of its tree is alive."""
     reason: str | None
     forced: bool | None
     """Whether SIGKILL was needed."""
@@ -171,7 +172,7 @@ class KillResultAttributes:
     exit_code: int | None
     signal: int | None
     sent: int | None
-    """How many processes got the signal."""
+    """The number of processes that got the signal."""
 
 
 class NotificationAttributes:
@@ -179,22 +180,22 @@ class NotificationAttributes:
 
     id: str
     key: str
-    """The same for the same notification, also after any restart."""
+    """The same for the same notification, also after crashes: for deduplication."""
     kind: str
     process: str | None
-    """Null where it concerns several."""
+    """Null if it is about several processes."""
     session: str
     origin: Message | None
-    """As given when the process was started."""
+    """The `origin` of the process."""
     at: float
     text: str
-    """What a model is shown."""
+    """A block of text for a model, with output quoted."""
     data: Message
-    """The fields of its kind."""
+    """The fields of this kind."""
     source: str
-    """Whatever it quotes, no user said it."""
+    """Always `system`: it does not come from the user."""
     summary: str
-    """One line for people; `text` is for models."""
+    """One line for users."""
 
 
 class ApprovalAttributes:
@@ -206,13 +207,13 @@ class ApprovalAttributes:
     backend: str
     action: str
     process: str
-    """The process that is to be started or typed into."""
+    """The process to start or to write to."""
     command: str
     cwd: str
     rule: str | None
     why: str
     asker: bool
-    """The caller asks the approver itself."""
+    """Whether the caller asks the approver itself."""
     state: str
     scope: str | None
     decided_by: str | None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.ops.kinds import ApprovalRef, Base64, Flag, Integer, Object, SessionName, Text
     from holdfast.ops.records import ApprovalFields, VerifiedFields
 
-_ID = "Its id, or a unique prefix."
+_ID = "The id of the request, or a unique prefix of it (4 hex digits or more)."
 
 
 class ApprovalReply(Record):
@@ -19,12 +19,12 @@ class ApprovalReply(Record):
 
 
 class Approvals(Operation):
-    """Requests for approval that are pending, and approvals that stand."""
+    """Pending requests for approval, and approvals that are still valid."""
 
-    all: Flag = field(False, help="Also those that are over; for a list alone.")
+    all: Flag = field(False, help="Also those that are decided, expired or used up. Not with `follow`.")
     session: SessionName | None = field(None, help="Only those of this session.")
     follow: Flag = field(
-        False, help="Each pending request, then each that changes. The client shows them to an approver."
+        False, help="Stream each pending request, then each change. The client has to show them to an approver."
     )
 
     class Reply(Record):
@@ -37,8 +37,11 @@ class Approve(Operation):
     """Approve a request."""
 
     id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
-    scope: Literal["once", "session", "always"] = field("once", help="For how long.")
-    by: Text | None = field(None, longest=256, help="Who decided.")
+    scope: Literal["once", "session", "always"] = field(
+        "once",
+        help="`once`: for this request. `session`: for this command in this session. `always`: for this command.",
+    )
+    by: Text | None = field(None, longest=256, help="The name of the approver, for the audit log.")
 
     Reply = ApprovalReply
     traits = Traits(
@@ -52,10 +55,10 @@ class Approve(Operation):
 
 
 class Deny(Operation):
-    """Deny a request, or revoke what was approved."""
+    """Deny a pending request, or revoke an approval."""
 
     id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
-    by: Text | None = field(None, longest=256, help="Who decided.")
+    by: Text | None = field(None, longest=256, help="The name of the approver, for the audit log.")
 
     Reply = ApprovalReply
     traits = Traits(
@@ -69,7 +72,7 @@ class Deny(Operation):
 
 
 class ApprovalShown(Operation):
-    """Say that an approver can see a request now."""
+    """Report that a request is shown to an approver now: its caller then waits for the answer."""
 
     id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
 
@@ -79,11 +82,11 @@ class ApprovalShown(Operation):
 
 
 class ApprovalPassword(Operation):
-    """Type the password that sudo asks for. It is kept in memory alone, for a short time."""
+    """Answer a sudo request with the password. It is kept in memory only, for a short time."""
 
     id: ApprovalRef = field(longest=64, required_text=True, help=_ID)
-    data: Base64 = field(longest=8192, required_text=True, help="What was typed.")
-    by: Text | None = field(None, longest=256, help="Who typed it.")
+    data: Base64 = field(longest=8192, required_text=True, help="The password.")
+    by: Text | None = field(None, longest=256, help="The name of the user who typed it, for the audit log.")
 
     Reply = ApprovalReply
     traits = Traits(
@@ -97,7 +100,7 @@ class ApprovalPassword(Operation):
 
 
 class Askpass(Operation):
-    """The password that a sudo in a held process needs; for the helper that sudo starts."""
+    """Get the password for a sudo in a held process. For the askpass helper that sudo starts."""
 
     class Reply(Record):
         password: Base64 = field()
@@ -106,11 +109,11 @@ class Askpass(Operation):
 
 
 class Audit(Operation):
-    """Entries of the audit log: decisions, and actions on processes of other sessions."""
+    """Read the audit log: decisions, and actions on processes of other sessions."""
 
-    after: Integer | None = field(None, help="Those behind this number; the newest ones without.")
-    limit: Integer = field(100, least=1, most=1000, help="So many of them at most.")
-    verify: Flag = field(False, help="Check all of them, and say what was changed or is missing.")
+    after: Integer | None = field(None, help="Entries after this number. Default: the newest entries.")
+    limit: Integer = field(100, least=1, most=1000, help="The most entries to return.")
+    verify: Flag = field(False, help="Check the whole log: whether an entry was changed or is missing.")
 
     class Reply(Record):
         entries: list[Object] = field(help="Oldest first.")

@@ -1,4 +1,4 @@
-"""Operations on the daemon itself, its sinks, and texts for models."""
+"""Operations on the daemon itself and its sinks, and masking secrets in texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_DEAD = 10_000
 
 
 class Status(Operation):
-    """How the daemon is."""
+    """The state of the daemon."""
 
     class Reply(Record):
         pid: Integer = field()
@@ -25,21 +25,21 @@ class Status(Operation):
         home: Text = field()
         socket: Text = field()
         started_at: Time = field()
-        processes: Integer = field(help="How many run.")
-        held: Integer = field(help="How many of them the daemon holds descriptors of.")
-        ended: Integer = field(help="How many ended ones are remembered.")
-        log_bytes: Size | None = field()
-        log_total: Size | None = field()
+        processes: Integer = field(help="Running processes.")
+        held: Integer = field(help="Running processes whose descriptors the daemon holds, too.")
+        ended: Integer = field(help="Ended processes that are still kept.")
+        log_bytes: Size | None = field(help="Output on disk.")
+        log_total: Size | None = field(help="The limit on output on disk, for all processes together.")
         events: Integer = field(help="The number of the newest event.")
-        bridges: Integer = field()
-        ignored_frames: Integer = field()
-        cgroup: Text | None = field()
+        bridges: Integer = field(help="Connected event bridges.")
+        ignored_frames: Integer = field(help="Frames of bridges that were malformed and ignored.")
+        cgroup: Text | None = field(help="The cgroup below which commands run; null where there is none.")
 
     traits = Traits(route="GET /daemon", http_name="getStatus")
 
 
 class Doctor(Operation):
-    """What this machine offers, and what works less well without it."""
+    """Check what holdfast uses on this machine, and what works less well where it is missing."""
 
     class Reply(Record):
         checks: list[CheckFields] = field()
@@ -48,25 +48,27 @@ class Doctor(Operation):
 
 
 class Http(Operation):
-    """Where HTTP is served on TCP: tell, open or shut it."""
+    """Show, open or close the TCP port on which HTTP is served."""
 
-    what: Literal["tell", "open", "shut"] = field("tell")
-    listen: Text | None = field(None, longest=256, help="With open: a loopback address and port.")
+    what: Literal["tell", "open", "shut"] = field("tell", help="`tell` shows it, `open` opens it, `shut` closes it.")
+    listen: Text | None = field(
+        None, longest=256, help="With `open`: a loopback address and port. Default: a free port on 127.0.0.1."
+    )
 
     class Reply(Record):
-        url: Text | None = field(help="Null where it is not served.")
-        token_file: Text = field()
-        socket: Text = field()
+        url: Text | None = field(help="Null where HTTP is served on the Unix socket only.")
+        token_file: Text = field(help="The file with the token that a client on TCP needs.")
+        socket: Text = field(help="The Unix socket, which serves HTTP, too.")
 
     traits = Traits(scope=Scope.OPERATOR, positional=("what", "listen"))
 
 
 class Stop(Operation):
-    """Stop the daemon on purpose: processes with lifetime `daemon` end, detached ones go on."""
+    """Stop the daemon: processes with lifetime `daemon` end, the others go on."""
 
     class Reply(Record):
-        ended: list[Text] = field(help="Ids.")
-        left: list[Text] = field(help="Ids.")
+        ended: list[Text] = field(help="Ids of processes that were ended.")
+        left: list[Text] = field(help="Ids of processes that go on.")
 
     traits = Traits(
         repeatable=False,
@@ -80,31 +82,33 @@ class Stop(Operation):
 
 
 class Redact(Operation):
-    """Mask the secrets in texts: what looks like one, and what was one in the environment of any start."""
+    """Mask secrets in texts: values that look like one, and values of secret variables of any process."""
 
-    texts: list[Text] | None = field(None, help="As they are.")
+    texts: list[Text] | None = field(None, help="The texts to mask.")
 
     class Reply(Record):
-        texts: list[Text] = field(help="With secrets masked, in their order.")
+        texts: list[Text] = field(help="The same texts in the same order, masked.")
 
     traits = Traits(route="POST /redact", http_name="redactTexts", returns="texts", star="texts")
 
 
 class Sinks(Operation):
-    """Where notifications go beside the inbox, and what became of them."""
+    """The configured sinks, their state and what they sent."""
 
     class Reply(Record):
         sinks: list[SinkFields] = field()
         config: Text = field(help="The file that configures them.")
-        trouble: Text | None = field(help="Why that file is not followed.")
+        trouble: Text | None = field(
+            help="What is wrong with that file, in which case the last good one is used; else null."
+        )
 
     traits = Traits(scope=Scope.OPERATOR, route="GET /sinks", http_name="listSinks")
 
 
 class SinkTest(Operation):
-    """Send a test message to one sink or to all, and wait for what comes of it."""
+    """Send a test message to one sink or to all, and wait for the results."""
 
-    name: Text | None = field(None, longest=256, help="Which; all of them without.")
+    name: Text | None = field(None, longest=256, help="The sink. Default: all sinks.")
 
     class Reply(Record):
         results: list[SinkResultFields] = field()
@@ -123,7 +127,7 @@ class SinkTest(Operation):
 class SinkDead(Operation):
     """Messages that sinks gave up on, newest first."""
 
-    limit: Integer = field(_MOST_DEAD, least=1, most=_MOST_DEAD, help="So many of them at most.")
+    limit: Integer = field(_MOST_DEAD, least=1, most=_MOST_DEAD, help="The most messages to return.")
 
     class Reply(Record):
         dead: list[DeadLetterFields] = field()
@@ -138,10 +142,10 @@ class SinkDead(Operation):
 
 
 class SinkRetry(Operation):
-    """Send again what was given up: these entries, or all."""
+    """Send messages again that sinks gave up on."""
 
-    ids: list[Integer] | None = field(None, items=1000, least_items=1, help="Numbers of entries.")
-    all: Flag = field(False, help="All of them.")
+    ids: list[Integer] | None = field(None, items=1000, least_items=1, help="Ids of the messages.")
+    all: Flag = field(False, help="All messages that sinks gave up on.")
 
     class Reply(Record):
         retried: list[Integer] = field()

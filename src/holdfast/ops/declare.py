@@ -12,18 +12,18 @@ from holdfast.ops.kinds import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, ClassVar, Self
 
     from holdfast.ops.kinds import Kind, Schema
 
-#: A request that has nothing to wait for is answered within this time, or the daemon hangs.
+#: Seconds within which a request that waits for nothing is answered.
 QUICK = 60.0
 PROCESS_ID = "^proc_[0-9a-f]{12}$"
 
 
 class Required:
-    """Stands for the default of a field that has none."""
+    """The default of a field that must be given."""
 
 
 class Field:
@@ -54,13 +54,13 @@ class Field:
         self.rule = rule
         self.launch = launch
         self.bounds = bounds
-        self._kind: tuple[Kind, bool] | None = None
+        self._kind: Kind | None = None
 
     @property
     def kind(self) -> Kind:
         if self._kind is None:
             self._kind = kind_of(self.annotation, self.bounds)
-        return self._kind[0]
+        return self._kind
 
     @property
     def is_optional(self) -> bool:
@@ -78,7 +78,7 @@ class Field:
         return checked
 
     def schema(self) -> Schema:
-        """JSON Schema, with what it means."""
+        """JSON Schema, with the help as its description."""
         described = self.kind.schema()
         if "enum" in described and self.is_optional and self.default is None:
             described = {**described, "enum": [*described["enum"], None], "type": ["string", "null"]}
@@ -100,11 +100,14 @@ def field(
     launch: bool = False,
     **bounds: Any,
 ) -> Any:
-    """Declare a field. `bounds`: least, most, above (exclusive), longest, pattern, items (of a list).
+    """Declare a field.
 
-    `flag` is its option on the command line, `metavar` names the value there, and an option that `implies` a value
-    takes another one only with `=`. `rule` raises BadValue for a value that the kind allows and the field does not.
-    A `launch` field goes to the keeper, which applies it when it launches the command, and has to offer it.
+    flag: its option of `holdfast run`; several names as a tuple.
+    metavar: the name of the value in the help of that option.
+    implies: the value of the option where it is given without one; another value needs `=`.
+    rule: raises BadValue for a value that the kind allows and the field does not.
+    launch: the keeper applies the value when it starts the command; keepers say which of these fields they know.
+    bounds: least, most, above (exclusive), longest (bytes), required_text (not empty), pattern, items, least_items.
     """
     return Field(default, help, flag, metavar, implies, rule, launch, bounds)
 
@@ -133,24 +136,24 @@ class Record:
 
 
 class Scope:
-    """What a caller that is bound to its session may do with an operation."""
+    """What an operation does for a caller that is bound to its session (`holdfast.connect(strict=True)`)."""
 
-    #: `process` must be one of its session's; any other is answered like an unknown one.
+    #: `process` must belong to its session; any other gets the reply for an unknown one.
     PROCESS = "process"
     #: The same for `processes`, or for `session` where none are named.
     PROCESSES = "processes"
-    #: `session` is its own; another one is answered as if nobody had it.
+    #: `session` must be its own; any other gets the reply for a session without processes.
     SESSION = "session"
     #: A rule of its own decides (`daemon/listener/scope.py`).
     SPECIAL = "special"
-    #: The handler shows only what belongs to the session, or nothing in the reply belongs to anyone.
+    #: The handler itself filters the reply by session, or the reply has nothing that belongs to a session.
     CHECKED = "checked"
-    #: For unbound callers alone.
+    #: Denied.
     OPERATOR = "operator"
 
 
 class Traits:
-    """What else there is to know of an operation."""
+    """How an operation behaves: for the daemon, the clients and HTTP."""
 
     __slots__ = (
         *("repeatable", "completes", "waits", "streams", "scope", "audited", "frequent", "time_limit", "route"),
@@ -180,7 +183,7 @@ class Traits:
     ) -> None:
         #: Whether a client may send it again when it does not know whether the first one arrived.
         self.repeatable = repeatable
-        #: Whether it is carried out to its end even if the client disconnects: half done would be worse than done.
+        #: Whether it runs to its end even if the client disconnects, because half of it would be worse than all of it.
         self.completes = completes
         #: Whether the reply may take as long as the request allows.
         self.waits = waits
@@ -189,7 +192,7 @@ class Traits:
         self.scope = scope
         #: Whether the audit log notes it when it touches processes of another session.
         self.audited = audited
-        #: Whether it comes many times a second: the audit log then has one entry for many.
+        #: Whether it comes many times a second: the audit log then groups them into one entry.
         self.frequent = frequent
         #: How long a client waits for the reply, in seconds; None for as long as it takes.
         self.time_limit = None if waits or streams else time_limit
@@ -206,9 +209,9 @@ class Traits:
         self.star = star
         #: Parameters of the client's method that are not called like their field.
         self.names = names or {}
-        #: Fields that the client's method has to be given, though a request may lack them.
+        #: Fields that are required in the client's method although they are optional in a request.
         self.needs = needs
-        #: Whether the client's own session stands for `session` where none is given.
+        #: Whether the client fills in its own session where `session` is not given.
         self.own_session = own_session
 
 
@@ -255,8 +258,3 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.__dict__}>"
-
-
-def flags_of(operation: type[Operation]) -> Iterable[tuple[str, Field]]:
-    """Each option of the command line with its field."""
-    return ((flag, one) for one in operation.FIELDS.values() for flag in one.flags)

@@ -10,27 +10,31 @@ if TYPE_CHECKING:
 
 
 class Events(Operation):
-    """Events, oldest first, as lines of JSON; with `follow`, then those that come."""
+    """Read events, oldest first, as lines of JSON; with `follow`, also new ones as they happen."""
 
-    pattern: Text = field("**", longest=4096, help="Topics, `*` for a word, `**` for any number; several with spaces.")
-    since: Integer | None = field(None, help="Events behind this number; what follows begins now without it.")
-    follow: Flag = field(False, help="Go on as more happens.")
+    pattern: Text = field(
+        "**", longest=4096, help="Topics: `*` is one word, `**` any number of words. Several with spaces."
+    )
+    since: Integer | None = field(
+        None, help="Events after this number. Default: all that are kept; with `follow`, new ones only."
+    )
+    follow: Flag = field(False, help="Keep sending events as they happen.")
 
     class Reply(Record):
-        newest: Integer = field()
-        oldest: Integer = field()
+        newest: Integer = field(help="The number of the newest event.")
+        oldest: Integer = field(help="The number of the oldest event that is kept.")
 
     traits = Traits(streams=True, route="GET /events", http_name="getEvents")
 
 
 class Publish(Operation):
-    """Put an event on the bus. It is on disk when this is answered."""
+    """Publish an event. It is on disk when the reply comes."""
 
     topic: Text = field(longest=255, required_text=True, help="Words joined by dots.")
     payload: Object | None = field(None, help="The event's fields.")
 
     class Reply(Record):
-        seq: Integer = field(help="Its number.")
+        seq: Integer = field(help="The number of the event.")
 
     traits = Traits(
         repeatable=False,

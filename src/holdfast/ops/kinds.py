@@ -10,9 +10,9 @@ from holdfast.errors import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
+    T = TypeVar("T")
     Schema: TypeAlias = dict[str, Any]
     Text: TypeAlias = str
     SessionName: TypeAlias = str
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     TerminalSize: TypeAlias = tuple[int, int]
     Object: TypeAlias = dict[str, Any]
     Environment: TypeAlias = dict[str, str]
+    TextsByName: TypeAlias = dict[str, str]
     Anything: TypeAlias = Any
 
 #: The longest text that is accepted: what Linux accepts as one argument of a command.
@@ -37,7 +38,7 @@ LONGEST_TEXT = 128 << 10
 LARGEST_NUMBER = 1 << 62
 
 _NAMES: dict[type, str] = {
-    bool: "a truth value",
+    bool: "a boolean",
     int: "a number",
     float: "a number",
     str: "a text",
@@ -46,10 +47,18 @@ _NAMES: dict[type, str] = {
 }
 
 
+def expect(value: object, types: type[T] | tuple[type[T], ...], name: str, expected: str) -> T:
+    """The value. Raises BadValue if it has another type; a boolean is not a number here."""
+    if isinstance(value, types) and (types is bool or not isinstance(value, bool)):
+        return value
+    found = "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+    raise BadValue(f"{name} must be {expected}, not {found}")
+
+
 class Kind:
     """One type with its bounds. `check` returns the value as the daemon uses it, or raises BadValue."""
 
-    type: str | list[str] = ""
+    type = ""
 
     def __init__(self, bounds: dict[str, Any]) -> None:
         self.bounds = bounds
@@ -67,26 +76,25 @@ class TextKind(Kind):
     type = "string"
 
     def check(self, value: Any, name: str) -> str:
-        if not isinstance(value, str):
-            raise BadValue(f"{name} must be a text, not {kind_name(value)}")
-        if "\0" in value:
+        text = expect(value, str, name, "a text")
+        if "\0" in text:
             raise BadValue(f"{name} contains a NUL character")
         longest = self.bounds.get("longest", LONGEST_TEXT)
         # A character has at most 4 bytes, and encoding costs more than everything else here.
-        if not value.isascii() or len(value) > longest:
+        if not text.isascii() or len(text) > longest:
             try:
-                size = len(value.encode(errors="surrogateescape"))
+                size = len(text.encode(errors="surrogateescape"))
             except UnicodeEncodeError:
-                raise BadValue(f"{name} contains half a character") from None
+                raise BadValue(f"{name} contains an unpaired surrogate") from None
             if size > longest:
-                raise BadValue(f"{name} has {size} bytes, {longest} are the most")
-        if not value and self.bounds.get("required_text"):
+                raise BadValue(f"{name} has {size} bytes, the limit is {longest}")
+        if not text and self.bounds.get("required_text"):
             raise BadValue(f"{name} is missing")
-        return value
+        return text
 
     def schema(self) -> Schema:
         described = {"type": "string", "maxLength": self.bounds.get("longest", LONGEST_TEXT)}
-        if self.bounds.get("required_text") or "shortest" in self.bounds:
+        if self.bounds.get("required_text"):
             described["minLength"] = 1
         if "pattern" in self.bounds:
             described["pattern"] = self.bounds["pattern"]
@@ -106,20 +114,19 @@ class SessionKind(TextKind):
 
 class Base64Kind(TextKind):
     def schema(self) -> Schema:
-        return {"type": "string", "maxLength": self.bounds.get("longest", LONGEST_TEXT), "contentEncoding": "base64"}
+        return {**super().schema(), "contentEncoding": "base64"}
 
 
 class IntegerKind(Kind):
     type = "integer"
 
     def check(self, value: Any, name: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise BadValue(f"{name} must be a whole number, not {kind_name(value)}")
+        number = expect(value, int, name, "a whole number")
         least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
-        if not least <= value <= most:
+        if not least <= number <= most:
             bounds = f"{least} or more" if most == LARGEST_NUMBER else f"between {least} and {most}"
-            raise BadValue(f"{name} must be {bounds}, not {shortened(value)}")
-        return value
+            raise BadValue(f"{name} must be {bounds}, not {shortened(number)}")
+        return number
 
     def schema(self) -> Schema:
         bounds = {"minimum": self.bounds.get("least", 0), "maximum": self.bounds.get("most", LARGEST_NUMBER)}
@@ -131,10 +138,9 @@ class NumberKind(Kind):
     unit = "a number"
 
     def check(self, value: Any, name: str) -> float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise BadValue(f"{name} must be {self.unit}, not {kind_name(value)}")
-        self._check_range(value, name)
-        return float(value)
+        number = expect(value, (int, float), name, self.unit)
+        self._check_range(number, name)
+        return float(number)
 
     def _check_range(self, value: float, name: str) -> None:
         least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
@@ -162,9 +168,7 @@ class FlagKind(Kind):
     type = "boolean"
 
     def check(self, value: Any, name: str) -> bool:
-        if not isinstance(value, bool):
-            raise BadValue(f"{name} must be true or false, not {kind_name(value)}")
-        return value
+        return expect(value, bool, name, "true or false")
 
 
 class ChoiceKind(Kind):
@@ -173,9 +177,8 @@ class ChoiceKind(Kind):
         self.choices = choices
 
     def check(self, value: Any, name: str) -> str:
-        for known in self.choices:
-            if value == known:
-                return known
+        if isinstance(value, str) and value in self.choices:
+            return value
         raise BadValue(f"{name} must be one of {', '.join(self.choices)}, not {shortened(value)}")
 
     def schema(self) -> Schema:
@@ -188,18 +191,17 @@ class ObjectKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         if (most := self.bounds.get("most")) is not None:
             import json
 
             try:
-                size = len(json.dumps(value, allow_nan=False))
+                size = len(json.dumps(entries, allow_nan=False))
             except (ValueError, RecursionError):
                 raise BadValue(f"{name} must be plain JSON") from None
             if size > most:
-                raise BadValue(f"{name} has {size} bytes of JSON, {most} at most")
-        return dict(value)
+                raise BadValue(f"{name} has {size} bytes of JSON, the limit is {most}")
+        return dict(entries)
 
 
 class TextsByNameKind(Kind):
@@ -208,17 +210,16 @@ class TextsByNameKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, str]:
-        if not isinstance(value, dict):
-            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         most = self.bounds["most"]
-        if len(value) > most:
-            raise BadValue(f"{name} has {len(value)} entries, {most} are the most")
+        if len(entries) > most:
+            raise BadValue(f"{name} has {len(entries)} entries, the limit is {most}")
         key_kind, text_kind = TextKind({"longest": self.bounds["longest_name"]}), TextKind(self.bounds)
-        for key, text in value.items():
+        for key, text in entries.items():
             if not key_kind.check(key, name):
                 raise BadValue(f"{name} has an entry without a name")
             text_kind.check(text, f"{name}.{key}")
-        return value
+        return entries
 
     def schema(self) -> Schema:
         texts = {"type": "string", "maxLength": self.bounds["longest"]}
@@ -231,26 +232,25 @@ class EnvironmentKind(Kind):
     type = "object"
 
     def check(self, value: Any, name: str) -> dict[str, str]:
-        if not isinstance(value, dict):
-            raise BadValue(f"{name} must be an object, not {kind_name(value)}")
+        entries: dict[str, Any] = expect(value, dict, name, "an object")
         try:
-            everything = "".join((*value, *value.values()))
+            everything = "".join((*entries, *entries.values()))
             everything.encode(errors="surrogateescape")
         except (TypeError, UnicodeEncodeError):
-            raise BadValue(f"{name} has names or values that are no texts") from None
+            raise BadValue(f"{name} has a name or entries that is not a text") from None
         if "\0" in everything:
             raise BadValue(f"{name} contains a NUL character")
-        for variable in value:
+        for variable in entries:
             if not variable or "=" in variable:
                 raise BadValue(f"{name} has a variable called {shortened(variable)}")
-        return value
+        return entries
 
     def schema(self) -> Schema:
         return {"type": "object", "additionalProperties": {"type": "string", "maxLength": LONGEST_TEXT}}
 
 
 class ListKind(Kind):
-    """A list of `most` items; not empty where it is `required_text`."""
+    """A list of at most `items` values. Only the schema knows `least_items`: whether a list may be empty is a rule."""
 
     type = "array"
 
@@ -259,13 +259,12 @@ class ListKind(Kind):
         self.item = item
 
     def check(self, value: Any, name: str) -> list[Any]:
-        if not isinstance(value, list):
-            raise BadValue(f"{name} must be a list, not {kind_name(value)}")
+        entries: list[Any] = expect(value, list, name, "a list")
         most = self.bounds.get("items", 10_000)
-        if len(value) > most:
-            raise BadValue(f"{name} has {len(value)} entries, {most} are the most")
+        if len(entries) > most:
+            raise BadValue(f"{name} has {len(entries)} entries, the limit is {most}")
         check = self.item.check
-        return [check(one, name) for one in value]
+        return [check(one, name) for one in entries]
 
     def schema(self) -> Schema:
         described = {"type": "array", "items": self.item.schema()}
@@ -277,7 +276,7 @@ class ListKind(Kind):
 
 
 class RecordKind(Kind):
-    """Another record, described once and referred to."""
+    """In replies: another record, described once and referred to."""
 
     def __init__(self, name: str) -> None:
         super().__init__({})
@@ -324,15 +323,9 @@ _PLAIN: dict[str, type[Kind]] = {
 }
 
 
-def kind_of(annotation: str, bounds: dict[str, Any]) -> tuple[Kind, bool]:
-    """The kind that an annotation names, and whether the value may be null."""
-    name, optional = annotation.strip(), False
-    if name.endswith("| None"):
-        name, optional = name.removesuffix("| None").strip(), True
-    return _kind(name, bounds), optional
-
-
-def _kind(name: str, bounds: dict[str, Any]) -> Kind:
+def kind_of(annotation: str, bounds: dict[str, Any]) -> Kind:
+    """The kind that an annotation names; `| None` says nothing about the kind."""
+    name = annotation.removesuffix("| None").strip()
     if (plain := _PLAIN.get(name)) is not None:
         return plain(bounds)
     if name == "ProcessRef":
@@ -340,21 +333,12 @@ def _kind(name: str, bounds: dict[str, Any]) -> Kind:
     if name.startswith("Literal["):
         return ChoiceKind([word.strip().strip("\"'") for word in name[8:-1].split(",")])
     if name.startswith("list["):
-        return ListKind(_kind(name[5:-1], bounds.get("item", {})), bounds)
+        return ListKind(kind_of(name[5:-1], bounds.get("item", {})), bounds)
     if name.startswith("dict[str, "):
-        return MapKind(_kind(name[10:-1], {}))
+        return MapKind(kind_of(name[10:-1], {}))
     return RecordKind(name)
-
-
-def kind_name(value: object) -> str:
-    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
 
 
 def shortened(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:60]}…"
-
-
-if TYPE_CHECKING:
-    TextsByName: TypeAlias = dict[str, str]
-    Check: TypeAlias = Callable[[Any], None]

@@ -1,4 +1,4 @@
-"""Operations on processes that are held: look at them, wait for them, end them, write to them."""
+"""Operations on processes: list, inspect, wait, end, write to."""
 
 from __future__ import annotations
 
@@ -31,100 +31,102 @@ if TYPE_CHECKING:
         TreeFields,
     )
 
-#: The number of signals that Linux knows, and the first one.
+#: The highest signal number of Linux.
 _LAST_SIGNAL = 64
 HISTORY = 60
 _OFFSET = {"type": "integer", "minimum": 0, "maximum": LARGEST_NUMBER}
 _OFFSETS = {"type": "object", "additionalProperties": _OFFSET}
-_GRACE = "Seconds between SIGTERM and SIGKILL."
+_GRACE = "Seconds between SIGTERM and SIGKILL. Default: 10, or as configured."
 _REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
 
 
 class List(Operation):
-    """The running processes, oldest first; with `all`, also those that ended and are remembered."""
+    """List running processes, oldest first; with `all`, also ended ones that are still kept."""
 
-    all: Flag = field(False, help="Also those that have ended.")
-    session: SessionName | None = field(None, help="Only those of this session.")
-    task: SessionName | None = field(None, help="Only those of this task.")
-    used: Flag = field(True, help="Also what they use: memory, processor time, ports.")
-    limit: Integer | None = field(None, least=1, help="At most so many on a page.")
+    all: Flag = field(False, help="Also ended processes.")
+    session: SessionName | None = field(None, help="Only processes of this session.")
+    task: SessionName | None = field(None, help="Only processes of this task.")
+    used: Flag = field(True, help="Also what they use: memory, CPU time, ports.")
+    limit: Integer | None = field(None, least=1, help="The most processes on a page.")
     after: Text | None = field(
-        None, longest=64, help="The `next` of the page before. Nothing is shown twice or left out between pages."
+        None, longest=64, help="The `next` of the previous page. No process is repeated or left out between pages."
     )
 
     class Reply(Record):
         processes: list[ProcessFields] = field()
-        next: Text | None = field(help="Where the next page begins; null on the last.")
+        next: Text | None = field(help="Where the next page begins; null on the last page.")
 
     traits = Traits(scope=Scope.SESSION, route="GET /processes", http_name="listProcesses")
 
 
 class Inspect(Operation):
-    """All that is known of a process."""
+    """The process object of one process."""
 
     process: ProcessRef = field(help=_REF)
     seen: Text | None = field(
-        None, longest=100, help="The `seen` of the reply before: what has not changed is not sent again."
+        None, longest=100, help="The `seen` of an earlier reply: the process is sent only if it changed since."
     )
-    tree: Flag = field(False, help="Also every process of its tree, as `tree`.")
+    tree: Flag = field(False, help="Also the process tree, as `tree`.")
 
     class Reply(Record):
         process: ProcessFields = field()
-        seen: Text = field(help="Stands for this state of the process.")
-        tree: list[TreeFields] | None = field(None, help="Null where it was not asked for, or is not known.")
+        seen: Text = field(help="A token for this state of the process.")
+        tree: list[TreeFields] | None = field(None, help="Null unless it was requested and is known.")
 
     traits = Traits(scope=Scope.PROCESS, route="GET /processes/{process}", http_name="getProcess")
 
 
 class Top(Operation):
-    """What the running processes use, the largest first."""
+    """CPU, memory and ports of running processes, the largest first."""
 
-    session: SessionName | None = field(None, help="Those of this session.")
-    task: SessionName | None = field(None, help="Those of this task.")
-    sort: Literal["cpu", "memory", "started"] = field("cpu", help="The order.")
-    limit: Integer = field(0, most=1 << 20, help="So many rows; 0 for all.")
-    history: Integer = field(HISTORY, most=HISTORY, help="So many of the last samples of each.")
+    session: SessionName | None = field(None, help="Only processes of this session.")
+    task: SessionName | None = field(None, help="Only processes of this task.")
+    sort: Literal["cpu", "memory", "started"] = field("cpu", help="What to sort by.")
+    limit: Integer = field(0, most=1 << 20, help="The most rows; 0 for all.")
+    history: Integer = field(HISTORY, most=HISTORY, help="The number of samples of each process, newest ones.")
 
     class Reply(Record):
         processes: list[TopFields] = field()
-        total: Integer = field(help="How many run.")
-        cpu_percent: Number = field(help="Of all of them.")
-        rss_bytes: Size = field(help="Of all of them.")
+        total: Integer = field(help="Running processes.")
+        cpu_percent: Number = field(help="Of all of them; 100 is one core.")
+        rss_bytes: Size = field(help="Memory of all of them.")
 
     traits = Traits(scope=Scope.SESSION, route="GET /top", http_name="getTop")
 
 
 class Wait(Operation):
-    """Wait until processes end, write something, write what matches, or are ready. A wait that runs out is no error."""
+    """Wait until processes end, write output, write a matching line, or are ready. A timeout is not an error."""
 
     processes: list[ProcessRef] = field((), help="Ids, unique prefixes of ids, or names.")
-    mode: Literal["all", "any"] = field("all", help="Until all of them are done, or any.")
-    timeout: Seconds | None = field(None, help="Seconds; no limit unless given, or the daemon's.")
-    until: Literal["exit", "output", "ready", "match"] = field("exit")
+    mode: Literal["all", "any"] = field("all", help="Wait for all of them, or for any one.")
+    timeout: Seconds | None = field(None, help="Seconds to wait. Default: no limit, or as configured.")
+    until: Literal["exit", "output", "ready", "match"] = field("exit", help="What to wait for.")
     after: Anything = field(
         None,
         schema={"oneOf": [_OFFSET, {"type": "object", "additionalProperties": _OFFSETS}]},
-        help="With until=output or match: in what follows so many bytes of output, not from now on. With match also "
-        '{"proc_…": {"out": 42}}, an offset for each stream.',
+        help="With until=output or match: look at output after this byte. Default: new output only. With match also "
+        'an offset for each stream: {"proc_…": {"out": 42}}.',
     )
-    match: Text | None = field(None, help="With until=match: an RE2 pattern for a line of output.")
-    ignore_case: Flag = field(False)
+    match: Text | None = field(None, help="With until=match: an RE2 pattern for one line of output.")
+    ignore_case: Flag = field(False, help="With until=match: ignore upper and lower case.")
     or_input: Seconds | None = field(
-        None, help="With until=exit: also until one of them needs input, since later than this time."
+        None, help="With until=exit: also return when one of them has needed input since after this unix time."
     )
-    consume: Flag = field(True, help="False: the end stays in the owner's inbox.")
+    consume: Flag = field(True, help="If the owner session receives the end here, it is not notified of it again.")
 
     class Reply(Record):
         processes: list[ProcessFields] = field()
-        done: list[Text] = field(help="Ids of those that are done, in the order in which they were.")
-        timed_out: Flag = field()
-        waited: Seconds = field()
-        clamped_to: Seconds | None = field(help="The daemon's limit, where it was less than the timeout.")
+        done: list[Text] = field(help="Ids of those that are done, in that order.")
+        timed_out: Flag = field(help="Whether the time was over first.")
+        waited: Seconds = field(help="Seconds that this took.")
+        clamped_to: Seconds | None = field(
+            help="The limit in seconds that the daemon used instead of the timeout; null if none."
+        )
         matches: dict[str, AwaitedMatchFields] = field(
-            {}, help="With until=match: the first line of each that matched."
+            {}, help="With until=match: the first matching line of each process."
         )
         consumes: list[Text] = field(
-            (), help="Notifications that this reply stands for. The client confirms it with `got`."
+            (), help="Ids of notifications that this reply replaces. The client confirms with a `got` frame."
         )
 
     traits = Traits(
@@ -136,11 +138,11 @@ class Kill(Operation):
     """End processes with everything they started, or send them a signal."""
 
     processes: list[ProcessRef] | None = field(None, help="Ids, unique prefixes of ids, or names.")
-    session: SessionName | None = field(None, help="All that run for this session.")
-    task: SessionName | None = field(None, help="All that run for this task.")
-    all: Flag = field(False, help="All that run.")
+    session: SessionName | None = field(None, help="All running processes of this session.")
+    task: SessionName | None = field(None, help="All running processes of this task.")
+    all: Flag = field(False, help="All running processes, of every session.")
     signal: Integer | None = field(
-        None, least=1, most=_LAST_SIGNAL, help="Send just this signal: a number, or over HTTP a name such as TERM."
+        None, least=1, most=_LAST_SIGNAL, help="Only send this signal: a number, or over HTTP a name such as TERM."
     )
     grace: Seconds | None = field(None, help=_GRACE)
 
@@ -161,20 +163,20 @@ class Send(ApprovalOptions):
     """Write to the input of a process."""
 
     process: ProcessRef = field(help=_REF)
-    data: Base64 = field("", longest=16 << 20, help="The bytes.")
-    enter: Flag = field(False, help="Press Enter after them.")
+    data: Base64 = field("", longest=16 << 20, help="The bytes to write.")
+    enter: Flag = field(False, help="Press Enter after them: a newline on a pipe, a carriage return on a terminal.")
     eof: Flag = field(False, help="Close the input after them.")
     at: Size | None = field(
-        None, help="Where they begin, as `accepted` said before: what is there already is not written again."
+        None, help="The input offset of the first byte, from the last `accepted`: a retry writes nothing twice."
     )
     secret: Flag = field(
-        False, help="Only where the terminal does not echo what is typed; not for callers bound to a session."
+        False, help="Write only while the terminal does not echo. Denied for callers that are bound to a session."
     )
-    even_if_echoed: Flag = field(False, help="A secret, also where it is echoed.")
+    even_if_echoed: Flag = field(False, help="With `secret`: write also while the terminal echoes.")
 
     class Reply(Record):
-        written: Size = field()
-        accepted: Size | None = field(help="How far the input reaches now.")
+        written: Size = field(help="Bytes that were written.")
+        accepted: Size | None = field(help="The input offset after them.")
         status: Literal["sent", "already_exited"] = field()
         process: ProcessFields = field()
 
@@ -190,11 +192,11 @@ class Send(ApprovalOptions):
 
 
 class Resize(Operation):
-    """Change the size of a process's terminal."""
+    """Change the size of the terminal of a process."""
 
     process: ProcessRef = field(help=_REF)
-    cols: Integer = field(least=1, most=1000)
-    rows: Integer = field(least=1, most=1000)
+    cols: Integer = field(least=1, most=1000, help="Columns.")
+    rows: Integer = field(least=1, most=1000, help="Rows.")
 
     traits = Traits(
         scope=Scope.PROCESS,
@@ -207,11 +209,11 @@ class Resize(Operation):
 
 
 class Restart(ApprovalOptions):
-    """Run a process again, with the same spec and id; one that runs is ended first."""
+    """Run a process again with the same command, options and id; a running one is ended first."""
 
     process: ProcessRef = field(help=_REF)
     run: Integer | None = field(
-        None, least=1, most=1 << 40, help="The number of the run to come: asking twice restarts once."
+        None, least=1, most=1 << 40, help="The number of the new run: a retry with the same number does nothing."
     )
     grace: Seconds | None = field(None, help=_GRACE)
 
@@ -229,12 +231,12 @@ class Restart(ApprovalOptions):
 
 
 class ShowScreen(Operation):
-    """What a process's terminal shows now."""
+    """The rendered screen of the terminal of a process."""
 
     op = "screen"
 
     process: ProcessRef = field(help=_REF)
-    ansi: Flag = field(False, help="With colours and other attributes, as escape sequences.")
+    ansi: Flag = field(False, help="With colours and styles, as escape sequences.")
 
     class Reply(Record):
         screen: ScreenFields = field()
@@ -250,10 +252,10 @@ class ShowScreen(Operation):
 
 
 class Attached(Operation):
-    """Say that a terminal shows what the process writes: until this ends, that terminal answers its queries."""
+    """Report that a terminal shows the output: until this request ends, that terminal answers the queries in it."""
 
     process: ProcessRef = field(help=_REF)
-    from_: Size | None = field(None, help="From which byte of output on.")
+    from_: Size | None = field(None, help="The first byte of output that it shows.")
 
     traits = Traits(
         waits=True, scope=Scope.PROCESS, route="POST /processes/{process}/attached", http_name="showOnTerminal"
@@ -261,12 +263,12 @@ class Attached(Operation):
 
 
 class Remove(Operation):
-    """Forget ended processes with their output: all of them or none."""
+    """Delete ended processes with their output: all of them or none."""
 
     processes: list[ProcessRef] = field((), help="Ids, unique prefixes of ids, or names.")
 
     class Reply(Record):
-        removed: list[Text] = field(help="Ids.")
+        removed: list[Text] = field(help="Ids of the processes.")
 
     traits = Traits(
         completes=True,
@@ -283,11 +285,11 @@ class Transfer(Operation):
     """Give a process, and its pending notifications, to another session."""
 
     process: ProcessRef = field(help=_REF)
-    to: SessionName | None = field(None, help="The session.")
+    to: SessionName | None = field(None, help="The new owner session. Required.")
 
     class Reply(Record):
         process: ProcessFields = field()
-        notifications: list[Text] = field(help="Ids of notifications that go with it.")
+        notifications: list[Text] = field(help="Ids of the notifications that move with it.")
 
     traits = Traits(
         completes=True,

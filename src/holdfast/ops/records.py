@@ -12,67 +12,75 @@ if TYPE_CHECKING:
 
 
 class ProcessFields(Record):
-    """The process object. Times are unix seconds; what is unknown is null."""
+    """The process object. Times are unix seconds; unknown values are null."""
 
     __slots__ = ()
 
     id: Text = field(pattern=PROCESS_ID)
-    name: Text | None = field(help="Stands for the id. Unique among running processes.")
+    name: Text | None = field(help="Can be used instead of the id. Unique among running processes.")
     command: Text = field(help="The command text, or the argument list quoted for a shell.")
-    argv: list[Text] = field(help="What is executed.")
+    argv: list[Text] = field(help="The program and its arguments, as executed.")
     cwd: Text = field()
-    session: Text = field(help="The session that owns it and gets its notifications.")
+    session: Text = field(help="The owner session, which gets its notifications.")
     task: Text | None = field(help="A second key to group processes by.")
-    backend: Text = field(help="Where it runs.")
-    pid: Integer | None = field(help="Of the command itself; null once it has ended.")
+    backend: Text = field(help="Where it runs: `local`.")
+    pid: Integer | None = field(help="The pid of the command itself; null once it has ended.")
     status: Literal["running", "ended", "unreachable"] = field()
-    reason: Text | None = field(help="Why it ended: exited, signaled, killed, deadline, oom, lost; null while it runs.")
-    exit_code: Integer | None = field(help="The kernel's; null where it was ended by a signal, or is unknown.")
+    reason: Text | None = field(
+        help="Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."
+    )
+    exit_code: Integer | None = field(help="As the kernel reports it; null if it was ended by a signal or is unknown.")
     signal: Integer | None = field(help="The number of the signal that ended it.")
     started_at: Time | None = field()
     ended_at: Time | None = field()
-    ready: Flag | None = field(help="Whether it is usable, as its ready_… option defines; null without one.")
-    output_bytes: Size = field(help="How much it has written.")
-    dropped_bytes: Size = field(help="How much of that is no longer kept.")
-    log_cap: Size = field(help="How much of its output is kept.")
+    ready: Flag | None = field(help="Whether it is ready, by its `ready_…` option; null without such an option.")
+    output_bytes: Size = field(help="Bytes written in all.")
+    dropped_bytes: Size = field(help="How many of these are no longer kept.")
+    log_cap: Size = field(help="The most bytes of output that are kept.")
     lifetime: Text = field(help="session, daemon or detached.")
     notify: Text | None = field(help="Which ends its session is notified of.")
-    watch: list[Text] = field(help="Texts and patterns that its output is watched for.")
+    watch: list[Text] = field(help="The texts and patterns of its watches.")
     pty: Flag = field(help="Whether it has a terminal.")
-    stdin_open: Flag = field()
+    stdin_open: Flag = field(help="Whether `send` can write to it.")
     deadline_at: Time | None = field()
     leftover_pids: list[Integer] = field(help="Descendants that outlived the command.")
-    restarts: Integer | None = field(help="How often it was run again.")
-    ports: list[Integer] | None = field(help="TCP ports that the tree listens on.")
-    cpu_seconds: Number | None = field(help="Processor time of the tree.")
-    rss_bytes: Size | None = field(help="Memory of the tree.")
+    restarts: Integer | None = field(help="The number of restarts.")
+    ports: list[Integer] | None = field(help="TCP ports that its tree listens on.")
+    cpu_seconds: Number | None = field(help="CPU time of its tree.")
+    rss_bytes: Size | None = field(help="Memory of its tree.")
     labels: dict[str, Text] = field(help="Texts that the caller attached to it.")
-    killed_by: Text | None = field(help="The session that asked for its end.")
-    forced: Flag | None = field(help="Whether SIGKILL was needed; null where nobody asked for its end.")
-    exit_offset: Size | None = field(help="Where the output stood at the exit; descendants wrote the rest.")
-    stale: Flag = field(help="It runs for longer than the configured age.")
-    trouble: Text | None = field(help="What keeps it from going on as usual, such as a full disk.")
+    killed_by: Text | None = field(help="The session that ended it.")
+    forced: Flag | None = field(help="Whether SIGKILL was needed; null if it ended by itself.")
+    exit_offset: Size | None = field(help="The output offset at the exit; its descendants wrote the rest.")
+    stale: Flag = field(help="Whether it has run for longer than the configured age.")
+    trouble: Text | None = field(help="A problem in running it, such as a full disk.")
     ready_at: Time | None = field(help="When it became ready.")
-    ready_trouble: Text | None = field(help="What keeps it from being ready, as far as that is known.")
-    stalled: Flag = field(help="No output and no use of the processor for as long as `stall` says.")
-    stall_data: Object | None = field(help="since, last_output_at, wait (what its main thread waits for).")
-    needs_input: Object | None = field(help="since, prompt, secret (what is typed is not echoed).")
-    watch_data: Object | None = field(help="disabled, matches, suppressed (held back), told (notifications).")
-    split: Flag = field(help="Whether stderr is kept apart from stdout.")
+    ready_trouble: Text | None = field(help="Why it is not ready, if known.")
+    stalled: Flag = field(help="Whether it had no output and no CPU use for `stall` seconds.")
+    stall_data: Object | None = field(
+        help="since, last_output_at, wait (the kernel function that its main thread waits in)."
+    )
+    needs_input: Object | None = field(
+        help="While it waits for input: since, prompt, secret (whether the terminal does not echo)."
+    )
+    watch_data: Object | None = field(
+        help="Of its watches: disabled, matches, suppressed (matches not sent), told (notifications sent)."
+    )
+    split: Flag = field(help="Whether stderr has a log of its own.")
     cols: Integer | None = field()
     rows: Integer | None = field()
     restart: Text | None = field(help="never, on-failure or always.")
-    restart_at: Time | None = field(help="Between two runs: when the next one starts.")
-    gave_up: Flag | None = field(help="It ended because it had to be restarted too often in a row.")
-    limits: Object | None = field(help="What it may use at most: memory (bytes), cpus, pids.")
-    peak_rss_bytes: Size | None = field(help="The most memory that it was seen to use.")
+    restart_at: Time | None = field(help="While it waits for a restart: when that is.")
+    gave_up: Flag | None = field(help="Whether it ended because `restart_limit` was reached.")
+    limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
+    peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)
 
 
 class TopFields(Record):
-    """What one running process uses."""
+    """The resource use of one running process."""
 
     id: Text = field(pattern=PROCESS_ID)
     name: Text | None = field()
@@ -97,7 +105,7 @@ TOP_FIELDS = tuple(TopFields.FIELDS)
 class DigestProcessFields(ProcessFields):
     """A process that still runs for a session."""
 
-    last_line: Text | None = field(help="Of its output; null where it was not read.")
+    last_line: Text | None = field(help="The last line of its output; null if it was not read.")
 
 
 class TreeFields(Record):
@@ -111,32 +119,32 @@ class TreeFields(Record):
 
 
 class KillResultFields(Record):
-    """What became of one process that was to end, or of a signal to it."""
+    """The result of ending one process, or of sending it a signal."""
 
     id: Text = field()
-    status: Text = field(help="`ended`, or `running` while something of it is alive.")
+    status: Text = field(help="`ended`, or `running` while a process of its tree is alive.")
     reason: Text | None = field(None)
     forced: Flag | None = field(None, help="Whether SIGKILL was needed.")
     survivors: list[Integer] = field(help="Pids of the tree that are still alive.")
     exit_code: Integer | None = field(None)
     signal: Integer | None = field(None)
-    sent: Integer | None = field(None, help="How many processes got the signal.")
+    sent: Integer | None = field(None, help="The number of processes that got the signal.")
 
 
 class NotificationFields(Record):
     """A notification of a session."""
 
     id: Text = field(pattern="^note_[0-9a-f]{12}$")
-    key: Text = field(help="The same for the same notification, also after any restart.")
+    key: Text = field(help="The same for the same notification, also after crashes: for deduplication.")
     kind: Text = field()
-    process: Text | None = field(help="Null where it concerns several.")
+    process: Text | None = field(help="Null if it is about several processes.")
     session: Text = field()
-    origin: Object | None = field(help="As given when the process was started.")
+    origin: Object | None = field(help="The `origin` of the process.")
     at: Time = field()
-    text: Text = field(help="What a model is shown.")
-    data: Object = field(help="The fields of its kind.")
-    source: Literal["system"] = field(help="Whatever it quotes, no user said it.")
-    summary: Text = field(help="One line for people; `text` is for models.")
+    text: Text = field(help="A block of text for a model, with output quoted.")
+    data: Object = field(help="The fields of this kind.")
+    source: Literal["system"] = field(help="Always `system`: it does not come from the user.")
+    summary: Text = field(help="One line for users.")
 
 
 NOTIFICATION_FIELDS = tuple(NotificationFields.FIELDS)
@@ -150,7 +158,7 @@ class SessionFields(Record):
     ended: Integer = field()
     first_at: Time | None = field()
     last_at: Time | None = field()
-    pending: Integer = field(help="Notifications that are not acknowledged.")
+    pending: Integer = field(help="The number of pending notifications.")
 
 
 class ApprovalFields(Record):
@@ -161,12 +169,12 @@ class ApprovalFields(Record):
     session: Text = field()
     backend: Text = field()
     action: Literal["start", "restart", "send", "sudo"] = field()
-    process: Text = field(help="The process that is to be started or typed into.")
+    process: Text = field(help="The process to start or to write to.")
     command: Text = field()
     cwd: Text = field()
     rule: Text | None = field()
     why: Text = field()
-    asker: Flag = field(help="The caller asks the approver itself.")
+    asker: Flag = field(help="Whether the caller asks the approver itself.")
     state: Literal["pending", "approved", "denied", "expired", "withdrawn"] = field()
     scope: Text | None = field()
     decided_by: Text | None = field()
@@ -178,41 +186,41 @@ class ApprovalFields(Record):
 
 
 class ContextLineFields(Record):
-    """A line of a log beside one that matches."""
+    """A line of context around a match."""
 
-    line: Integer | None = field(help="Its number, from 1; null where it was not counted.")
-    offset: Size = field(help="Where the line begins.")
+    line: Integer | None = field(help="The line number, counted from 0; null if unknown.")
+    offset: Size = field(help="The offset of the line.")
     end: Size = field()
     text: Text = field()
-    cut: Flag = field(help="The line is longer than what is shown.")
+    cut: Flag = field(help="Whether the line is longer than `text`.")
 
 
 class MatchFields(Record):
     """A line of a log that matches."""
 
-    line: Integer | None = field(help="Its number, from 1; null where it was not counted.")
-    offset: Size = field(help="Where the line begins.")
+    line: Integer | None = field(help="The line number, counted from 0; null if unknown.")
+    offset: Size = field(help="The offset of the line.")
     end: Size = field()
-    match_offset: Size = field(help="Where the match begins.")
+    match_offset: Size = field(help="The offset of the match.")
     text: Text = field()
     column: Integer = field()
     length: Integer = field()
-    cut: Flag = field(help="The line is longer than what is shown.")
-    before: list[ContextLineFields] = field((), help="Lines before it, where they were asked for.")
-    after: list[ContextLineFields] = field((), help="Lines after it, where they were asked for.")
+    cut: Flag = field(help="Whether the line is longer than `text`.")
+    before: list[ContextLineFields] = field((), help="Lines of context before it.")
+    after: list[ContextLineFields] = field((), help="Lines of context after it.")
 
 
 class AwaitedMatchFields(Record):
-    """A line of output that a wait was for."""
+    """The line that a wait with until=match found."""
 
     stream: Literal["out", "err"] = field()
-    offset: Size = field(help="Where the line begins.")
-    match_offset: Size = field(help="Where the match begins.")
+    offset: Size = field(help="The offset of the line.")
+    match_offset: Size = field(help="The offset of the match.")
     text: Text = field()
     column: Integer = field()
     length: Integer = field()
-    cut: Flag = field(help="The line is longer than what is shown.")
-    line: Integer | None = field(help="Null: lines are not counted here.")
+    cut: Flag = field(help="Whether the line is longer than `text`.")
+    line: Integer | None = field(help="Always null: lines are not counted here.")
 
 
 class SearchPositionFields(Record):
@@ -223,28 +231,28 @@ class SearchPositionFields(Record):
 
 
 class ScreenFields(Record):
-    """What a terminal shows."""
+    """The rendered screen of a terminal."""
 
     id: Text = field()
     lines: list[Text] = field()
-    cursor: Object = field(help="row, col, visible")
+    cursor: Object = field(help="row and col (from 0), visible.")
     cols: Integer = field()
     rows: Integer = field()
     title: Text | None = field()
     alternate: Flag = field()
-    at: Size = field(help="How far the output was read for it.")
-    gap: Size | None = field(help="Where output was left out before it; null for none.")
+    at: Size = field(help="The output offset that the screen shows.")
+    gap: Size | None = field(help="Output before this offset was not drawn; null if all was.")
 
 
 class PassedOnFields(Record):
-    """A process that went to another session."""
+    """A process that moved to another session."""
 
     id: Text = field()
     to: Text = field()
 
 
 class SinkFields(Record):
-    """A sink and what it did."""
+    """A sink and its state."""
 
     name: Text = field()
     way: Text | None = field()
@@ -267,7 +275,7 @@ class SinkFields(Record):
 
 
 class SinkResultFields(Record):
-    """What came of a test message."""
+    """The result of a test message."""
 
     sink: Text = field()
     sent: Flag = field()
@@ -291,7 +299,7 @@ class DeadLetterFields(Record):
 
 
 class CheckFields(Record):
-    """One thing that this machine offers or lacks."""
+    """One check of this machine."""
 
     name: Text = field()
     ok: Flag = field()
@@ -300,7 +308,7 @@ class CheckFields(Record):
 
 
 class VerifiedFields(Record):
-    """Whether the audit log is whole."""
+    """The result of checking the audit log."""
 
     entries: Integer = field()
     head: Text = field()

@@ -19,7 +19,7 @@ MOST_NOTIFICATIONS = 1000
 
 
 class Sessions(Operation):
-    """Sessions with processes that run or are remembered, or with pending notifications."""
+    """List sessions that have processes or pending notifications."""
 
     class Reply(Record):
         sessions: list[SessionFields] = field()
@@ -28,17 +28,17 @@ class Sessions(Operation):
 
 
 class EndSession(Operation):
-    """End the processes that live as long as the session. The others go to its parent session."""
+    """End a session: processes with lifetime `session` end, the others move to its parent session."""
 
-    session: SessionName | None = field(None)
-    to: SessionName | None = field(None, help="The session that gets the others, in place of the parent.")
+    session: SessionName | None = field(None, help="The session to end. Required.")
+    to: SessionName | None = field(None, help="The session that the others move to. Default: the parent session.")
     keep: Flag = field(False, help="The others stay with the session.")
 
     class Reply(Record):
-        results: list[KillResultFields] = field()
-        passed: list[PassedOnFields] = field(help="Processes that went to another session.")
-        left: list[Text] = field(help="Ids of processes that stay with the session.")
-        notifications: list[Text] = field(help="Ids of notifications that went with them.")
+        results: list[KillResultFields] = field(help="The processes that were ended.")
+        passed: list[PassedOnFields] = field(help="The processes that moved to another session.")
+        left: list[Text] = field(help="Ids of the processes that stay with the session.")
+        notifications: list[Text] = field(help="Ids of the notifications that moved with them.")
 
     traits = Traits(
         completes=True,
@@ -53,14 +53,14 @@ class EndSession(Operation):
 
 
 class RenameSession(Operation):
-    """Give a session another name: its processes, its notifications, and what still comes under the old name."""
+    """Rename a session. Its processes and notifications, also future ones for the old name, belong to the new name."""
 
-    from_: SessionName | None = field(None, help="The name that it has.")
-    to: SessionName | None = field(None, help="The new name.")
+    from_: SessionName | None = field(None, help="The current name. Required.")
+    to: SessionName | None = field(None, help="The new name. Required.")
 
     class Reply(Record):
-        processes: list[Text] = field(help="Ids.")
-        notifications: list[Text] = field(help="Ids.")
+        processes: list[Text] = field(help="Ids of its processes.")
+        notifications: list[Text] = field(help="Ids of its pending notifications.")
 
     traits = Traits(
         completes=True,
@@ -75,14 +75,14 @@ class RenameSession(Operation):
 
 
 class Digest(Operation):
-    """What still runs for a session, in a few lines."""
+    """Summarise what still runs for a session, in a few lines."""
 
     session: SessionName | None = field(None)
 
     class Reply(Record):
-        text: Text = field(help="For a model.")
+        text: Text = field(help="The summary, as a block for a model.")
         processes: list[DigestProcessFields] = field()
-        pending: Integer = field(help="Notifications that are not acknowledged.")
+        pending: Integer = field(help="The number of pending notifications.")
 
     traits = Traits(
         scope=Scope.SESSION,
@@ -94,24 +94,26 @@ class Digest(Operation):
 
 
 class Inbox(Operation):
-    """Pending notifications of a session, oldest first. Reading acknowledges nothing."""
+    """Read the pending notifications of a session, oldest first. Reading acknowledges nothing."""
 
     session: SessionName | None = field(None)
-    wait: Seconds = field(0.0, help="A page: seconds to wait for something, where there is nothing yet.")
+    wait: Seconds = field(0.0, help="Seconds to wait if there is none.")
     limit: Integer = field(
-        MOST_NOTIFICATIONS, least=1, most=MOST_NOTIFICATIONS, help="A page: the oldest, at most so many."
+        MOST_NOTIFICATIONS, least=1, most=MOST_NOTIFICATIONS, help="The most notifications to return."
     )
     take: Flag = field(
         False,
-        help="Keep what is given from others that take: until it is acknowledged or the connection is closed; of a "
-        "page over HTTP, for a minute.",
+        help="Claim the notifications: no other client that claims receives them until they are acknowledged or this "
+        "connection closes; over HTTP for a minute.",
     )
-    raw: Flag = field(False, help="A page: output as it is; otherwise secrets in it are masked.")
+    raw: Flag = field(False, help="Do not mask secrets in quoted output.")
 
     class Reply(Record):
         notifications: list[NotificationFields] = field()
-        waited: Seconds = field()
-        clamped_to: Seconds | None = field(help="The daemon's limit, where it was less than `wait`.")
+        waited: Seconds = field(help="Seconds that this took.")
+        clamped_to: Seconds | None = field(
+            help="The limit in seconds that the daemon used instead of `wait`; null if none."
+        )
 
     traits = Traits(
         repeatable=False,
@@ -123,12 +125,14 @@ class Inbox(Operation):
 
 
 class Notices(Operation):
-    """Pending notifications of a session, and then those that come, until the client disconnects."""
+    """Stream the pending notifications of a session, then new ones, until the client disconnects."""
 
     session: SessionName | None = field(None)
-    take: Flag = field(False, help="Keep what is given from others that take, until the end of this.")
+    take: Flag = field(
+        False, help="Claim the notifications: no other client that claims receives them while this lasts."
+    )
     window: Integer | None = field(
-        None, least=1, most=MOST_NOTIFICATIONS, help="At most so many that are not acknowledged."
+        None, least=1, most=MOST_NOTIFICATIONS, help="The most notifications that may be sent and not acknowledged."
     )
 
     traits = Traits(streams=True, scope=Scope.SESSION)
@@ -137,13 +141,13 @@ class Notices(Operation):
 class Ack(Operation):
     """Acknowledge notifications: they are never delivered again."""
 
-    ids: list[NotificationRef] = field((), items=100_000, help="Ids of notifications.")
+    ids: list[NotificationRef] = field((), items=100_000, help="Ids of the notifications.")
     session: SessionName | None = field(None, help="Only those of this session.")
 
     class Reply(Record):
-        acked: list[Text] = field(help="By this request.")
-        known: list[Text] = field(help="Before it.")
-        unknown: list[Text] = field(help="Not known, or another session's.")
+        acked: list[Text] = field(help="Acknowledged by this request.")
+        known: list[Text] = field(help="Acknowledged before.")
+        unknown: list[Text] = field(help="Unknown, or of another session.")
 
     traits = Traits(
         completes=True,

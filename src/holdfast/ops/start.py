@@ -1,4 +1,4 @@
-"""start: run a command and hold it. The options of `holdfast run` are declared here."""
+"""start and foreground: run a command. The options of `holdfast run` are declared here."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check_codes(value: list[int]) -> None:
 
 
 class _PatternsRule:
-    """Of a list of patterns: none is empty, none too long."""
+    """No pattern of a list is empty or too long."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -87,21 +87,24 @@ class _PatternsRule:
 
 
 class ApprovalOptions(Operation):
-    """How an approver is asked, where that is needed."""
+    """How approval is requested, where it is needed."""
 
-    asker: Flag = field(False, help="The caller asks the approver itself, and is answered what to ask.")
-    approval_wait: Seconds | None = field(None, help="How long to wait for a decision, 300 seconds at most.")
+    asker: Flag = field(False, help="The caller asks the approver itself: the error then holds the request.")
+    approval_wait: Seconds | None = field(None, help="Seconds to wait for a decision, at most 300.")
 
 
 class Start(ApprovalOptions):
-    """Start a command. Answers when it runs."""
+    """Start a command. The reply comes when it runs."""
 
     id: Text = field(
-        longest=64, pattern=PROCESS_ID, rule=_check_id, help="Chosen by the caller: asking twice starts once."
+        longest=64,
+        pattern=PROCESS_ID,
+        rule=_check_id,
+        help="Chosen by the caller: a retry with the same id does not start a second process.",
     )
-    command: Text | None = field(None, help="A command text for the shell. Either this or argv.")
+    command: Text | None = field(None, help="A command for the shell. Either this or argv.")
     argv: list[Text] | None = field(
-        None, items=100_000, least_items=1, rule=_check_argv, help="A command without a shell."
+        None, items=100_000, least_items=1, rule=_check_argv, help="A command and its arguments, run without a shell."
     )
     name: Text | None = field(
         None,
@@ -110,17 +113,20 @@ class Start(ApprovalOptions):
         rule=_check_name,
         flag="--name",
         metavar="NAME",
-        help="A name that stands for the id. One running process can have it.",
+        help="A name that can be used instead of the id. Unique among running processes.",
     )
     session: SessionName | None = field(
         None,
         flag="--session",
         metavar="S",
-        help="The session that owns it. Default: $HOLDFAST_SESSION, else default.",
+        help="The session that owns the process. Default: $HOLDFAST_SESSION, else default.",
     )
     task: SessionName | None = field(None, flag="--task", metavar="T", help="A second key to group processes by.")
     parent_session: SessionName | None = field(
-        None, flag="--parent-session", metavar="S", help="The session that started its session."
+        None,
+        flag="--parent-session",
+        metavar="S",
+        help="The parent of the session, which receives its processes when it ends.",
     )
     cwd: Text = field(
         longest=4095,
@@ -130,42 +136,42 @@ class Start(ApprovalOptions):
         metavar="DIR",
         help="Run in DIR. Default: the current directory.",
     )
-    env: Environment = field({}, help="The environment of the caller, over that of a login shell.")
+    env: Environment = field({}, help="The environment of the caller. It is added to that of a login shell.")
     grant: Environment = field(
         {},
         flag="--env",
         metavar="K=V",
-        help="Set variable K to V; K alone passes on the value it has here.",
+        help="Set variable K to V; K alone passes on its current value.",
     )
     clean: Flag = field(
         False,
         flag="--clean-env",
-        help="Leave secrets out of its environment, by name and by look; what is named with --env, or as pass_env "
-        "in config.toml, stays. The names of what was left out are printed.",
+        help="Remove variables that look like secrets, by name or by value, from the environment. Those named with "
+        "--env, or as pass_env in config.toml, stay. The names of removed variables are printed.",
     )
     umask: Integer = field(0o022, most=0o777, help="The umask of the command.")
-    pty: Flag = field(False, flag=("-t", "--pty"), help="Give it a terminal of its own.")
-    cols: Integer | None = field(None, least=1, most=1000, help="Columns of its terminal.")
-    rows: Integer | None = field(None, least=1, most=1000, help="Rows of its terminal.")
+    pty: Flag = field(False, flag=("-t", "--pty"), help="Allocate a pseudo-terminal.")
+    cols: Integer | None = field(None, least=1, most=1000, help="Columns of the terminal. Default: 120.")
+    rows: Integer | None = field(None, least=1, most=1000, help="Rows of the terminal. Default: 30.")
     stdin: Flag = field(
         False,
         flag="--stdin",
-        help="Keep its input open for send; in the foreground, pass on what comes from stdin. Without it, the command "
-        "reads end of file at once. A terminal is always open.",
+        help="Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty. The "
+        "stdin of a terminal is always open.",
     )
     split: Flag = field(
         False,
         flag="--split",
-        help="Keep stderr apart from stdout. By default they are one log, in true order.",
+        help="Keep stderr in a log of its own. Default: one log for both, in the order of writing.",
     )
     lifetime: Literal["session", "daemon", "detached"] = field(
         "detached",
         flag="--lifetime",
-        help="When it ends at the latest: with its session, when the daemon is stopped on purpose, or neither. "
-        "A crash ends none of them. Default: detached.",
+        help="Whether to end it with its session, when the daemon is stopped (not when it crashes), or never. "
+        "Default: detached (never).",
     )
     deadline: Seconds | None = field(
-        None, above=0, flag="--deadline", metavar="S", help="A limit on how long it may run (90, 10m, 2h)."
+        None, above=0, flag="--deadline", metavar="S", help="The longest that it may run (90, 10m, 2h)."
     )
     deadline_action: Literal["kill", "notify"] = field(
         "kill", flag="--deadline-action", help="What happens at the deadline. Default: kill."
@@ -176,7 +182,7 @@ class Start(ApprovalOptions):
         rule=_check_ready_log,
         flag="--ready-log",
         metavar="RE",
-        help="Ready when a line of its output matches RE (RE2 syntax).",
+        help="Ready when a line of output matches RE (RE2 syntax).",
     )
     ready_port: Integer | None = field(
         None,
@@ -184,34 +190,34 @@ class Start(ApprovalOptions):
         most=65535,
         flag="--ready-port",
         metavar="N",
-        help="Ready when it listens on TCP port N itself.",
+        help="Ready when a process of its tree listens on TCP port N.",
     )
     ready_http: Text | None = field(
-        None, longest=4096, flag="--ready-http", metavar="URL", help="Ready when URL answers with 2xx or 3xx."
+        None, longest=4096, flag="--ready-http", metavar="URL", help="Ready when a GET of URL returns 2xx or 3xx."
     )
     ready_uptime: Seconds | None = field(
-        None, flag="--ready-uptime", metavar="S", help="Ready when it has been up for S seconds."
+        None, flag="--ready-uptime", metavar="S", help="Ready when it has run for S seconds."
     )
     ready_timeout: Seconds | None = field(
         None,
         above=0,
         flag="--ready-timeout",
         metavar="S",
-        help="Not ready after S seconds means never; the process goes on all the same. Default: no limit.",
+        help="Report it as not ready after S seconds. The process goes on. Default: no limit.",
     )
     stall: Seconds | None = field(
         None,
         least=0.05,
         flag="--stall",
         metavar="S",
-        help="Mark it as stalled when it has neither written nor used the processor for S seconds. Ends nothing.",
+        help="Report it as stalled after S seconds without output and CPU use. The process goes on.",
     )
     notify: Literal["any", "failure", "success", "never"] | None = field(
         None,
         implies="any",
         flag="--notify",
-        help="Which ends its session is notified of (holdfast inbox). An end that the session asked for is not "
-        "notified. Default: any; with a watch, none.",
+        help="Notify the session of the end (holdfast inbox): of any end, of failures, of successes, or never. The "
+        "session is not notified of an end that it asked for. Default: any; with --watch, never.",
     )
     watch: list[Text] = field(
         (),
@@ -219,8 +225,8 @@ class Start(ApprovalOptions):
         rule=_PatternsRule("watch"),
         flag="--watch",
         metavar="TEXT",
-        help="Notify its session when a line of its output contains TEXT. With --notify=any the watch is dropped: "
-        "the session is notified of the end instead.",
+        help="Notify the session when a line of output contains TEXT. With --notify=any the watch is dropped: the "
+        "session is notified of the end only.",
     )
     watch_regex: list[Text] = field(
         (),
@@ -228,41 +234,41 @@ class Start(ApprovalOptions):
         rule=_PatternsRule("watch_regex"),
         flag="--watch-regex",
         metavar="RE",
-        help="The same for a line that matches RE (RE2 syntax).",
+        help="Notify the session when a line of output matches RE (RE2 syntax).",
     )
     check_interval: Seconds | None = field(
         None,
         above=0,
         flag="--check-interval",
         metavar="S",
-        help="Notify its session every S seconds of what it wrote since, if it did. At least 1.",
+        help="Notify the session of new output every S seconds, at least 1.",
     )
     origin: Object | None = field(
         None,
         most=4096,
         flag="--origin",
         metavar="JSON",
-        help="An object that comes back with every notification of it, such as the address to answer to.",
+        help="An object that every notification of this process carries, such as a reply address.",
     )
     restart: Literal["never", "on-failure", "always"] = field(
         "never",
         flag="--restart",
-        help="Run it again when it ends by itself: never, when it failed, or always. What was killed, or ended at "
-        "its deadline, stays ended. Default: never.",
+        help="Restart it when it exits: never, when it failed, or always. Not after holdfast kill or its deadline. "
+        "Default: never.",
     )
     restart_limit: Integer = field(
         5,
         most=1_000_000,
         flag="--restart-limit",
         metavar="N",
-        help="Give up after N restarts in a row, 0 for never. A run that goes well begins a new row. Default: 5.",
+        help="Give up after N failed restarts in a row; 0 for no limit. Default: 5.",
     )
     restart_delay: Seconds = field(
         1.0,
         above=0,
         flag="--restart-delay",
         metavar="S",
-        help="The pause before the first restart; it doubles with each further one, up to a minute. Default: 1.",
+        help="Seconds before the first restart. They double with each further one, up to 60. Default: 1.",
     )
     success_codes: list[Integer] = field(
         (),
@@ -271,21 +277,21 @@ class Start(ApprovalOptions):
         rule=_check_codes,
         flag="--success-codes",
         metavar="N,N…",
-        help="Exit codes that are no failure. Default: 0.",
+        help="Exit codes that count as success. Default: 0.",
     )
     stop_cmd: Text | None = field(
         None,
         rule=_check_stop_cmd,
         flag="--stop-cmd",
         metavar="TEXT",
-        help="Run TEXT by the shell before the process is signalled, in its directory and environment and with its "
-        "pid in HOLDFAST_PID, for as long as the grace period at most.",
+        help="To end it, first run TEXT with the shell, in its directory and environment and with its pid in "
+        "HOLDFAST_PID. SIGTERM follows when TEXT has ended, or after the grace period.",
     )
     if_running: Literal["reuse", "replace", "error", "allow"] = field(
         "allow",
         flag="--if-running",
-        help="When the session already runs this command in this directory: use that one, end it first, fail, or "
-        "start another. Default: allow, and say so.",
+        help="If the session already runs this command in this directory: return that process, end it first, fail, "
+        "or start another. Default: allow.",
     )
     log_cap: Size | None = field(
         None,
@@ -301,8 +307,7 @@ class Start(ApprovalOptions):
         most=1 << 50,
         flag="--memory",
         metavar="SIZE",
-        help="A limit on its memory (500M, 2G), with everything that it starts: past it, all of it ends, and the "
-        "reason is oom.",
+        help="Limit the memory of its process tree (500M, 2G). Beyond it the tree is killed, with reason oom.",
     )
     cpus: Number | None = field(
         None,
@@ -310,7 +315,7 @@ class Start(ApprovalOptions):
         most=100_000,
         flag="--cpus",
         metavar="N",
-        help="A limit on the processors that it may use (2, 0.5).",
+        help="Limit the CPUs that its process tree may use (2, 0.5).",
     )
     pids: Integer | None = field(
         None,
@@ -318,7 +323,7 @@ class Start(ApprovalOptions):
         most=1 << 22,
         flag="--pids",
         metavar="N",
-        help="A limit on how many processes and threads it may be.",
+        help="Limit the number of processes and threads of its tree.",
     )
     nice: Integer | None = field(
         None,
@@ -327,17 +332,17 @@ class Start(ApprovalOptions):
         launch=True,
         flag="--nice",
         metavar="N",
-        help="Its scheduling priority, from -20 (first) to 19 (last). Below 0 needs privileges. Default: the daemon's.",
+        help="Its nice value, -20 (highest priority) to 19. Below 0 needs privileges. Default: that of the daemon.",
     )
     sudo: Flag = field(
         False,
         flag="--sudo",
-        help="Have sudo in it ask for a password by holdfast approvals --follow, without a terminal.",
+        help="Let sudo in the command ask for its password in holdfast approvals --follow.",
     )
     gate: Flag = field(
         False,
         flag="--gate",
-        help="Judge the command first: a dangerous one needs approval (holdfast approvals).",
+        help="Check the command first: a dangerous one needs approval (holdfast approvals).",
     )
     shell: Text | None = field(
         None,
@@ -347,14 +352,18 @@ class Start(ApprovalOptions):
         help="The shell for -c. Default: as configured, else bash, else sh.",
     )
     labels: TextsByName = field(
-        {}, most=64, longest=4096, longest_name=128, help="Texts of the caller's own, kept with the process."
+        {}, most=64, longest=4096, longest_name=128, help="Key-value texts that are kept with the process."
     )
-    attached: Flag = field(False, help="A terminal is about to attach, and answers what the command asks of it.")
-    fingerprint: Text | None = field(None, longest=128, help="Of the request that an idempotency key stands for.")
+    attached: Flag = field(
+        False, help="A terminal is about to attach, and will answer terminal queries of the command."
+    )
+    fingerprint: Text | None = field(
+        None, longest=128, help="A hash of the request: the same id with another one is refused."
+    )
 
     class Reply(Record):
         process: ProcessFields = field()
-        notes: list[Text] = field(help="What differs from the request, or is worth knowing.")
+        notes: list[Text] = field(help="Messages for the user, such as options that were dropped.")
 
     traits = Traits(
         completes=True,
@@ -366,29 +375,29 @@ class Start(ApprovalOptions):
 
 
 class Foreground(Start):
-    """Start a command, wait until it ends, asks for input or the time is over, and read its output."""
+    """Start a command, wait until it ends, needs input or the time is over, and read its output."""
 
-    timeout: Seconds = field(help="How long to wait, in seconds from the start of the command.")
-    within: Seconds | None = field(None, help="How long to wait, in seconds from the request.")
-    characters: Integer = field(30_000, least=1, most=1_000_000, help="At most so many characters of output.")
-    tokens: Integer = field(10_000, least=1, most=1_000_000, help="At most so many tokens of output.")
-    notices: Integer = field(0, most=100, help="At most so many pending notifications come with the reply.")
+    timeout: Seconds = field(help="Seconds to wait, from the start of the command.")
+    within: Seconds | None = field(None, help="Seconds to wait, from the request. The shorter of the two counts.")
+    characters: Integer = field(30_000, least=1, most=1_000_000, help="The most characters of output.")
+    tokens: Integer = field(10_000, least=1, most=1_000_000, help="The most tokens of output.")
+    notices: Integer = field(0, most=100, help="The most pending notifications to return.")
 
     class Reply(Record):
         process: ProcessFields = field()
-        notes: list[Text] = field()
-        shown: Object = field(help="text (secrets masked), start, end, total, omitted, is_folded.")
-        notifications: list[NotificationFields] = field(help="Taken for this client, which acknowledges them.")
-        consumes: list[Text] = field((), help="As in wait.")
+        notes: list[Text] = field(help="As in `start`.")
+        shown: Object = field(help="The output: text (secrets masked), start, end, total, omitted, is_folded.")
+        notifications: list[NotificationFields] = field(help="Claimed for this client, which acknowledges them.")
+        consumes: list[Text] = field((), help="As in `wait`.")
 
     traits = Traits(waits=True, scope=Scope.SPECIAL)
 
 
 class CommandLineOptions(Record):
-    """Options of `holdfast run` that are no fields of the request."""
+    """Options of `holdfast run` that are not fields of the request."""
 
-    detach: Flag = field(False, flag=("-d", "--detach"), help="Do not wait: print the id and return.")
-    c: Text | None = field(None, flag="-c", metavar="TEXT", help="Run TEXT by the shell, instead of a COMMAND.")
+    detach: Flag = field(False, flag=("-d", "--detach"), help="Run in the background: print the id and return.")
+    c: Text | None = field(None, flag="-c", metavar="TEXT", help="Run TEXT with the shell, instead of COMMAND.")
     wait_ready: Flag = field(
         False,
         flag="--wait-ready",
@@ -398,13 +407,13 @@ class CommandLineOptions(Record):
         None,
         flag="--size",
         metavar="COLSxROWS",
-        help="The size of the terminal. Default: that of this one, else 120x30.",
+        help="The size of the terminal. Default: that of this terminal, else 120x30.",
     )
     detach_key: Text | None = field(
         None,
         flag="--detach-key",
         metavar="KEY",
-        help="With -t: the key that leaves the command running. Default: ctrl-].",
+        help="With -t: the key that detaches and leaves the command running. Default: ctrl-].",
     )
     json: Flag = field(False, flag="--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
     help: Flag = field(False, flag=("-h", "--help"), help="Show this text and exit.")

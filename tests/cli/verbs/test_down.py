@@ -42,13 +42,13 @@ def test_it_ends_all_and_says_how() -> None:
     assert "web: has been asked to end 2." in said and "is waited for" in said and "by force" in said
     assert running() == []
     assert out("logs", "ends.web") == "on\n"
-    assert b"nothing of project ends runs" in run_cli("down").stderr
+    assert b"no process of project ends runs" in run_cli("down").stderr
 
 
 def test_some_of_it() -> None:
     assert run_cli("down", "--grace", "0", "web").returncode == 0
     assert running() == ["ends.db"]
-    assert "project ends runs no 'wbe'" in refusal("down", "wbe")
+    assert "project ends has no process 'wbe'" in refusal("down", "wbe")
 
 
 def test_json_is_an_object_a_line() -> None:

@@ -314,7 +314,7 @@ def test_the_end_of_a_session_without_a_parent_leaves_its_processes() -> None:
     assert as_json("session", "end", "mine", "--json")["left"] == [live]
     assert as_json("session", "end", "mine", "--keep", "--json")["left"] == [live]
     assert as_json("session", "end", "mine", "--to", "heir", "--json")["passed"] == [{"id": live, "to": "heir"}]
-    assert "passed to x" in out("session", "end", "heir", "--to", "x")
+    assert "moved to x" in out("session", "end", "heir", "--to", "x")
 
 
 def _cpu(pid: int) -> float:

@@ -81,7 +81,7 @@ def test_what_is_no_longer_kept_is_said() -> None:
     assert page["text"].encode() in (lines, whole[dropped:].partition(b"\n")[2])
     shown = run_cli("logs", process_id)
     assert shown.stdout.decode() == page["text"]
-    assert f"begins at byte {page['start']}".encode() in shown.stderr
+    assert f"continues at byte {page['start']}".encode() in shown.stderr
     said = run_cli("logs", "-n", "5", process_id).stderr  # what is left out is said, what is dropped is not asked for
     assert b"no longer kept" not in said
     assert said.count(b"\n") == 1

@@ -192,7 +192,7 @@ def test_every_home_has_a_unit_of_its_own(tmp_path: Path, config: Path, monkeypa
 
 
 def test_without_systemd_it_says_what_was_not_done(tmp_path: Path, config: Path) -> None:
-    assert "no systemctl on this machine, so nothing was done" in refusal("service", "install")
+    assert "systemctl was not found, so nothing was changed" in refusal("service", "install")
     assert not config.exists()
     assert "Type=notify" in out("service", "install", "--print")
     put_systemctl(tmp_path, "echo 'Failed to connect to bus' >&2; exit 1")

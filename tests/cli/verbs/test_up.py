@@ -71,7 +71,7 @@ def test_one_view_of_all_and_an_end_for_all_on_ctrl_c() -> None:
         terminal.see("works")
         terminal.process.send_signal(signal.SIGINT)
         seen = terminal.see("bye")
-        assert b"bringing project shop down" in seen
+        assert b"stopping project shop" in seen
         assert terminal.end() == 130
     assert running() == []
 
@@ -110,7 +110,7 @@ def test_a_second_ctrl_c_forces(here: Path) -> None:
     with Terminal("up") as terminal:
         terminal.see("on")
         terminal.process.send_signal(signal.SIGINT)
-        assert b"^C again forces it" in terminal.see("a: stopping")
+        assert b"^C again kills it" in terminal.see("a: stopping")
         terminal.process.send_signal(signal.SIGINT)
         terminal.see("by force")
         assert terminal.end() == 130

@@ -108,7 +108,7 @@ def test_a_process_that_ends_before_it_matches_says_so_and_a_time_that_runs_out_
     process_id = start("-c", "echo no; exit 6")
     done = run_cli("wait", process_id, "--until", "match", "--match", "yes", "--from", "0", "--timeout", "20")
     assert done.returncode == 6
-    assert b"no line that matches" in done.stderr
+    assert b"no line matched" in done.stderr
     sleeper = start("-c", "echo yes; sleep 60")
     assert run_cli("wait", sleeper, "--match", "no", "--timeout", "0.2").returncode == 124
     either = run_cli("wait", "--any", process_id, sleeper, "--match", "yes", "--from", "0", "--timeout", "20")

@@ -15,18 +15,18 @@ VERB = Verb(
     "ack",
     synopsis=["ack ID… [--json]"],
     about="""
-        Acknowledges notifications by their ids (note_ and 12 digits): they are never delivered again. That is on disk
-        when it returns. To acknowledge one again is no error; an unknown id is, and the others are acknowledged all the
-        same.
+        Acknowledges notifications by their ids (note_ and 12 digits): they are never delivered again. This is on disk
+        when it returns. Acknowledging a notification again is not an error. An unknown id is an error; the others are
+        acknowledged nevertheless.
 
-        With --json an object: acked (the ids that this call acknowledged), known (those that were before), unknown; and
-        error where there are such.
+        With --json an object: acked (acknowledged now), known (acknowledged before), unknown; and error if an id is
+        unknown.
     """,
     options=[JSON],
-    exits=[("0", "All of them are acknowledged, now or before.")],
+    exits=[("0", "All are acknowledged, now or before.")],
     examples=[
-        ("One of them", "holdfast ack note_6c1162d2c497"),
-        ("All that is pending, unseen", "holdfast inbox --json | jq -r '.[].id' | xargs -r holdfast ack"),
+        ("Acknowledge one", "holdfast ack note_6c1162d2c497"),
+        ("Acknowledge all without reading them", "holdfast inbox --json | jq -r '.[].id' | xargs -r holdfast ack"),
     ],
 )
 

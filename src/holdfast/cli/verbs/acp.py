@@ -13,15 +13,15 @@ VERB = Verb(
     "acp",
     synopsis=["acp -- AGENT ARGV…"],
     about="""
-        For editors that speak the Agent Client Protocol: in their settings, put `holdfast acp --` before the agent's
-        command. What editor and agent say to each other passes as it is; the agent's terminals are answered here. Its
-        commands are held (holdfast ps shows them), judged like those of the tools, and asked about in the editor where
-        the user has to approve. They end with the agent.
+        For editors that speak the Agent Client Protocol: put `holdfast acp --` before the command of the agent in their
+        settings. Messages between editor and agent pass unchanged, except those for terminals: holdfast runs these
+        commands (holdfast ps lists them), checks them like those of the tools, and asks in the editor where approval is
+        needed. They end with the agent.
     """,
-    exits=[("0", "The agent's own exit code, once it or the editor is gone.")],
+    exits=[("N", "The exit code of the agent.")],
     examples=[
         ("As an editor runs it", "holdfast acp -- gemini --experimental-acp"),
-        ("See what its agent runs", "holdfast ps"),
+        ("List what the agent runs", "holdfast ps"),
     ],
     greedy=True,
 )
@@ -38,7 +38,7 @@ def run(given: Given) -> int:
 
 
 def _expect_pipes() -> None:
-    """Raises BadValue for times that cannot be waited, before an agent is started."""
+    """Raises BadValue if stdin or stdout is a plain file, which cannot be polled."""
     import select
 
     with select.epoll() as poll:
@@ -47,5 +47,5 @@ def _expect_pipes() -> None:
                 poll.register(fd)
             except OSError:
                 raise BadValue(
-                    "stdin and stdout are no pipes", next="an editor runs this, as its agent's command"
+                    "stdin and stdout are not pipes", next="let an editor run this, as the command of its agent"
                 ) from None

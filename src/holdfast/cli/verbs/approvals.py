@@ -19,29 +19,29 @@ VERB = Verb(
     "approvals",
     synopsis=["approvals [--all] [--session S] [--json]", "approvals --follow [--session S] [--json]"],
     about="""
-        Commands of agents that are dangerous wait for approval. This shows those that wait, and the
-        approvals that are still valid: for a session, for always, or for once and not used yet. Answer with holdfast
-        approve and holdfast deny; deny also takes an approval back.
+        Dangerous commands of agents wait for approval. This lists the pending requests, and the approvals that are
+        still valid: for a session, for always, or for once and not used yet. Answer with holdfast approve and holdfast
+        deny; deny also revokes an approval.
 
-        With --follow on a terminal, each request is shown as it comes, and you are asked. Type approve to let it be
-        done once, approve session to let exactly this command pass for the rest of its session, approve always to let
-        it pass from now on. Anything else is a no: Enter alone, the end of the input, and not answering in time, too.
-        For as long as it runs, those who ask wait for you.
+        With --follow on a terminal, each request is shown as it comes, with a prompt. Type approve to allow it once,
+        approve session to allow exactly this command for the rest of its session, approve always to allow it from now
+        on. Anything else denies it: Enter alone, the end of the input, or no answer in time. While this runs, callers
+        wait for your answer.
 
-        With --follow --json, one object a line for each request and for each change of one. The reader shows
-        them to an approver, and answers with holdfast approve and holdfast deny.
+        With --follow --json it prints an object per line for each request and each change. The reader shows them to an
+        approver, and answers with holdfast approve and holdfast deny.
     """,
     options=[
-        Option("--all", help="Also those that are over."),
-        Option("-f", "--follow", help="Ask for each request as it comes."),
-        Option("--session", metavar="S", help="Only those of session S. Default: all sessions."),
+        Option("--all", help="Also requests that are decided, expired or used up."),
+        Option("-f", "--follow", help="Ask about each request as it comes."),
+        Option("--session", metavar="S", help="Only requests of session S. Default: all sessions."),
         JSON,
     ],
-    exits=[("0", "All that was there has been shown.")],
+    exits=[("0", "Listed, also if there are none.")],
     examples=[
-        ("What waits for you", "holdfast approvals"),
-        ("Be asked, in a terminal beside the agent's", "holdfast approvals --follow"),
-        ("What was approved for good", "holdfast approvals --json | jq '.[] | select(.scope == \"always\")'"),
+        ("Pending requests", "holdfast approvals"),
+        ("Answer requests as they come", "holdfast approvals --follow"),
+        ("Permanent approvals", "holdfast approvals --json | jq '.[] | select(.scope == \"always\")'"),
     ],
 )
 
@@ -67,7 +67,7 @@ def _follow(client: Client, given: Given) -> int:
     if given.json:
         return _stream(client, given.session)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadValue("approvals: --follow asks on a terminal", next="--follow --json for a program")
+        raise BadValue("approvals: --follow needs a terminal", next="--follow --json for a program")
     from holdfast.cli import asking
 
     return asking.follow(client, given.session)

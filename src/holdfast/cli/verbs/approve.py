@@ -15,21 +15,21 @@ VERB = Verb(
     "approve",
     synopsis=["approve APPROVAL [--session|--always] [--json]"],
     about="""
-        Approves the request that is named by its id, or the first 4 or more digits of it. The caller that waits for
-        the answer goes on; where none waits, the same command passes when it is asked for again, once and within a day.
+        Approves a request by its id, or the first 4 or more digits of it. The waiting caller continues. If no caller
+        waits any more, the same command is allowed once within a day.
 
-        It is valid for exactly this command, directory, backend and session. With --session it is valid for the rest of
-        the session, with --always from now on, in every session. holdfast deny revokes it.
+        The approval is valid for exactly this command, directory, backend and session, once. With --session it is valid
+        for the rest of the session, with --always from now on in every session. holdfast deny revokes it.
     """,
     options=[
-        Option("--session", help="For the rest of the session, not just once."),
-        Option("--always", help="From now on, in every session."),
+        Option("--session", help="Approve for the rest of the session."),
+        Option("--always", help="Approve from now on, in every session."),
         JSON,
     ],
-    exits=[("0", "Approved, also when it was before.")],
+    exits=[("0", "Approved, also if it was approved before.")],
     examples=[
-        ("Look, then approve", "holdfast approvals; holdfast approve appr_1f0c"),
-        ("Do not ask for it again in this session", "holdfast approve appr_1f0c --session"),
+        ("List, then approve", "holdfast approvals; holdfast approve appr_1f0c"),
+        ("Approve for the rest of the session", "holdfast approve appr_1f0c --session"),
     ],
 )
 

@@ -14,11 +14,11 @@ VERB = Verb(
     "attach",
     synopsis=["attach ID [--detach-key KEY]"],
     about="""
-        Connects this terminal to that of a process started with -t: what it shows appears here, beginning with the
-        last lines it wrote, and every key goes to it, ^C included. The size of its terminal follows this window.
+        Connects this terminal to a process that was started with -t: it shows the last lines and new output, and sends
+        every key to the process, also ^C. The terminal of the process gets the size of this one.
 
-        The detach key leaves it running. When the process ends, attach exits with its exit code. This
-        terminal is always restored.
+        The detach key leaves the process running. When the process ends, attach exits with its exit code. This terminal
+        is always restored.
     """,
     options=[
         Option(
@@ -27,10 +27,10 @@ VERB = Verb(
             help="The key that detaches: ctrl-a to ctrl-z, ctrl-], ctrl-\\, …, or none. Default: ctrl-].",
         ),
     ],
-    exits=[("0", "Detached."), ("N", "The command ended meanwhile, with this code.")],
+    exits=[("0", "Detached."), ("N", "The command ended with this exit code.")],
     examples=[
         ("Type a password", "holdfast attach deploy"),
-        ("Leave with ctrl-q", "holdfast attach --detach-key ctrl-q editor"),
+        ("Detach with ctrl-q", "holdfast attach --detach-key ctrl-q editor"),
     ],
 )
 

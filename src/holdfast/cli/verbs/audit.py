@@ -18,28 +18,28 @@ VERB = Verb(
     "audit",
     synopsis=["audit [-n COUNT] [--verify] [--json]"],
     about="""
-        Shows the audit log, oldest first: commands that were judged and what came of it, requests for approval and
-        their answers, and what was done to processes of one session from outside of it.
+        Shows the audit log, oldest first: commands that were checked and the decision, requests for approval and their
+        answers, and actions on processes of another session.
 
-        Each entry holds the hash of the one before it. With --verify all of it is gone through, and the first entry
-        that was changed or is missing is named. The last hash is printed: who notes it elsewhere can check later
-        that nothing up to there was written anew.
+        Each entry holds the hash of the one before it. --verify checks the whole log, and names the first entry that
+        was changed or is missing. It prints the last hash: keep it elsewhere to prove later that the log up to there
+        was not rewritten.
     """,
     options=[
-        Option("-n", "--lines", metavar="COUNT", convert=count, help="So many of the newest. Default: 100."),
-        Option("--verify", help="Check whether it is whole, instead of showing it."),
+        Option("-n", "--lines", metavar="COUNT", convert=count, help="The number of newest entries. Default: 100."),
+        Option("--verify", help="Check the log instead of showing it."),
         JSON,
     ],
-    exits=[("0", "Shown; with --verify, all of it is as it was written.")],
+    exits=[("0", "Shown; with --verify: no entry was changed or is missing.")],
     examples=[
-        ("What was decided lately", "holdfast audit -n 20"),
-        ("Whether it was changed", "holdfast audit --verify"),
+        ("The newest entries", "holdfast audit -n 20"),
+        ("Check that it was not changed", "holdfast audit --verify"),
     ],
 )
 
 
 class AuditBroken(HoldfastError):
-    """Something in the audit log is not as it was written."""
+    """An entry of the audit log was changed or is missing."""
 
     code = "audit_broken"
     next = "compare with a backup of the store: holdfast daemon status --json | jq .home"

@@ -16,29 +16,29 @@ VERB = Verb(
     "bench",
     synopsis=["bench [--peers] [--quick] [--dir DIR] [--json]"],
     about="""
-        Measures, in an instance of its own that is gone afterwards: the time from a start until it is known, from an
-        exit until it is known, and of a list; whether a command survives SIGKILL of everything that holds it and its
-        exit code is known then; and whether killing a command ends what it started in a session of its own.
+        Measures in a temporary instance: the time until a start is reported, until an exit is reported, and of a list;
+        whether a command and its exit code survive SIGKILL of all processes of holdfast; and whether killing a command
+        also ends children that called setsid.
 
-        With --peers the same is measured of hermes-agent 0.19.0, supervisord, tmux, task-spooler and pm2. Those that
-        are not there are installed: Python and npm packages into the cache directory, Debian packages when root. What
-        cannot be installed is named and left out. After each time it says how many times ours it is: those with a
-        client program beside our command line, the others beside our Python client.
+        With --peers it measures hermes-agent 0.19.0, supervisord, tmux, task-spooler and pm2 in the same way. Missing
+        ones are installed: Python and npm packages into the cache directory, Debian packages as root. Those that cannot
+        be installed are named and left out. Each time is also given as a multiple of holdfast's: of the command line
+        for programs with a command line client, of the Python client for the others.
 
         With --json an object with rows (times in seconds) and missing.
 
-        The measuring code is not part of the installed package: this works in a clone of the source.
+        The measuring code is not in the installed package: this needs a clone of the source.
     """,
     options=[
-        Option("--peers", help="Measure the others, too, and install them if need be."),
-        Option("--quick", help="Few rounds: see that it works; the figures mean little."),
-        Option("--dir", metavar="DIR", help="Where the others are installed. Default: ~/.cache/holdfast-bench."),
+        Option("--peers", help="Also measure the other programs, and install missing ones."),
+        Option("--quick", help="Few rounds, to see that it works; the figures are inexact."),
+        Option("--dir", metavar="DIR", help="Where to install the others. Default: ~/.cache/holdfast-bench."),
         JSON,
     ],
     exits=[("0", "Measured."), ("125", "This is not a clone of the source.")],
     examples=[
-        ("Is it well here?", "holdfast bench --quick"),
-        ("Side by side with the others", "holdfast bench --peers"),
+        ("A short test", "holdfast bench --quick"),
+        ("Compare with the other programs", "holdfast bench --peers"),
     ],
 )
 
@@ -57,7 +57,7 @@ def run(given: Given) -> int:
 
 
 def _bench() -> Any:
-    """`bench.compare.run` of the clone that this runs from. Raises Unsupported where it is an installed package."""
+    """`bench.compare.run` of this clone. Raises Unsupported in an installed package."""
     import sys
 
     from holdfast.extras import clone
@@ -65,7 +65,7 @@ def _bench() -> Any:
     root = clone()
     if root is None:
         raise Unsupported(
-            "holdfast bench needs a clone of the source: the installed package does not hold what it measures with",
+            "holdfast bench needs a clone of the source: the installed package does not contain the measuring code",
             next="in a clone: scripts/setup && .venv/bin/holdfast bench",
         )
     sys.path.insert(0, root)

@@ -16,15 +16,15 @@ VERB = Verb(
     "completion",
     synopsis=["completion bash|zsh|fish"],
     about="""
-        Prints a script for bash, zsh or fish. With it, the tab key completes verbs, options and their values, the ids
-        and names of processes (running ones for kill, send, attach and resize, ended ones for rm), sessions, signals
-        and files. It asks the daemon that runs; none is started for it.
+        Prints a completion script for bash, zsh or fish. It completes verbs, options and their values, ids and names of
+        processes (running ones for kill, send, attach and resize, ended ones for rm), sessions, signals and files. It
+        never starts a daemon.
 
-        For bash, put this into ~/.bashrc: source <(holdfast completion bash)
+        bash: add this line to ~/.bashrc: source <(holdfast completion bash)
 
-        For zsh, put this into ~/.zshrc, behind compinit: source <(holdfast completion zsh)
+        zsh: add this line to ~/.zshrc, after compinit: source <(holdfast completion zsh)
 
-        For fish, once: holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+        fish: run once: holdfast completion fish > ~/.config/fish/completions/holdfast.fish
     """,
     exits=[("0", "Printed.")],
     examples=[

@@ -25,34 +25,33 @@ VERB = Verb(
     "daemon",
     synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off] [--json]"],
     about="""
-        This is not needed in everyday use: the daemon starts by itself with the first call.
+        The daemon starts automatically with the first call, so this is rarely needed.
 
-        run is the daemon itself, in the foreground, for a service manager: see holdfast service. start starts it in
-        the background, unless it runs. stop ends it on purpose: processes with lifetime daemon end with it, detached
-        ones go on and are found again when it is next started. status shows its state, and does not start it.
+        run runs the daemon in the foreground, for a service manager: see holdfast service. start starts it in the
+        background, unless it runs. stop stops it: processes with lifetime daemon end, the others go on and are adopted
+        when it starts again. status shows its state, and does not start it.
 
-        http serves HTTP on this machine's loopback address, now and whenever the daemon runs, and prints its
-        URL; with --off it stops that. A client needs the token in the file that is named. On the daemon's
-        socket HTTP is always served. See docs/http.md.
+        http serves HTTP on the loopback address, now and after every start of the daemon, and prints the URL and the
+        file with the token that clients need; --off stops it. The Unix socket always serves HTTP. See docs/http.md.
 
-        With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; when no daemon runs,
-        running is false.
+        With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; running is false if
+        no daemon runs.
     """,
     options=[
-        Option("--port", metavar="N", convert=count, help="http: listen on this port; a free one unless given."),
-        Option("--off", help="http: listen no longer."),
+        Option("--port", metavar="N", convert=count, help="http: the port to listen on. Default: a free one."),
+        Option("--off", help="http: stop listening."),
         JSON,
     ],
-    exits=[("0", "Done, also when there was nothing to start or stop."), ("125", "status: no daemon runs.")],
+    exits=[("0", "Done, also if it ran already or had stopped already."), ("125", "status: no daemon runs.")],
     examples=[
-        ("How it is", "holdfast daemon status"),
+        ("Its state", "holdfast daemon status"),
         ("Serve HTTP on 127.0.0.1", "holdfast daemon http --port 7333"),
-        ("After an upgrade, let the new release take over; nothing is lost", "holdfast daemon stop && holdfast ps"),
+        ("Switch to a new version after an upgrade; processes go on", "holdfast daemon stop && holdfast ps"),
     ],
 )
 
 _STOP_LIMIT = 60.0
-#: A stop that takes longer than this says what it waits for, again and again.
+#: Seconds between two messages that name what a stop waits for.
 _PROGRESS_INTERVAL = 2.0
 _PAUSE = 0.01
 
@@ -63,7 +62,7 @@ def run(given: Given) -> int:
     if act is None:
         raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop, status or http")
     if action != "http" and (given.off or given.port is not None):
-        raise BadValue("--port and --off go with http", next=given.usage)
+        raise BadValue("--port and --off are for http", next=given.usage)
     return act(given, find_paths())
 
 
@@ -81,7 +80,7 @@ def _start(given: Given, paths: Paths) -> int:
 
 
 def _ask(paths: Paths, op: str, arguments: Message) -> Message:
-    """On the instance's own socket, also where HOLDFAST_URL is set; starts the daemon where there is none."""
+    """Ask the daemon of this home, also if HOLDFAST_URL is set; starts it if it does not run."""
     link = open_link(paths, caller.session_of(None))
     try:
         answer, _ = link.call(op, arguments, _STOP_LIMIT)
@@ -101,12 +100,12 @@ def _stop(given: Given, paths: Paths) -> int:
     else:
         console.say("the daemon has stopped" if link is not None else "no daemon runs")
         for process_id in answer["left"]:
-            console.say(f"{process_id} goes on")
+            console.say(f"{process_id} still runs")
     return 0
 
 
 def _ask_to_stop(link: Link) -> Message:
-    """Its answer. Whom it waits for is said meanwhile."""
+    """Its reply. Meanwhile, prints which processes it waits for."""
     rid, began = link.ask("stop", {}), time.monotonic()
     while True:
         answers = link.receive(_PROGRESS_INTERVAL)
@@ -116,12 +115,12 @@ def _ask_to_stop(link: Link) -> Message:
             if isinstance(answer, Done):
                 if answer.rid == rid:
                     return answer.value
-                _say_who(answer.value["processes"], time.monotonic() - began)
+                _say_progress(answer.value["processes"], time.monotonic() - began)
         if not answers:
             link.ask("list", {})
 
 
-def _say_who(processes: list[Message], since: float) -> None:
+def _say_progress(processes: list[Message], since: float) -> None:
     for process in processes:
         if process["lifetime"] == "daemon":
             name = f" ({process['name']})" if process["name"] else ""
@@ -129,7 +128,7 @@ def _say_who(processes: list[Message], since: float) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """A zombie counts as gone: its parent may reap it late."""
+    """A zombie counts as exited: its parent may reap it late."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -138,7 +137,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _wait_until_gone(link: Link) -> None:
-    """Until it has let go of everything: only then can another take its place."""
+    """Until the process has exited: only then can another daemon start."""
     pid = link.daemon["pid"]
     until = time.monotonic() + _STOP_LIMIT
     try:
@@ -148,7 +147,7 @@ def _wait_until_gone(link: Link) -> None:
         pass
     while _is_running(pid):
         if time.monotonic() > until:
-            raise Unreachable(f"the daemon (pid {pid}) does not go", next=f"read its log, or: kill {pid}")
+            raise Unreachable(f"the daemon (pid {pid}) does not exit", next=f"read its log, or: kill {pid}")
         time.sleep(_PAUSE)
 
 
@@ -173,7 +172,7 @@ def _http(given: Given, paths: Paths) -> int:
     if given.json:
         console.out_json(reply)
     elif reply["url"] is None:
-        console.say("HTTP is served on the socket alone")
+        console.say("HTTP is served on the Unix socket only")
     else:
         console.out(reply["url"])
         console.say(f"the token is in {reply['token_file']}")
@@ -203,5 +202,5 @@ def _find(paths: Paths) -> Link | None:
         return None
     try:
         return greet(sock, caller.session_of(None))
-    except LinkCut:  # it was just going
+    except LinkCut:  # it was just stopping
         return None

@@ -14,18 +14,17 @@ VERB = Verb(
     "deny",
     synopsis=["deny APPROVAL… [--json]"],
     about="""
-        Denies the requests that are named by their ids, or the first 4 or more digits of them. The caller
-        that waits for the answer is refused.
+        Denies requests by their ids, or the first 4 or more digits of them. The waiting caller gets an error.
 
-        An approval that was given before and is still valid is revoked: its command needs approval again.
+        An approval that is still valid is revoked: its command needs approval again.
 
-        With --json an array of the approvals as they are now.
+        With --json an array of the approvals after the change.
     """,
     options=[JSON],
-    exits=[("0", "Denied, also when they were before.")],
+    exits=[("0", "Denied, also if they were denied before.")],
     examples=[
-        ("No", "holdfast deny appr_1f0c"),
-        ("Revoke everything that is still valid", "holdfast approvals --json | jq -r '.[].id' | xargs holdfast deny"),
+        ("Deny a request", "holdfast deny appr_1f0c"),
+        ("Revoke all approvals", "holdfast approvals --json | jq -r '.[].id' | xargs holdfast deny"),
     ],
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, SESSION, Verb
 from holdfast.client.sync import connect
 
 TYPE_CHECKING = False
@@ -14,20 +14,17 @@ VERB = Verb(
     "digest",
     synopsis=["digest [--session S] [--json]"],
     about="""
-        Shows, in one short block, what still runs for a session: for a model whose context was cut, or for a user
-        who comes back. Id, name or command, age, state, and the last line of its output, newest first; and how
-        many notifications are pending (holdfast inbox). Nothing when nothing runs and none is pending.
+        Shows in a few lines what still runs for a session, for a model whose context was compacted or a user who comes
+        back: id, name or command, age, state and last line of output of each process, newest first, and the number of
+        pending notifications (holdfast inbox). It prints nothing if there is nothing.
 
         With --json an object: text, processes (process objects, with last_line), pending.
     """,
-    options=[
-        Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
-        JSON,
-    ],
-    exits=[("0", "Shown, also when there is nothing.")],
+    options=[SESSION, JSON],
+    exits=[("0", "Shown, also if there is nothing.")],
     examples=[
-        ("What was I doing?", "holdfast digest --session chat-42"),
-        ("How much is unread", "holdfast digest --json | jq .pending"),
+        ("What still runs", "holdfast digest --session chat-42"),
+        ("The number of pending notifications", "holdfast digest --json | jq .pending"),
     ],
 )
 

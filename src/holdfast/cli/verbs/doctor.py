@@ -14,14 +14,14 @@ VERB = Verb(
     "doctor",
     synopsis=["doctor [--json]"],
     about="""
-        Checks what holdfast uses on this machine and shows for each thing whether it is there and, where it is not,
-        what works less well. With --json an object with checks: name, ok, detail, degrades.
+        Checks what holdfast uses on this machine, and shows for each missing feature what works less well without it.
+        With --json an object with checks: name, ok, detail, degrades.
     """,
     options=[JSON],
-    exits=[("0", "Shown, also when something is missing.")],
+    exits=[("0", "Shown, also if something is missing.")],
     examples=[
-        ("See how well processes can be held here", "holdfast doctor"),
-        ("What is missing, for a program", "holdfast doctor --json | jq '.checks[] | select(.ok | not)'"),
+        ("Check this machine", "holdfast doctor"),
+        ("Missing features, for a program", "holdfast doctor --json | jq '.checks[] | select(.ok | not)'"),
     ],
 )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def parse_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise BadValue(f"{text[:40]!r} is no number of an event", next="take `seq` of the last event you have seen")
+        raise BadValue(f"{text[:40]!r} is not an event number", next="use the seq of the last event")
     return int(text)
 
 
@@ -25,22 +25,22 @@ VERB = Verb(
     "events",
     synopsis=["events [PATTERN] [-f] [--since SEQ] [--json]"],
     about="""
-        Shows the events that are kept, oldest first. PATTERN chooses topics: words joined by dots, where * stands for
-        one word and ** for any number of them. Default: **, everything.
+        Shows the stored events, oldest first. PATTERN selects topics: words joined by dots, where * is one word and **
+        any number of words. Default: **, all events.
 
-        Every event that is kept has a number, seq, greater than those before it. With --since SEQ, only what came after
-        that one is shown: a reader that goes on from the last number that it has seen misses nothing and sees nothing
-        twice. With -f, events are shown as they happen, also over crashes of the daemon; without --since, from now on.
+        Every stored event has a number, seq, greater than all before it. With --since SEQ only later events are shown:
+        a reader that continues from the last number misses nothing and sees nothing twice. With -f new events are shown
+        as they happen, also across crashes of the daemon; without --since, only new ones.
     """,
     options=[
-        Option("-f", "--follow", help="Go on showing events as they happen."),
-        Option("--since", metavar="SEQ", convert=parse_number, help="Only what came after the event with this number."),
+        Option("-f", "--follow", help="Follow: show events as they happen."),
+        Option("--since", metavar="SEQ", convert=parse_number, help="Only events after this number."),
         JSON,
     ],
-    exits=[("0", "All that was there has been shown.")],
+    exits=[("0", "Shown.")],
     examples=[
-        ("Who ended, and how", "holdfast events process.ended"),
-        ("Everything, for a program", "holdfast events -f --since 0 --json"),
+        ("Ends of processes", "holdfast events process.ended"),
+        ("Follow all events, for a program", "holdfast events -f --since 0 --json"),
     ],
 )
 
@@ -63,7 +63,7 @@ def _line(event: Message) -> str:
     try:
         at = time.strftime("%H:%M:%S", time.localtime(event.get("ts")))
     except (TypeError, ValueError, OverflowError, OSError):
-        at = "??:??:??"  # of a program that says what it likes
+        at = "??:??:??"  # published by a program with any value as its time
     shown = {"seq", "type", "ts", "src"}
     fields = " ".join(
         f"{key}={_short(value)}" for key, value in event.items() if key not in shown and value is not None

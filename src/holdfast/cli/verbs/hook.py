@@ -15,17 +15,17 @@ VERB = Verb(
     "hook",
     synopsis=["hook NAME [--wait]"],
     about="""
-        Called by the hooks that holdfast integrate sets up, not by users. Reads on stdin what the program says of its
-        conversation, and writes its pending notifications to stdout: ends of processes and matches, each once, and
-        at the beginning what still runs.
+        Called by the hooks that holdfast integrate sets up, not by users. It reads the event of the program on stdin,
+        and writes the pending notifications of that conversation to stdout, each once; at the start of a conversation
+        also what still runs.
 
-        An error does not stop the program: it is a line on stderr, and the exit code is 0.
+        An error never stops the program: it is a line on stderr, and the exit code is 0.
     """,
     options=[Option("--wait", help="Wait for notifications, write them to stderr, and exit with 2.")],
     exits=[("0", "Always."), ("2", "With --wait: there are notifications.")],
     examples=[
         ("As Claude Code calls it", "holdfast hook claude-code < event.json"),
-        ("As it calls it in the background, after a turn", "holdfast hook claude-code --wait < event.json"),
+        ("As Claude Code calls it in the background, after a turn", "holdfast hook claude-code --wait < event.json"),
     ],
 )
 

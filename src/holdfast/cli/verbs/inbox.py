@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb, count
+from holdfast.cli.options import JSON, SESSION, Option, Verb, count
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds
@@ -19,37 +19,35 @@ VERB = Verb(
     "inbox",
     synopsis=["inbox [--session S] [--wait S] [--ack] [--limit N] [--json]"],
     about="""
-        Shows the notifications of a session that are not acknowledged, oldest first: ends of its processes, lines that
-        they were watched for, progress, that they are ready, have stalled or passed their deadline. They are kept on
-        disk, also while no client is connected, and are shown again until they are acknowledged.
+        Shows the notifications of a session that are not acknowledged, oldest first: ends of its processes, matches of
+        watches, progress, and that a process is ready, has stalled, needs input or passed its deadline. They are kept
+        on disk, and are shown again until they are acknowledged.
 
-        With --wait it waits for something when there is nothing, and ends as soon as there is; when the time is over,
-        it ends without output.
+        With --wait it waits if there is none, and returns when one comes; after S seconds it returns without output.
 
-        With --ack what was printed is acknowledged once it is printed, and never delivered again. Of several callers
-        with --ack, each notification goes to one. Without, looking changes nothing: see holdfast ack.
+        With --ack the printed notifications are acknowledged, and never delivered again. Several callers with --ack
+        never get the same notification. Without --ack nothing changes: see holdfast ack.
 
-        Each is one line: the process, and what happened to it. holdfast logs ID shows the output.
-        With --json an array of notification objects: id, key (the same for the same notification, also after
-        restarts), kind, process, session, origin, at, text (a block for a model, in which the output is quoted),
-        summary (the line), data.
+        Each is one line: the process and what happened. holdfast logs ID shows the output. With --json an array of
+        notification objects: id, key (the same for the same notification, for deduplication), kind, process, session,
+        origin, at, text (a block for a model, with output quoted), summary (the line), data.
     """,
     options=[
-        Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
+        SESSION,
         Option(
             "--wait",
             metavar="S",
             convert=parse_seconds,
-            help="Wait for something, S seconds at most (or 500ms, 10m, 2h). Default: not at all.",
+            help="Wait at most S seconds (or 500ms, 10m, 2h) if there is none. Default: do not wait.",
         ),
-        Option("--ack", help="Acknowledge what was printed."),
-        Option("--limit", metavar="N", convert=count, help="The oldest N at most. Default: 1000."),
+        Option("--ack", help="Acknowledge the printed notifications."),
+        Option("--limit", metavar="N", convert=count, help="At most N, the oldest. Default: 1000."),
         JSON,
     ],
-    exits=[("0", "Shown, also when there is nothing.")],
+    exits=[("0", "Shown, also if there is none.")],
     examples=[
-        ("What there is to know", "holdfast inbox"),
-        ("Take the next notification, up to an hour from now", "holdfast inbox --wait 1h --limit 1 --ack --json"),
+        ("Pending notifications", "holdfast inbox"),
+        ("Wait up to an hour for the next one, and acknowledge it", "holdfast inbox --wait 1h --limit 1 --ack --json"),
     ],
 )
 
@@ -59,7 +57,7 @@ _NAMED = 3
 def run(given: Given) -> int:
     given.only()
     if given.limit == 0:
-        raise BadValue("inbox: --limit 0 shows nothing", next="give 1 or more")
+        raise BadValue("inbox: --limit must be 1 or more", next=given.usage)
     with connect(given.session) as client:
         found = client.inbox(wait=given.wait or 0.0, limit=given.limit, take=given.ack)
         _show(found, given.json)

@@ -15,24 +15,22 @@ VERB = Verb(
     "inspect",
     synopsis=["inspect ID [--seen TOKEN] [--json]"],
     about="""
-        Shows the process object of one process, running or ended: what was started and where, its state or how it
-        ended, how much it wrote and how much of that is no longer kept.
+        Shows the process object of a running or ended process: command, directory, state or how it ended, size of its
+        output; of a running one also memory, CPU time, ports and its process tree (with --json in tree: pid, ppid,
+        name, cpu_seconds, rss_bytes).
 
-        Of one that runs also what it uses, the ports that it listens on and, below, every process of its tree (with
-        --json in tree: pid, ppid, name, cpu_seconds, rss_bytes).
+        Times are unix seconds, sizes are bytes. Unknown values are left out; with --json they are null.
 
-        Times are unix seconds, sizes are bytes. What is not known is not shown; with --json it is null.
-
-        With --json there is also the field seen. Given to --seen, it makes the answer {"unchanged": true} for as long
-        as that is so. CPU time and memory are not counted as changes.
+        With --json there is also the field seen. With --seen TOKEN the result is {"unchanged": true} while nothing but
+        CPU time and memory has changed.
     """,
     options=[
-        Option("--seen", metavar="TOKEN", help="Only if something changed since: the field seen of an earlier answer."),
+        Option("--seen", metavar="TOKEN", help="Only if it changed since: the field seen of an earlier result."),
         JSON,
     ],
     exits=[("0", "Shown.")],
     examples=[
-        ("Look at a process by its name", "holdfast inspect web"),
+        ("A process by its name", "holdfast inspect web"),
         ("Its pid, for a program", "holdfast inspect --json web | jq .pid"),
     ],
 )

@@ -19,29 +19,29 @@ VERB = Verb(
     "integrate",
     synopsis=["integrate [--json]", "integrate NAME [--user|--project] [--dry-run] [--remove] [--json]"],
     about="""
-        Without a name, lists the programs that can be joined, and whether they are. With one, writes into its
-        configuration what it takes: the server of the tools, and hooks that bring notifications into the conversation.
-        docs/integrations.md describes what each does.
+        Without NAME, lists the supported programs and whether they are set up. With NAME, adds the MCP server and the
+        hooks that bring notifications into the conversation to the configuration of that program.
+        docs/integrations.md describes each.
 
-        Nothing else in the files is touched, neither order nor layout nor comments; --remove takes out what was put
-        in, to the byte. Done twice it is as done once. A file that cannot be read is left as it is.
+        Nothing else in these files changes, neither order nor layout nor comments; --remove restores them exactly.
+        Repeating it changes nothing. A file that cannot be parsed is left as it is.
 
         With --json an array of integrations (name, summary, scopes; user and project: on, off, outdated, unreadable);
         with a name an object: name, scope, changed (for each file path, diff), written.
     """,
     options=[
-        Option("--user", help="For everything that this user does. The default."),
-        Option("--project", help="For the project in this directory, in files that others share."),
-        Option("--dry-run", help="Show what would be changed, and change nothing."),
-        Option("--remove", help="Take out what was put in."),
+        Option("--user", help="In the configuration of this user. The default."),
+        Option("--project", help="In the shared configuration of the project in this directory."),
+        Option("--dry-run", help="Show the changes, and write nothing."),
+        Option("--remove", help="Remove what it added."),
         JSON,
     ],
-    exits=[("0", "It is as wanted, whether there was something to do or not.")],
+    exits=[("0", "Done, also if there was nothing to change.")],
     examples=[
-        ("See what there is", "holdfast integrate"),
-        ("See what it would do", "holdfast integrate claude-code --dry-run"),
-        ("Switch it on", "holdfast integrate claude-code"),
-        ("And off", "holdfast integrate claude-code --remove"),
+        ("List the programs", "holdfast integrate"),
+        ("Show the changes", "holdfast integrate claude-code --dry-run"),
+        ("Set it up", "holdfast integrate claude-code"),
+        ("Remove it", "holdfast integrate claude-code --remove"),
     ],
 )
 
@@ -61,7 +61,7 @@ def run(given: Given) -> int:
 def _refuse_alone(given: Given) -> None:
     for key in ("remove", "dry_run", "user", "project"):
         if getattr(given, key):
-            raise BadValue(f"integrate: --{key.replace('_', '-')} what? NAME is missing", next="holdfast integrate")
+            raise BadValue(f"integrate: --{key.replace('_', '-')} needs NAME", next="holdfast integrate")
 
 
 def _list(given: Given) -> int:
@@ -109,10 +109,10 @@ def _show(module: Any, changes: list[FileChange], given: Given) -> None:
     for change in changes:
         console.out(console.visible_lines(change.diff) if given.dry_run else change.path)
     if not changes:
-        console.say(f"{module.NAME} is {'not there' if given.remove else 'on already'}; nothing to do")
+        console.say(f"{module.NAME} is {'not set up' if given.remove else 'already set up'}; nothing to do")
     elif given.dry_run:
-        console.say("nothing was written; without --dry-run it is")
+        console.say("nothing was written: leave out --dry-run to write it")
     elif given.remove:
-        console.say(f"{module.NAME} is off", colours.GREEN)
+        console.say(f"{module.NAME} is removed", colours.GREEN)
     else:
-        console.say(f"{module.NAME} is on: {module.AFTERWARDS}", colours.GREEN)
+        console.say(f"{module.NAME} is set up: {module.AFTERWARDS}", colours.GREEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, SESSION, Verb
 from holdfast.client.sync import connect
 from holdfast.model.foreground_labels import is_foreground
 
@@ -18,21 +18,17 @@ VERB = Verb(
     "interrupt",
     synopsis=["interrupt [--session S] [--json]"],
     about="""
-        Interrupts the tools of a session, wherever they run: the foreground command that
-        is under way ends, with its tree, and a wait returns; both within two seconds. Background processes go on.
-        Without anything under way it does nothing.
+        Interrupts the tool calls of a session: a foreground command ends with its process tree, and a wait returns,
+        both within two seconds. Background processes go on. If no call is in progress, nothing happens.
 
-        It prints what still runs in the background, one id a line. With --json an object: session, seq (of the event
+        It prints the ids of the background processes, one per line. With --json an object: session, seq (of the event
         session.interrupt), running (process objects).
     """,
-    options=[
-        Option("--session", metavar="S", help="Of session S. Default: $HOLDFAST_SESSION, else default."),
-        JSON,
-    ],
+    options=[SESSION, JSON],
     exits=[("0", "The event was published.")],
     examples=[
         ("Interrupt an agent", "holdfast interrupt --session chat-42"),
-        ("And end what it left running, too", "holdfast kill --session chat-42"),
+        ("End its background processes, too", "holdfast kill --session chat-42"),
     ],
 )
 
@@ -52,5 +48,5 @@ def run(given: Given) -> int:
 
 
 def _is_foreground(process: Process) -> bool:
-    """Whether the terminal tool waits for it, and is about to end it."""
+    """Whether the terminal tool waits for it, and will end it."""
     return is_foreground(process.labels, time.time() - (process.started_at or 0.0))

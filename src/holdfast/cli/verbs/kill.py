@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import GRACE, JSON, Option, Verb
 from holdfast.client.signals import signal_name, signal_number
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.model.units import parse_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ VERB = Verb(
         "kill --session S | --task T | --all  [-s SIGNAL] [--grace S] [--json]",
     ],
     about="""
-        Ends each process and its whole tree, also what moved to a session of its own: first SIGTERM, then, after the
-        grace period, SIGKILL. Returns when everything is gone and says whether it took force. What does not die is
-        named by pid, and the process is not called ended.
+        Ends each process with its whole tree, also children that called setsid or daemonised: first SIGTERM, then,
+        after the grace period, SIGKILL. It returns when all have exited, and says whether SIGKILL was needed. Pids that
+        survive are printed, and the process then still counts as running.
 
-        With -s just that signal is sent to the tree, and nothing else happens: -s STOP and -s CONT pause and resume.
+        With -s it only sends that signal to the tree: -s STOP and -s CONT pause and resume it.
 
         With --json an object with id, status, reason, forced, survivors, exit_code, signal and sent; unless exactly
         one ID was given, an array of them.
@@ -36,20 +35,15 @@ VERB = Verb(
             "--signal",
             metavar="SIGNAL",
             convert=signal_number,
-            help="Send just this signal: TERM, SIGHUP, 9, RTMIN+1, …",
+            help="Only send this signal: TERM, SIGHUP, 9, RTMIN+1, …",
         ),
-        Option(
-            "--grace",
-            metavar="S",
-            convert=parse_seconds,
-            help="Seconds between asking and forcing. Default: 10, or as configured.",
-        ),
+        GRACE,
         Option("--session", metavar="S", help="All processes of session S."),
         Option("--task", metavar="T", help="All processes of task T."),
         Option("--all", help="All processes of the instance, of every session."),
         JSON,
     ],
-    exits=[("0", "All are gone, or got the signal. Also for one that had ended before.")],
+    exits=[("0", "All have exited or got the signal, also if they had exited before.")],
     examples=[
         ("End a server and its workers", "holdfast kill web"),
         ("Let it reread its configuration", "holdfast kill -s HUP web"),
@@ -97,7 +91,7 @@ def _line(result: KillResult, signal: int | None) -> str:
     elif result.signal is not None:
         how = signal_name(result.signal)
     else:
-        how = result.reason or "how is unknown"
+        how = result.reason or "exit unknown"
     return f"{result.id}: {result.status} ({how}{', forced' if result.forced else ''})"
 
 

@@ -28,34 +28,38 @@ VERB = Verb(
         "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
     about="""
-        Shows the output of a process, running or ended; all that is kept of it, unless a part is asked for. What is no
-        longer kept is said on stderr, in bytes. Offsets are byte positions from the start of the process and never
-        change.
+        Shows the output of a running or ended process: all that is kept, unless options select a part. If output is no
+        longer kept, a message on stderr says how many bytes. Offsets count bytes from the start of the process and
+        never change.
 
-        By default it is shown as text: escape codes are removed, and a line that was overwritten again and again
-        (a progress bar) shows its first and last state with a count. --raw gives the exact bytes.
+        By default it shows text: without escape codes, and of a line that was overwritten many times (a progress bar)
+        only the first and the last state with a count. --raw shows the exact bytes.
 
-        -f goes on with what is still to come, until the process has ended and all that it wrote was shown.
+        -f follows new output until the process has ended.
 
-        --from BYTE --wait S waits for output beyond that byte if there is none, S seconds at most.
+        --from BYTE --wait S waits up to S seconds for output after that byte, if there is none.
 
-        --grep RE shows the lines that match a regular expression, in linear time and without their colours. It is
-        matched with the text of each line. Look-around and back-references are not taken (RE2).
+        --grep RE shows the lines that match a regular expression, without colours. RE2 syntax: no look-around, no
+        back-references, always linear time.
 
         With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, cursor (where
-        the next page begins: --from), closed, note; {"unchanged": true, …} when --wait saw nothing new. It holds 1 MiB
-        at most unless --bytes says otherwise. With -f, an object a line: stream, offset, text.
+        the next page begins: --from), closed, note; {"unchanged": true, …} if --wait found nothing new. It holds up to
+        1 MiB, or --bytes. With -f, an object per line: stream, offset, text.
 
-        With --grep an object a match: line, offset, match_offset, text, column, length, cut, before, after; then one
-        that sums up: matches, searched, truncated, next_offset, dropped, skipped.
+        With --grep --json an object per match: line, offset, match_offset, text, column, length, cut, before, after;
+        then a summary: matches, searched, truncated, next_offset, dropped, skipped.
     """,
     options=[
-        Option("-f", "--follow", help="Go on until the process has ended."),
+        Option("-f", "--follow", help="Follow new output until the process has ended."),
         Option(
-            "-n", "--lines", metavar="LINES", convert=count, help="Only the last LINES lines; with --line, so many."
+            "-n",
+            "--lines",
+            metavar="LINES",
+            convert=count,
+            help="The last LINES lines; with --line, LINES from there.",
         ),
-        Option("--from", metavar="BYTE", convert=parse_size, help="Begin with this byte."),
-        Option("--line", metavar="N", convert=count, help="Begin with line N. The first that is kept is line 0."),
+        Option("--from", metavar="BYTE", convert=parse_size, help="Begin at this byte."),
+        Option("--line", metavar="N", convert=count, help="Begin at line N. The first line that is kept is line 0."),
         Option(
             "--bytes",
             metavar="N",
@@ -66,26 +70,26 @@ VERB = Verb(
             "--wait",
             metavar="S",
             convert=parse_seconds,
-            help="With --from: wait for something beyond it, S seconds at most.",
+            help="With --from: wait up to S seconds for output after it.",
         ),
         *grep.OPTIONS,
-        Option("--raw", help="The exact bytes, not the text."),
+        Option("--raw", help="Show the exact bytes."),
         Option(
             "--stream",
             choices=("out", "err"),
-            help="Which stream, of a process started with --split. Default: out, which otherwise holds both.",
+            help="The stream of a process started with --split. Default: out. Without --split, out holds both.",
         ),
         JSON,
     ],
-    exits=[("0", "Shown. holdfast wait says how the process ended.")],
+    exits=[("0", "Shown. holdfast wait reports how the process ended.")],
     examples=[
-        ("The last lines, and what comes", "holdfast logs -f -n 20 web"),
+        ("The last lines, and new output", "holdfast logs -f -n 20 web"),
         ("Errors, with the line before each", "holdfast logs web --grep 'ERROR|panic' -B 1"),
-        ("What was written since the last look, exactly", "holdfast logs --raw --from 52104 web"),
+        ("The exact bytes since an offset", "holdfast logs --raw --from 52104 web"),
     ],
 )
 
-#: After this long without output, an unfinished line is shown.
+#: Seconds without output after which an incomplete line is shown.
 _MOMENT = 0.1
 
 
@@ -106,11 +110,11 @@ def _check(given: Given) -> None:
     start = getattr(given, "from")
     grep.check(given)
     if given.wait is not None and (start is None or given.follow):
-        raise BadValue("logs: --wait goes with --from BYTE, and not with -f", next=given.usage)
+        raise BadValue("logs: --wait needs --from BYTE, and cannot be used with -f", next=given.usage)
     if start is not None and (given.lines is not None or given.line is not None):
-        raise BadValue("logs: either --from BYTE or lines, not both", next=given.usage)
+        raise BadValue("logs: --from cannot be used with -n or --line", next=given.usage)
     if given.follow and given.line is not None:
-        raise BadValue("logs: pages of lines cannot be followed", next="use -f with --from BYTE or -n LINES")
+        raise BadValue("logs: -f cannot be used with --line", next="use -f with --from BYTE or -n LINES")
 
 
 def _page(client: Client, process_id: str, given: Given) -> int:
@@ -136,12 +140,12 @@ def _page(client: Client, process_id: str, given: Given) -> int:
 
 
 def _await(client: Client, process_id: str, given: Given) -> None:
-    """Until there is something to show; that it is so is all that is asked."""
+    """Wait until there is output to show."""
     if not given.json:
         start, stream = getattr(given, "from"), given.stream or "out"
         page = client.logs(process_id, offset=start, bytes=1, raw=True, stream=stream, wait=given.wait)
         if page.unchanged:
-            console.say(f"nothing new after byte {page.cursor}{'; nothing more can come' if page.closed else ''}")
+            console.say(f"nothing new after byte {page.cursor}{'; the output has ended' if page.closed else ''}")
 
 
 def _stream(client: Client, process_id: str, given: Given) -> int:
@@ -161,7 +165,7 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
         _say_omitted(answer, begin, process_id, stream)
     process = answer.get("process") or {}
     if process.get("split") and given.stream is None:
-        console.say(f"stderr is kept apart: holdfast logs --stream err {process['id']}")
+        console.say(f"stderr has its own log: holdfast logs --stream err {process['id']}")
     return 0
 
 
@@ -170,7 +174,7 @@ def _text_pieces(given: Given) -> OutputPieces:
 
 
 def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) -> tuple[int, bool]:
-    """Where the last `size` bytes begin. For text one byte earlier, to see if a line begins there, and True."""
+    """Where the last `size` bytes begin. For text one byte earlier, to see whether a line begins there, and True."""
     extent = client.logs(process_id, offset=0, bytes=0, raw=True, stream=stream)
     start = max(extent.dropped, extent.total - size)
     is_earlier = not raw and start > extent.dropped
@@ -178,7 +182,7 @@ def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) ->
 
 
 def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_tail: bool) -> int | None:
-    """Where what was shown begins; None when there was nothing."""
+    """The offset of the first shown byte; None if there was none."""
     expected = before = start
     begin = None
     while not reading.is_over:
@@ -207,11 +211,11 @@ def _cut_to_line(piece: Output) -> None:
 def _say_gap(start: int, kept: int, end: int) -> None:
     which = f"the first {kept} bytes" if start == 0 else f"{kept - start} bytes from {start} on"
     line = ", with a line" if end > kept else ""
-    console.say(f"{which} are no longer kept; what follows begins at byte {end}{line}")
+    console.say(f"{which} are no longer kept; the output continues at byte {end}{line}")
 
 
 def _pass_gap(before: int | None, piece: Output, pieces: OutputPieces) -> None:
-    """Begin anew behind what was dropped; where text is shown, with the next whole line."""
+    """Continue after dropped output; text continues with the next whole line."""
     pieces.skip()
     kept = piece.offset
     if pieces.by_line:

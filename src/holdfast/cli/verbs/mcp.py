@@ -14,35 +14,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
 
-#: The descriptor that the variables are read from which were taken out of the environment.
+#: The descriptor with the variables that were removed from the environment.
 _HIDDEN = "HOLDFAST_HIDDEN_FD"
 
 VERB = Verb(
     "mcp",
     synopsis=["mcp [--session S | --client NAME] [--call-limit S] [--channel]"],
     about="""
-        Serves the tools terminal and process to one client of the Model Context Protocol, which starts this command and
-        speaks with it on stdin and stdout. It ends when the client closes stdin; background processes go on.
+        Serves the tools terminal and process to one MCP client, which starts this command and uses its stdin and
+        stdout. It exits when the client closes stdin; background processes go on.
 
-        Processes belong to a session. Without --session and HOLDFAST_SESSION it is one with a random name,
-        which is in the first answer; passed back as `session`, a later server goes on with it.
+        Processes belong to a session. Without --session and HOLDFAST_SESSION the session has a random name, which is in
+        the first result; a later server continues that session if the name is passed as `session`.
 
-        A call is answered before the client gives it up: after 50 s, or 180 s for clients that are known to wait that
-        long. What lasts longer goes on in the background. docs/mcp.md describes how clients are set up.
+        A call returns before the client times out: after 50 s, or 180 s for clients that are known to wait that long.
+        A longer command goes on in the background. docs/mcp.md describes how to set up clients.
     """,
     options=[
-        Option("--session", metavar="S", help="Serve session S. Default: $HOLDFAST_SESSION, else one of its own."),
+        Option("--session", metavar="S", help="The session. Default: $HOLDFAST_SESSION, else a new one."),
         Option(
             "--client",
             choices=("claude-code", "codex"),
-            help="Each conversation of that program is a session, which its hooks know, too. Default: any program.",
+            help="Use each conversation of that program as a session, as its hooks do. Default: none.",
         ),
-        Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest that a call lasts."),
-        Option("--channel", help="Send notifications as messages of the channel claude/channel, as they come."),
+        Option("--call-limit", metavar="S", convert=parse_seconds, help="The longest time that a call may take."),
+        Option("--channel", help="Push notifications as messages of the channel claude/channel."),
     ],
     exits=[
         ("0", "The client closed stdin."),
-        ("125", "The SDK of the extra mcp is not installed; the message says how to install it."),
+        ("125", "The MCP SDK is not installed; the message says how to install it."),
     ],
     examples=[
         ("Add it to Claude Code", "claude mcp add holdfast -- holdfast mcp"),
@@ -68,9 +68,9 @@ def run(given: Given) -> int:
 
 
 def _hide_secrets() -> None:
-    """Execute this command again without secrets in its environment; it then has them in memory alone.
+    """Execute this command again without secrets in its environment, so that they are in memory only.
 
-    Every process of the same user can read /proc/PID/environ of a command that lasts.
+    Every process of the same user can read /proc/PID/environ.
     """
     from holdfast.secrets.environment import secret_names
 
@@ -91,7 +91,7 @@ def _execute_again(hidden: dict[str, str]) -> None:
 
 
 def _restore(fd: str) -> None:
-    """A descriptor that cannot be read is not ours."""
+    """Read the variables. A descriptor that cannot be read is of another program."""
     import json
 
     try:

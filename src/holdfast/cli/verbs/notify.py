@@ -22,22 +22,22 @@ VERB = Verb(
         "notify retry [ENTRY…] [--all] [--json]",
     ],
     about="""
-        Sinks are in config.toml as [[sinks]] tables: a name, where to send (url for Apprise, webhook, or desktop =
-        true), and which notices (kinds, sessions, outcomes, quiet hours). docs/sinks.md describes all of it.
+        Sinks are [[sinks]] tables in config.toml: a name, a target (url for Apprise, webhook, or desktop = true), and
+        which notifications to send (kinds, sessions, outcomes, quiet hours). See docs/sinks.md.
 
-        list shows each sink with its state: ok, quiet (quiet hours), failing (the last try failed, there will be
-        others), off, or gone (no longer configured, with something left to send). test sends a message to one sink or
-        to all of them, and says what came of it. What was refused for good, or failed too often, is kept: dead lists
-        it, and retry sends it again. Secrets are never shown.
+        list shows each sink with its state: ok, quiet (quiet hours), failing (the last attempt failed and will be
+        repeated), off, or gone (no longer configured, with unsent messages). test sends a message to one sink or to
+        all, and prints the results. Messages that were refused or failed too often are kept: dead lists them, and retry
+        sends them again. Secrets are never shown.
 
         With --json list prints an array of sinks, test of results (sink, sent, error, took), dead of entries (id, sink,
         notification, kind, process, session, at, attempts, error, dead_at); retry prints retried and unknown.
     """,
-    options=[Option("--all", help="With retry: everything that was given up."), JSON],
-    exits=[("0", "Done; test: all of it was sent.")],
+    options=[Option("--all", help="With retry: all dead messages."), JSON],
+    exits=[("0", "Done; test: all messages were sent.")],
     examples=[
-        ("See whether the phone rings", "holdfast notify test phone"),
-        ("Send again what was given up while the server was away", "holdfast notify retry --all"),
+        ("Send a test message to the sink phone", "holdfast notify test phone"),
+        ("Send all dead messages again", "holdfast notify retry --all"),
     ],
 )
 
@@ -51,7 +51,7 @@ def run(given: Given) -> int:
         raise BadValue("notify: --all is for retry", next="holdfast notify retry --all")
     most = {"test": 1, "retry": 1000}.get(action, 0)
     if len(words) > most:
-        raise BadValue(f"notify: {words[most][:80]!r} is one word too many", next=given.usage)
+        raise BadValue(f"notify: unexpected argument {words[most][:80]!r}", next=given.usage)
     with connect() as client:
         return act(client, given, words)
 
@@ -103,7 +103,7 @@ def _dead(client: Client, given: Given, words: list[str]) -> int:
     if given.json:
         console.out_json(entries)
     elif not entries:
-        console.say("nothing was given up")
+        console.say("there are no dead messages")
     else:
         keys = ("id", "sink", "kind", "process", "attempts", "error")
         rows = [[str(entry[key] or "-") for key in keys] for entry in entries]
@@ -113,7 +113,7 @@ def _dead(client: Client, given: Given, words: list[str]) -> int:
 
 def _retry(client: Client, given: Given, words: list[str]) -> int:
     if given.all == bool(words):
-        raise BadValue("notify: retry what? ENTRY or --all", next="holdfast notify dead")
+        raise BadValue("notify: retry needs ENTRY or --all", next="holdfast notify dead")
     answer = client.sink_retry(*(count(word) for word in words), all=given.all)
     if given.json:
         console.out_json(answer)
@@ -121,7 +121,7 @@ def _retry(client: Client, given: Given, words: list[str]) -> int:
         for entry in answer["retried"]:
             console.out(str(entry))
         if not answer["retried"] and given.all:
-            console.say("nothing was given up")
+            console.say("there are no dead messages")
     if answer["unknown"]:
         console.say(f"no such entry: {', '.join(map(str, answer['unknown']))}. Next: holdfast notify dead", colours.RED)
         return 125

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast.cli import colours, console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb
 from holdfast.cli.outcomes import colour
 from holdfast.client.process import outcome
 from holdfast.client.sync import connect
@@ -20,22 +20,16 @@ VERB = Verb(
     "ps",
     synopsis=["ps [-a] [--session S] [--task T] [--json]"],
     about="""
-        Lists the processes that run, oldest first, of all sessions unless one is named. With -a also those that
-        ended and are still remembered.
+        Lists running processes of all sessions, oldest first. With -a also ended ones that are still kept.
 
-        A table: id, name, its state (or how it ended), the time since it was started, session, bytes of
-        output, command. One that waits for an answer is marked (asks). With --json an array of process objects.
+        The columns: id, name, state or how it ended, time since the start, session, bytes of output, command. A process
+        that waits for input is marked (asks). With --json an array of process objects.
     """,
-    options=[
-        Option("-a", "--all", help="Also ended processes."),
-        Option("--session", metavar="S", help="Only those of session S."),
-        Option("--task", metavar="T", help="Only those of task T."),
-        JSON,
-    ],
-    exits=[("0", "Listed, also when there is nothing to list.")],
+    options=[Option("-a", "--all", help="Also ended processes."), ONLY_SESSION, ONLY_TASK, JSON],
+    exits=[("0", "Listed, also if there are none.")],
     examples=[
-        ("What runs", "holdfast ps"),
-        ("The ids of all that failed", "holdfast ps -a --json | jq -r '.[] | select(.exit_code > 0) | .id'"),
+        ("Running processes", "holdfast ps"),
+        ("The ids of failed processes", "holdfast ps -a --json | jq -r '.[] | select(.exit_code > 0) | .id'"),
     ],
 )
 

@@ -17,13 +17,13 @@ VERB = Verb(
     "publish",
     synopsis=["publish TOPIC [JSON]"],
     about="""
-        Publishes an event under TOPIC: words joined by dots. JSON is an object with its fields; `type`, `ts` and `src`
-        are added where it has none. Prints the number of the event once it is kept.
+        Publishes an event under TOPIC: words joined by dots. JSON is an object with the fields of the event; `type`,
+        `ts` and `src` are added if they are missing. It prints the number of the event once it is on disk.
     """,
     options=[JSON],
-    exits=[("0", "It is on disk, and those who follow get it.")],
+    exits=[("0", "The event is on disk.")],
     examples=[
-        ("Say that a deployment is over", """holdfast publish deploy.done '{"version": "1.2"}'"""),
+        ("Publish the end of a deployment", """holdfast publish deploy.done '{"version": "1.2"}'"""),
         ("Follow it elsewhere", "holdfast events -f 'deploy.*' --json"),
     ],
 )

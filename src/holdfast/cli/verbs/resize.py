@@ -14,12 +14,12 @@ VERB = Verb(
     "resize",
     synopsis=["resize ID COLSxROWS"],
     about="""
-        Gives the terminal of a process that was started with -t another size; the process gets SIGWINCH. While
-        a terminal is attached, the size follows that one.
+        Changes the size of the terminal of a process that was started with -t; the process gets SIGWINCH. While a
+        terminal is attached, the size follows that terminal.
     """,
     exits=[("0", "Done.")],
     examples=[
-        ("For long lines", "holdfast resize web 200x50"),
+        ("Wider lines", "holdfast resize web 200x50"),
         ("The classic size", "holdfast resize web 80x24"),
     ],
 )

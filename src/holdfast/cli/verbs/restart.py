@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import GRACE, JSON, Verb
 from holdfast.client.sync import connect
-from holdfast.model.units import parse_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,25 +14,17 @@ VERB = Verb(
     "restart",
     synopsis=["restart ID… [--grace S] [--json]"],
     about="""
-        A process that runs is ended first, with SIGTERM and after the grace period with SIGKILL, with everything that
-        it started; one that waits for its next run gets it now; one that has ended is simply run again. Id, name and
-        log stay: what it writes follows what it wrote before. There are never two of it, however many ask at once.
+        Runs each process again with the same command and options. A running one is ended first, with all its children:
+        SIGTERM, then, after the grace period, SIGKILL. Id and name stay, and new output is appended to the log. It
+        never runs twice at the same time, also if several callers restart it at once.
 
-        Returns when it runs. When it cannot be started any more, it stays ended, and the error says why.
+        It returns when the process runs. If it cannot be started, it stays ended and the error says why.
     """,
-    options=[
-        Option(
-            "--grace",
-            metavar="S",
-            convert=parse_seconds,
-            help="Seconds between SIGTERM and SIGKILL. Default: 10, or as configured.",
-        ),
-        JSON,
-    ],
-    exits=[("0", "All of them run again."), ("126", "It cannot be executed."), ("127", "It was not found.")],
+    options=[GRACE, JSON],
+    exits=[("0", "All run again."), ("126", "The command cannot be executed."), ("127", "The command was not found.")],
     examples=[
         ("After a change of its configuration", "holdfast restart web"),
-        ("And see what it says from now on", "holdfast restart web && holdfast logs -f -n 0 web"),
+        ("Restart, then follow new output", "holdfast restart web && holdfast logs -f -n 0 web"),
     ],
 )
 

@@ -14,16 +14,16 @@ VERB = Verb(
     "rm",
     synopsis=["rm ID… [--json]"],
     about="""
-        Forgets processes that have ended: their record, their output and their exit code. One that still runs is
-        refused, and then none of them is forgotten: end it first with holdfast kill.
+        Deletes ended processes: record, output and exit code. If one of them still runs, none is deleted: end it first
+        with holdfast kill.
 
-        Without this, ended processes are kept for the retention time.
+        Without this, ended processes are deleted after the retention time.
     """,
     options=[JSON],
-    exits=[("0", "Forgotten.")],
+    exits=[("0", "Deleted.")],
     examples=[
-        ("Forget one", "holdfast rm proc_0123456789ab"),
-        ("Forget all that were killed", "holdfast rm $(holdfast ps -a --json | jq -r '.[]|select(.forced)|.id')"),
+        ("Delete one", "holdfast rm proc_0123456789ab"),
+        ("Delete all that needed SIGKILL", "holdfast rm $(holdfast ps -a --json | jq -r '.[]|select(.forced)|.id')"),
     ],
 )
 

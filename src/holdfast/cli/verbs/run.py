@@ -28,33 +28,33 @@ VERB = Verb(
     "run",
     synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
     about="""
-        Starts COMMAND as it is, without a shell; with -c, TEXT is run by the shell. The command gets this environment
-        on top of the login environment, this directory and this umask. Options end at the first word that is none.
+        Runs COMMAND without a shell, or with -c TEXT with the shell. The command gets the login environment plus this
+        environment, this directory and this umask. Options end at the first word that is not an option.
 
-        In the foreground the output is shown as it comes, SIGINT (^C) and SIGTERM are passed on, a second ^C within
-        two seconds kills the command and everything that it started, and holdfast exits with the command's own code.
-        With --restart the first one ends it for good. If holdfast itself is killed, the command goes on. With -t on a
-        terminal, the terminal is attached: see holdfast attach.
+        In the foreground it shows the output, passes on SIGINT (^C) and SIGTERM, and exits with the exit code of the
+        command. A second ^C within two seconds kills the command with all its children. With --restart the first ^C
+        ends it for good. If holdfast itself is killed, the command goes on. With -t on a terminal, this terminal is
+        attached: see holdfast attach.
 
-        Its session is notified of its end, and of what it is watched for: see holdfast inbox. A session that sees the
-        end here, in the foreground, is not notified of it.
+        The session is notified of the end and of matches of watches: see holdfast inbox. It is not notified of an end
+        that it has seen here in the foreground.
 
         With -d it returns as soon as the command runs, and prints its id (with --json the process object). In the
         foreground, --json prints a line for each piece of output (stream, offset, text), and the process object last.
     """,
     options=OPTIONS,
     exits=[
-        ("N", "The command's own exit code; with -d, 0 once it runs."),
-        ("120", "It ended, and its exit code is unknown."),
+        ("N", "The exit code of the command; with -d, 0 once it runs."),
+        ("120", "It ended; its exit code is unknown."),
         ("126", "The command cannot be executed."),
         ("127", "The command was not found."),
         ("128+N", "The command was ended by signal N."),
     ],
     examples=[
-        ("Build in the background, and come back for it", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
-        ("A server, as soon as it is one", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
+        ("Build in the background, and wait later", "id=$(holdfast run -d -- make -j8); holdfast wait $id"),
+        ("Start a server, return when it is ready", "holdfast run -d --wait-ready --ready-port 3000 -c 'npm run dev'"),
         ("Be notified when a build fails", "holdfast run -d --notify=failure make; holdfast inbox --wait 1h --ack"),
-        ("A server by name, at most for a day", "holdfast run -d --name web --deadline 1d -c 'npm run dev | tee log'"),
+        ("A server with a name, for a day at most", "holdfast run -d --name web --deadline 1d -c 'npm run dev'"),
     ],
     greedy=True,
 )  # fmt: skip
@@ -119,15 +119,15 @@ def _command(given: Given) -> str | Sequence[str]:
 
 def _check(given: Given) -> None:
     if given.size is not None and not given.pty:
-        raise BadValue("run: --size is for a terminal", next="add -t")
+        raise BadValue("run: --size needs a terminal", next="add -t")
     if given.shell is not None and given.c is None:
-        raise BadValue("run: --shell is for a command text", next="give it with -c TEXT")
+        raise BadValue("run: --shell needs -c", next="give the command with -c TEXT")
     if given.deadline_action is not None and given.deadline is None:
-        raise BadValue("run: --deadline-action without --deadline", next="add --deadline S")
+        raise BadValue("run: --deadline-action needs --deadline", next="add --deadline S")
     if given.restart is None and (given.restart_limit is not None or given.restart_delay is not None):
-        raise BadValue("run: --restart-limit and --restart-delay are for --restart", next="add --restart on-failure")
+        raise BadValue("run: --restart-limit and --restart-delay need --restart", next="add --restart on-failure")
     if given.wait_ready and not (given.detach and any(getattr(given, name) is not None for name in _READY_BY)):
-        raise BadValue("run: --wait-ready is for -d with something to be ready by", next="add -d and --ready-port N")
+        raise BadValue("run: --wait-ready needs -d and a --ready option", next="add -d and --ready-port N")
 
 
 def _options(given: Given, attaches: bool) -> RunOptions:

@@ -14,18 +14,18 @@ VERB = Verb(
     "screen",
     synopsis=["screen ID [--ansi] [--json]"],
     about="""
-        Shows what is on the terminal of a process that was started with -t; of an ended one, what was there last. Lines
-        below the last that is not empty are left out.
+        Shows the rendered screen of a process that was started with -t; of an ended one, its last screen. Empty lines
+        at the end are left out.
 
         With --json one object: id, lines, cursor (row and col from 0, visible), cols, rows, title, alternate (whether
-        the alternate screen is on), at (how far the output was read), gap (null, or the byte before which output was
-        left out because it is no longer kept or was too much at once).
+        the alternate screen is on), at (the output offset), gap (null, or the offset before which output was not drawn,
+        because it is no longer kept or was too much).
     """,
     options=[Option("--ansi", help="With colours and styles, as escape sequences."), JSON],
     exits=[("0", "Shown.")],
     examples=[
-        ("What the editor shows", "holdfast screen editor"),
-        ("Where the cursor is", "holdfast screen --json editor | jq .cursor"),
+        ("The screen of an editor", "holdfast screen editor"),
+        ("The cursor, for a program", "holdfast screen --json editor | jq .cursor"),
     ],
 )
 
@@ -39,5 +39,5 @@ def run(given: Given) -> int:
         return 0
     console.out(screen.text)
     if screen.gap is not None:
-        console.say(f"output before byte {screen.gap} was left out: what was drawn there may be missing")
+        console.say(f"output before byte {screen.gap} was not drawn: parts of the screen may be missing")
     return 0

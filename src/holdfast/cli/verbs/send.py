@@ -25,29 +25,29 @@ VERB = Verb(
         "send ID --secret [--even-if-echoed] [--no-enter] [--json]",
     ],
     about="""
-        Writes TEXT to the process's stdin, or types it into its terminal, and presses Enter: a newline on a pipe, a
-        carriage return on a terminal. Without TEXT it just presses Enter, or with --eof just ends the input. TEXT - is
-        read from stdin, byte for byte; Enter is then only added to a last line without an end.
+        Writes TEXT to stdin of a process, or types it into its terminal, and presses Enter: a newline on a pipe, a
+        carriage return on a terminal. Without TEXT it only presses Enter, or with --eof only closes stdin. If TEXT is -
+        it is read from stdin, byte for byte; Enter is added only if the last line has no newline.
 
-        The process must have been started with --stdin or -t. To one that has ended nothing is sent: that is said,
-        with the end of its output, and is no error.
+        The process must have been started with --stdin or -t. If it has ended, nothing is sent: a message and the end
+        of its output are printed, and the exit code is 0.
 
-        With --secret you are asked for what to type, without echo; where stdin is no terminal, its first line is
-        taken. It is kept nowhere: in no log of holdfast, no event, no notice, and no model sees it. It is refused when
-        the process would show what is typed, which is waited for for two seconds, unless you say --even-if-echoed.
+        With --secret it prompts for the text without echo; if stdin is not a terminal, it reads the first line of it.
+        The text is in no log, event or notification of holdfast, and no model sees it. It waits up to two seconds until
+        the terminal of the process does not echo, and refuses otherwise, unless --even-if-echoed is given.
     """,
     options=[
         Option("--no-enter", help="Send TEXT as it is, without Enter."),
-        Option("--eof", help="Afterwards end the input: the process reads end of file."),
-        Option("--secret", help="Ask for TEXT without echo, and type it only where it is not shown."),
-        Option("--even-if-echoed", help="With --secret: type it also where it is shown."),
+        Option("--eof", help="Close stdin afterwards: the process reads end of file."),
+        Option("--secret", help="Prompt for TEXT without echo, and type it only while the terminal does not echo."),
+        Option("--even-if-echoed", help="With --secret: type it also while the terminal echoes."),
         JSON,
     ],
-    exits=[("0", "Sent, or the process had ended before.")],
+    exits=[("0", "Sent, or the process had ended.")],
     examples=[
         ("Answer a question", "holdfast send setup yes"),
-        ("Type a password that it waits for", "holdfast send deploy --secret"),
-        ("Give a process a file and let it finish", "holdfast send sorter - --eof < names.txt"),
+        ("Type a password", "holdfast send deploy --secret"),
+        ("Send a file and close stdin", "holdfast send sorter - --eof < names.txt"),
     ],
 )
 
@@ -59,9 +59,9 @@ _TAIL_LINES = 10
 def run(given: Given) -> int:
     process_id, text = _words(given)
     if given.even_if_echoed and not given.secret:
-        raise BadValue("send: --even-if-echoed goes with --secret", next=given.usage)
+        raise BadValue("send: --even-if-echoed needs --secret", next=given.usage)
     if given.secret and (text is not None or given.eof):
-        raise BadValue("send: what is secret is asked for, not given as an argument", next="holdfast send ID --secret")
+        raise BadValue("send: --secret prompts for TEXT, and takes no --eof", next="holdfast send ID --secret")
     with connect() as client:
         if given.secret:
             answer = _send_secret(client, process_id, given)
@@ -84,7 +84,7 @@ def _words(given: Given) -> tuple[str, str | None]:
     if len(given.words) == 2:
         return given.words[0], given.words[1]
     if len(given.words) > 2:
-        raise BadValue("send: TEXT is one word", next="quote it: holdfast send ID 'two words'")
+        raise BadValue("send: TEXT must be one argument", next="quote it: holdfast send ID 'two words'")
     return given.only("ID")[0], None
 
 
@@ -110,26 +110,26 @@ def _first_line() -> bytes:
     while not line.endswith(b"\n") and (piece := os.read(0, _PIECE)):
         line += piece
         if len(line) > _PIECE:
-            raise BadValue("send: that is too long for a secret", next="send ID - for a file")
+            raise BadValue("send: the line is too long for a secret", next="send ID - for a file")
     if not line:
-        raise BadValue("send: there is nothing on stdin", next="holdfast send ID --secret, on a terminal")
+        raise BadValue("send: stdin is empty", next="holdfast send ID --secret, on a terminal")
     return bytes(line).partition(b"\n")[0]
 
 
 def _send_stdin(client: Client, process_id: str, given: Given) -> Message:
-    """Piece by piece, waiting where the process is slow to read."""
+    """Piece by piece; waits while the process does not read."""
     piece = os.read(0, _PIECE)
     while True:
         following = os.read(0, _PIECE) if piece else b""
         is_last = not following
         enter = is_last and not given.no_enter and bool(piece) and not piece.endswith(b"\n")
-        answer = _send_patiently(client, process_id, piece, enter, given.eof and is_last)
+        answer = _send_piece(client, process_id, piece, enter, given.eof and is_last)
         if is_last or answer["status"] != "sent":
             return answer
         piece = following
 
 
-def _send_patiently(client: Client, process_id: str, data: bytes, enter: bool, eof: bool) -> Message:
+def _send_piece(client: Client, process_id: str, data: bytes, enter: bool, eof: bool) -> Message:
     while True:
         try:
             return client.send(process_id, data, enter=enter, eof=eof)

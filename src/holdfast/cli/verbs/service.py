@@ -19,32 +19,32 @@ VERB = Verb(
     "service",
     synopsis=["service install|remove|status [--print] [--json]"],
     about="""
-        holdfast works without this: the daemon starts by itself with the first call. As a service it is there
-        before, is started again by systemd, and finds what it held before a restart of the machine's session.
+        This is optional: the daemon starts automatically with the first call. As a systemd user service it starts at
+        login, and systemd restarts it.
 
-        install writes a unit for systemd's user manager, enables it and starts it. remove stops it and deletes the
-        unit. In both cases what is held goes on: the unit ends nothing but the daemon. status shows its state.
-        A daemon that runs already goes on serving; the service waits and takes over when that one ends.
+        install writes a unit for the systemd user manager, enables and starts it. remove stops it and deletes the unit.
+        Running processes go on in both cases: the unit stops only the daemon. status shows its state. If a daemon runs
+        already, the service waits and takes over when that one ends.
 
-        Each HOLDFAST_HOME has a unit of its own. The services of a user end with the last login, unless they linger:
+        Each HOLDFAST_HOME has its own unit. User services stop at the last logout, unless lingering is enabled:
         loginctl enable-linger
 
         With --json an object with unit, path, installed, and, from systemd: enabled, active, pid.
     """,
     options=[
-        Option("--print", help="With install: print the unit on stdout, and change nothing."),
+        Option("--print", help="With install: print the unit, and change nothing."),
         JSON,
     ],
     exits=[("0", "Done; status: it is installed.")],
     examples=[
-        ("Have it from login on", "holdfast service install"),
-        ("Look at the unit first", "holdfast service install --print"),
+        ("Start it at login", "holdfast service install"),
+        ("Show the unit", "holdfast service install --print"),
     ],
 )
 
 
-class _Unit:
-    """The unit of the instance that is meant."""
+class _InstanceUnit:
+    """The unit of this instance."""
 
     def __init__(self) -> None:
         self.paths: Paths = find_paths()
@@ -64,10 +64,10 @@ def run(given: Given) -> int:
         raise BadValue(f"service: cannot {action[:80]!r}", next="install, remove or status")
     if given.print and action != "install":
         raise BadValue("service: --print is for install", next="holdfast service install --print")
-    return act(given, _Unit())
+    return act(given, _InstanceUnit())
 
 
-def _install(given: Given, unit: _Unit) -> int:
+def _install(given: Given, unit: _InstanceUnit) -> int:
     text = unit.text()
     if given.print:
         sys.stdout.write(text)
@@ -80,9 +80,9 @@ def _install(given: Given, unit: _Unit) -> int:
     except HoldfastError as failed:
         retry = f"when systemd runs for this user: systemctl --user enable --now {unit.name}"
         raise Unsupported(f"{unit.path} was written, but {failed.message}", next=retry) from failed
-    _tell(given, unit, f"{unit.name} is installed and runs ({unit.path})")
+    _report(given, unit, f"{unit.name} is installed and runs ({unit.path})")
     if not systemd.lingers():
-        console.say("it starts at login and ends with the last logout; to have it always: loginctl enable-linger")
+        console.say("it starts at login and stops at the last logout; to keep it running: loginctl enable-linger")
     return 0
 
 
@@ -93,9 +93,9 @@ def _write(path: str, text: str) -> None:
     os.replace(f"{path}.new", path)
 
 
-def _remove(given: Given, unit: _Unit) -> int:
+def _remove(given: Given, unit: _InstanceUnit) -> int:
     if not os.path.lexists(unit.path):
-        _tell(given, unit, f"{unit.name} is not installed")
+        _report(given, unit, f"{unit.name} is not installed")
         return 0
     trouble = ""
     try:
@@ -107,11 +107,11 @@ def _remove(given: Given, unit: _Unit) -> int:
     if trouble:
         raise Unsupported(f"{unit.path} was deleted, but {trouble}", next="holdfast daemon stop, if the daemon runs")
     systemctl.call("daemon-reload")
-    _tell(given, unit, f"{unit.name} is removed; what is held goes on")
+    _report(given, unit, f"{unit.name} is removed; running processes go on")
     return 0
 
 
-def _status(given: Given, unit: _Unit) -> int:
+def _status(given: Given, unit: _InstanceUnit) -> int:
     about = _about(unit)
     if given.json:
         console.out_json(about)
@@ -125,11 +125,11 @@ def _status(given: Given, unit: _Unit) -> int:
     return 0
 
 
-def _tell(given: Given, unit: _Unit, text: str) -> None:
+def _report(given: Given, unit: _InstanceUnit, text: str) -> None:
     console.out_json(_about(unit)) if given.json else console.say(text)
 
 
-def _about(unit: _Unit) -> dict[str, object]:
+def _about(unit: _InstanceUnit) -> dict[str, object]:
     known: dict[str, str] | None = None
     try:
         known = systemd.Systemctl("").properties(unit.name, "UnitFileState", "ActiveState", "MainPID")

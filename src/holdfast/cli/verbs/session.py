@@ -16,27 +16,26 @@ VERB = Verb(
     "session",
     synopsis=["session end S [--to S2 | --keep] [--json]", "session rename OLD NEW [--json]"],
     about="""
-        end: session S is over. Its processes with lifetime session are ended as by kill. Those that were to outlive it
-        go on: they, and the notifications that S has not acknowledged, pass to its parent (run --parent-session), or to
-        S2. Where there is neither, and with --keep, they stay with S. What became of each is named.
+        end: ends session S. Processes with lifetime session are ended as by holdfast kill. The others go on: with the
+        pending notifications they move to the parent session (run --parent-session), or to S2. Without either, and with
+        --keep, they stay with S. It prints what happened to each process.
 
-        rename: S has another name, as when a conversation was compacted. All at once, its processes and notifications
-        belong to NEW, and so does what still comes under the OLD name.
+        rename: renames a session, for example after a conversation was compacted. Its processes and notifications, also
+        future ones for the OLD name, belong to NEW.
 
-        With --json an object. end: results (as of kill, one for each process that was ended), passed (id and to), left
-        (the ids of those that go on as before), notifications (the ids of those that passed). rename: processes,
-        notifications (ids).
+        With --json an object. end: results (as of kill, one per ended process), passed (id and to), left (ids of
+        processes that stay), notifications (ids of those that moved). rename: processes, notifications (ids).
     """,
     options=[
-        Option("--to", metavar="S2", help="end: the session that gets what goes on. Default: the parent, if any."),
-        Option("--keep", help="end: leave what goes on, and the notifications, to session S."),
+        Option("--to", metavar="S2", help="end: the session that the others move to. Default: the parent session."),
+        Option("--keep", help="end: the others and the notifications stay with S."),
         JSON,
     ],
-    exits=[("0", "Done, also when the session had no processes.")],
+    exits=[("0", "Done, also if the session had no processes.")],
     examples=[
-        ("A conversation is over", "holdfast session end chat-42"),
-        ("Which of its processes go on, and whose they are", "holdfast session end chat-42 --json | jq .passed"),
-        ("A conversation goes on under another id", "holdfast session rename chat-42 chat-43"),
+        ("End a session", "holdfast session end chat-42"),
+        ("Processes that moved, for a program", "holdfast session end chat-42 --json | jq .passed"),
+        ("Rename a session", "holdfast session rename chat-42 chat-43"),
     ],
 )
 
@@ -48,7 +47,7 @@ def run(given: Given) -> int:
     if action != "end":
         raise BadValue(f"session: cannot {action[:80]!r}", next=given.usage)
     if given.to is not None and given.keep:
-        raise BadValue("session: --to and --keep exclude each other", next="give one of them")
+        raise BadValue("session: either --to or --keep, not both", next=given.usage)
     with connect() as client:
         answer = client.end_session(session, to=given.to, keep=given.keep)
     console.out_json(answer) if given.json else _show_end(answer)
@@ -59,11 +58,11 @@ def _show_end(answer: Message) -> None:
     for result in answer["results"]:
         console.out(f"{result['id']}: {result['status']}")
     for one in answer["passed"]:
-        console.out(console.visible(f"{one['id']}: passed to {one['to']}"))
+        console.out(console.visible(f"{one['id']}: moved to {one['to']}"))
     for process_id in answer["left"]:
-        console.say(f"{process_id} goes on")
+        console.say(f"{process_id} still runs")
     if answer["notifications"]:
-        console.say(f"{len(answer['notifications'])} notifications passed on with them")
+        console.say(f"{len(answer['notifications'])} notifications moved with them")
 
 
 def _rename(given: Given) -> int:
@@ -76,5 +75,5 @@ def _rename(given: Given) -> int:
         console.out_json(answer)
     else:
         counts = f"{len(answer['processes'])} processes, {len(answer['notifications'])} notifications"
-        console.say(f"{old} is {new} from now on: {counts}")
+        console.say(f"{old} is now {new}: {counts}")
     return 0

@@ -18,14 +18,13 @@ VERB = Verb(
     "sessions",
     synopsis=["sessions [--json]"],
     about="""
-        Lists the sessions that have processes, running or remembered, or that have pending notifications. The one
-        that started something last comes last.
+        Lists the sessions that have processes or pending notifications, in the order of their last start.
 
-        A table: session, processes that run, that ended, pending notifications, and the time since it last
-        started something. With --json an array of objects: session, running, ended, first_at, last_at, pending.
+        The columns: session, running processes, ended processes, pending notifications, time since the last start. With
+        --json an array of objects: session, running, ended, first_at, last_at, pending.
     """,
     options=[JSON],
-    exits=[("0", "Listed, also when there is nothing to list.")],
+    exits=[("0", "Listed, also if there are none.")],
     examples=[
         ("All sessions", "holdfast sessions"),
         (

@@ -7,7 +7,7 @@ import sys
 import time
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import age_text, parse_seconds, size_text, sparkline
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _SORTS = ("cpu", "memory", "started")
 _INTERVAL, _SHORTEST = 2.0, 0.1
 _SPARK = 12
-#: Lines that are no process: the sums, an empty one, the head of the table.
+#: Lines above the processes: the totals, an empty line, the column names.
 _HEAD_LINES = 3
 
 
 def _interval(text: str) -> float:
     seconds = parse_seconds(text)
     if not _SHORTEST <= seconds <= 86400:
-        raise BadValue(f"{text[:80]!r} is no pace to look at", next="write seconds, 0.1 or more")
+        raise BadValue(f"{text[:80]!r} is not an interval", next="write seconds, 0.1 or more")
     return seconds
 
 
@@ -38,25 +38,25 @@ VERB = Verb(
     "top",
     synopsis=["top [--sort cpu|memory|started] [--interval S] [--session S] [--task T] [--once] [--json]"],
     about="""
-        Shows what each running process uses with all that it started: share of a processor, memory now and at most,
-        ports that it listens on, and its use of processors in the last while as a line of blocks. On a terminal it is
-        drawn anew every two seconds until q or ^C; c, m and s sort by cpu, memory and start.
+        Shows what each running process uses, with all its children: CPU, memory, peak memory, listening ports, and the
+        CPU use of the last minutes as a sparkline. On a terminal it updates every two seconds until q or ^C; c, m and s
+        sort by CPU, memory and start time.
 
-        With --once, or when the output is no terminal, it is shown once. With --json an object with processes, total,
-        cpu_percent and rss_bytes (of all), with --once one, otherwise a line for each look.
+        With --once, or if the output is not a terminal, it is shown once. With --json an object per update: processes,
+        total, cpu_percent and rss_bytes (of all).
     """,
     options=[
-        Option("--sort", choices=_SORTS, help="What comes first. Default: cpu."),
-        Option("--interval", metavar="S", convert=_interval, help="Seconds from one look to the next. Default: 2."),
-        Option("--session", metavar="S", help="Only those of session S."),
-        Option("--task", metavar="T", help="Only those of task T."),
-        Option("--once", help="Show it once and return."),
+        Option("--sort", choices=_SORTS, help="What to sort by. Default: cpu."),
+        Option("--interval", metavar="S", convert=_interval, help="Seconds between updates. Default: 2."),
+        ONLY_SESSION,
+        ONLY_TASK,
+        Option("--once", help="Show it once and exit."),
         JSON,
     ],
     exits=[("0", "Shown.")],
     examples=[
-        ("Watch what eats memory", "holdfast top --sort memory"),
-        ("What listens where, for a program", "holdfast top --once --json | jq '.processes[] | {name, ports}'"),
+        ("The largest memory use first", "holdfast top --sort memory"),
+        ("Listening ports, for a program", "holdfast top --once --json | jq '.processes[] | {name, ports}'"),
     ],
 )
 
@@ -64,7 +64,7 @@ _HEAD = ("ID", "NAME", "STATUS", "CPU%", "RSS", "PEAK", "PORTS", "UP", "CPU HIST
 
 
 class _TopView:
-    """What is asked for, again and again."""
+    """The options of each update."""
 
     def __init__(self, client: Client, given: Given) -> None:
         self._client = client
@@ -80,28 +80,28 @@ class _TopView:
 def run(given: Given) -> int:
     given.only()
     with connect() as client:
-        look = _TopView(client, given)
+        view = _TopView(client, given)
         if given.json:
-            return _stream(look, given.once)
+            return _stream(view, given.once)
         if given.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
-            console.out(page(look.ask(history=_SPARK), time.time()))
+            console.out(page(view.ask(history=_SPARK), time.time()))
             return 0
-        return _live(look)
+        return _live(view)
 
 
-def _stream(look: _TopView, once: bool) -> int:
+def _stream(view: _TopView, once: bool) -> int:
     while True:
-        console.out_json(look.ask())
+        console.out_json(view.ask())
         sys.stdout.flush()
         if once:
             return 0
-        time.sleep(look.interval)
+        time.sleep(view.interval)
 
 
 def page(seen: Message, now: float) -> str:
-    """The sums, and a row for each process."""
+    """The totals, and a row for each process."""
     count = f"{seen['total']} process{'' if seen['total'] == 1 else 'es'}"
-    sums = f"{count}, {seen['cpu_percent']:.1f} % of a processor, {size_text(seen['rss_bytes'])} of memory"
+    sums = f"{count}, {seen['cpu_percent']:.1f} % of a CPU, {size_text(seen['rss_bytes'])} of memory"
     return f"{sums}\n\n{console.table(_HEAD, [_row(row, now) for row in seen['processes']])}"
 
 
@@ -124,18 +124,18 @@ def _known(value: float | None, text: Callable[..., str]) -> str:
     return "-" if value is None else text(value)
 
 
-def _live(look: _TopView) -> int:
+def _live(view: _TopView) -> int:
     from holdfast.cli.live import FullScreen
 
     def frame() -> str:
         rows = max(1, os.get_terminal_size(1).lines - _HEAD_LINES)
-        return page(look.ask(limit=rows, history=_SPARK), time.time())
+        return page(view.ask(limit=rows, history=_SPARK), time.time())
 
     sorts = {name[0]: name for name in _SORTS}
     with FullScreen() as live:
         while True:
             live.draw(frame())
-            key = live.key(look.interval)
+            key = live.key(view.interval)
             if key in ("q", "\x03", "\x04"):
                 return 0
-            look.sort = sorts.get(key, look.sort)
+            view.sort = sorts.get(key, view.sort)

@@ -14,14 +14,13 @@ VERB = Verb(
     "transfer",
     synopsis=["transfer ID S [--json]"],
     about="""
-        Gives a process, running or ended, to session S: it belongs to S from now on, and its pending notifications are
-        delivered to S alone. With --json the process object.
+        Moves a running or ended process to session S, with its pending notifications. With --json the process object.
     """,
     options=[JSON],
     exits=[("0", "It belongs to S, also if it did before.")],
     examples=[
-        ("Let another conversation go on with it", "holdfast transfer web chat-43"),
-        ("Take one over", "holdfast transfer proc_6c11 $HOLDFAST_SESSION"),
+        ("Move it to another conversation", "holdfast transfer web chat-43"),
+        ("Move it to this session", "holdfast transfer proc_6c11 $HOLDFAST_SESSION"),
     ],
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from holdfast.cli import console
-from holdfast.cli.options import JSON, Option, Verb
+from holdfast.cli.options import GRACE, JSON, Option, Verb
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.model.units import age_text, parse_seconds
+from holdfast.model.units import age_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,53 +26,47 @@ VERB = Verb(
         "up --status [-f FILE] [--json]",
     ],
     about="""
-        Starts the processes in holdfast.toml (or a Procfile), or those named with what they need. Each starts as soon
-        as what it depends on is started, ready, completed or has written a line, as the file says; independent ones
-        start at once. What already runs as the file has it is left alone; what changed in the file is ended and
-        started anew; a one-shot that completed is not repeated before the project was brought down. So up may be
-        called again at any time, also after it was killed.
+        Starts the processes of holdfast.toml (or a Procfile), or the named ones with their dependencies. Each starts as
+        soon as its dependencies are started, ready, completed or have written a line, as the file says; independent
+        ones start at the same time. A running process that the file did not change is left alone, a changed one is
+        restarted, and a completed one-shot is not repeated before holdfast down. So up can be called at any time, also
+        after it was killed.
 
-        In the foreground it shows the output of all of them, each line with the name of its process. ^C brings down
-        what it shows, politely; a second ^C forces it. If holdfast itself is killed, they go on. It ends when all of
-        them have ended.
+        In the foreground it shows the output of all, each line with the name of its process, and returns when all have
+        ended. ^C ends them with SIGTERM, a second ^C with SIGKILL. If holdfast itself is killed, they go on.
 
-        With -d it returns when everything is started, and what has a rule for being ready is ready.
+        With -d it returns when all are started, and those with a ready option are ready.
 
-        When something that others need fails, these are not started, and the exit code is that of what failed.
+        If a process fails, those that depend on it are not started, and its exit code is the result.
 
-        With --json an object a line for what happens: event (waiting, kept, replacing, started, note, ready,
-        completed, failed, skipped, orphan, stopping, ended, survived; output with stream, offset and text), member,
-        text, id, process. With --check and --status one document.
+        With --json an object per line and step: event (waiting, kept, replacing, started, note, ready, completed,
+        failed, skipped, orphan, stopping, ended, survived; output with stream, offset and text), member, text, id,
+        process. With --check and --status one document.
     """,
     options=[
-        Option("-d", "--detach", help="Return when everything is up."),
+        Option("-d", "--detach", help="Run in the background: return when all are started and ready."),
         Option(
-            "-f", "--file", metavar="FILE", help="The file. Default: holdfast.toml or Procfile here, or nearest above."
+            "-f", "--file", metavar="FILE", help="Default: the nearest holdfast.toml or Procfile, from here upwards."
         ),
-        Option("-p", "--project", metavar="PROJECT", help="The project's name. Default: as in the file."),
-        Option("--profile", metavar="P", repeat=True, help="Also those that have the profile P."),
-        Option("--check", help="Only check the file, and show the order in which its processes start."),
-        Option("--status", help="Only show the state of its processes."),
-        Option("--no-wait", help="With -d: do not wait for processes to be ready that no other depends on."),
-        Option("--fresh", help="Start anew also what runs unchanged or has completed."),
-        Option("--remove-orphans", help="End what runs for the project but is not in the file any more."),
-        Option(
-            "--grace",
-            metavar="S",
-            convert=parse_seconds,
-            help="Seconds between asking and forcing, where something is ended. Default: 10, or as configured.",
-        ),
+        Option("-p", "--project", metavar="PROJECT", help="The name of the project. Default: from the file."),
+        Option("--profile", metavar="P", repeat=True, help="Also processes of profile P."),
+        Option("--check", help="Only check the file, and show the start order."),
+        Option("--status", help="Only show the state of the processes."),
+        Option("--no-wait", help="With -d: do not wait until processes are ready that no other depends on."),
+        Option("--fresh", help="Restart also what runs unchanged, and repeat completed one-shots."),
+        Option("--remove-orphans", help="End processes of the project that are no longer in the file."),
+        GRACE,
         JSON,
     ],
     exits=[
-        ("0", "Everything is up; in the foreground: everything ended with success."),
-        ("N", "The exit code of the first that failed; 126 and 127 when it could not be started."),
-        ("124", "Something was not ready in time."),
-        ("130", "It was interrupted (^C) and the project brought down."),
+        ("0", "With -d: all are up. In the foreground: all ended with success."),
+        ("N", "The exit code of the first that failed; 126 or 127 if it could not be started."),
+        ("124", "A process was not ready in time."),
+        ("130", "^C: the project was ended."),
     ],
     examples=[
-        ("All of it, and their output, until ^C", "holdfast up"),
-        ("The worker with what it needs, in the background", "holdfast up -d worker"),
+        ("Start all and show their output, until ^C", "holdfast up"),
+        ("One process with its dependencies, in the background", "holdfast up -d worker"),
     ],
 )
 
@@ -110,7 +104,7 @@ def _detached(client: Client, project: Project, given: Given) -> int:
             on_event=show_json if given.json else show,
         )
     except KeyboardInterrupt:
-        console.say("interrupted; what was started goes on: holdfast up, or holdfast down")
+        console.say("interrupted; started processes go on: holdfast up, or holdfast down")
         raise
     say_failures(report.failures, given.json)
     if not given.json:
@@ -125,7 +119,7 @@ def _foreground(client: Client, project: Project, given: Given) -> int:
 
 
 def fresh(project: Project, given: Given) -> list[str]:
-    """Those that are to be started anew: with names, just these, and not what they need."""
+    """The members to restart: with names, only these and not their dependencies."""
     if not given.fresh:
         return []
     return given.words or project.chosen((), tuple(given.profile))
@@ -147,7 +141,7 @@ def _check(project: Project, given: Given) -> int:
     if given.json:
         console.out_json({"project": project.name, "file": project.file, "order": waves})
     else:
-        console.out(f"{project.file} is fine: project {project.name}, {len(project.members)} processes")
+        console.out(f"{project.file} is valid: project {project.name}, {len(project.members)} processes")
         for number, wave in enumerate(waves, 1):
             console.out(f"{number}. {', '.join(wave)}")
     return 0

@@ -16,7 +16,7 @@ VERB = Verb(
     "version",
     synopsis=["version [--json]"],
     about="""
-        Shows the version of holdfast that was called. That of the daemon that runs is in holdfast daemon status.
+        Shows the version of this command. holdfast daemon status shows that of the running daemon.
     """,
     options=[JSON],
     exits=[("0", "Shown.")],

@@ -22,55 +22,58 @@ VERB = Verb(
         "wait ID… [--any] [--timeout S] --until match --match RE [-i] [--from BYTE] [--json]",
     ],
     about="""
-        Waits until all of the processes (with --any: one of them) have ended, and ends with the code of the command
-        itself. Of several, it is the first code that is not 0, in the order of the arguments; with --any, that of the
-        first that ended. How each ended is said on stderr.
+        Waits until all processes (with --any: one of them) have ended, and exits with the exit code of the command. Of
+        several, with the first code that is not 0, in the order of the arguments; with --any, with that of the first
+        that ended. It prints on stderr how each ended.
 
-        A wait that runs out is no error of the process: it goes on, and can be waited for again.
+        A timeout does not affect the process: it goes on, and you can wait again.
 
-        With --until output it waits for new output instead, and ends with 0 when there is some. A process that ends
-        first is not waited for any longer.
+        --until output waits for new output, and exits with 0 when there is some, or when the process ends.
 
-        With --until ready it waits until they are ready by what they were started with (run --ready-port and others),
-        and ends with 0 when they are. One that ends first is reported at once, with its code, and 125 in place of 0;
-        one that was not ready within its --ready-timeout, with 124.
+        --until ready waits until they are ready (run --ready-port and others), and exits with 0. If a process ends
+        first, it exits at once with its exit code, or 125 in place of 0; if it was not ready within its
+        --ready-timeout, with 124.
 
-        With --until match it waits until a line matches the regular expression RE, in what is written from now on or,
-        with --from, behind that byte (--from 0: also in what is there). It prints the line and ends with 0. A process
-        that ends first is not waited for any longer: that is said, and its code is the result. Of several, all have to
-        match or end; with --any, one has to match.
+        --until match waits until a line of new output, or of output after the byte --from, matches the regular
+        expression RE. It prints the line and exits with 0. If the process ends first, it exits with its exit code. Of
+        several, all have to match or end; with --any, one has to match.
 
-        With --json the process object is printed; for several IDs an array of them, in the order of the arguments. With
+        With --json it prints the process object; for several IDs an array of them, in the order of the arguments. With
         --until match it has a field match: offset, match_offset, text, column, length, cut, stream; or null.
     """,
     options=[
-        Option("--any", help="Until one of them is done, not all."),
+        Option("--any", help="Wait for one of them, not for all."),
         Option(
             "--timeout",
             metavar="S",
             convert=parse_seconds,
-            help="At most S seconds (or 500ms, 10m, 2h). Default: for ever.",
+            help="At most S seconds (or 500ms, 10m, 2h). Default: no limit.",
         ),
         Option("--until", choices=("exit", "output", "ready", "match"), help="What to wait for. Default: exit."),
-        Option("--match", metavar="RE", help="The line to wait for, as a regular expression (RE2)."),
-        Option("-i", "--ignore-case", help="Letters match whether small or capital."),
-        Option("--from", metavar="BYTE", convert=parse_size, help="Also search the output behind this byte."),
+        Option("--match", metavar="RE", help="The line to wait for, as a regular expression (RE2 syntax)."),
+        Option("-i", "--ignore-case", help="Ignore upper and lower case."),
+        Option(
+            "--from",
+            metavar="BYTE",
+            convert=parse_size,
+            help="Look at output after this byte, not only at new output.",
+        ),
         JSON,
     ],
     exits=[
-        ("N", "The command's own exit code."),
+        ("N", "The exit code of the command."),
         ("128+N", "The command was ended by signal N."),
-        ("120", "It ended, and its exit code is unknown."),
-        ("124", "The time ran out; it still runs."),
-        ("125", "With --until ready: it ended with 0 before it was ready, or has nothing to be ready by."),
+        ("120", "It ended; its exit code is unknown."),
+        ("124", "Timeout; the process still runs."),
+        ("125", "With --until ready: it ended with 0 before it was ready, or has no ready option."),
     ],
     examples=[
-        ("Go on when the tests are through, if they pass", "holdfast wait tests && holdfast run -- make deploy"),
+        ("Deploy if the tests pass", "holdfast wait tests && holdfast run -- make deploy"),
         (
-            "Go on when a server says that it is up",
+            "Wait until a server prints that it listens",
             "holdfast wait web --until match --match 'listening on'",
         ),
-        ("Whichever of two is done first, within a minute", "holdfast wait --any --timeout 60 build lint"),
+        ("The first of two, within a minute", "holdfast wait --any --timeout 60 build lint"),
     ],
 )
 
@@ -99,11 +102,11 @@ def run(given: Given) -> int:
 
 def _until(given: Given) -> str:
     if given.match is None and given.until == "match":
-        raise BadValue("wait: which line? --match is missing", next="holdfast wait ID --until match --match RE")
+        raise BadValue("wait: --until match needs --match RE", next="holdfast wait ID --until match --match RE")
     if given.match is not None and given.until not in (None, "match"):
-        raise BadValue(f"wait: --match does not go with --until {given.until}", next=given.usage)
+        raise BadValue(f"wait: --match cannot be used with --until {given.until}", next=given.usage)
     if getattr(given, "from") is not None and given.match is None and given.until != "output":
-        raise BadValue("wait: --from goes with --until match or output", next=given.usage)
+        raise BadValue("wait: --from needs --until match or output", next=given.usage)
     return "match" if given.match is not None else given.until or "exit"
 
 
@@ -121,7 +124,7 @@ def _show_matches(waited: Waited) -> None:
 
 
 def report(waited: Waited, until: str) -> None:
-    """Say how each of them ended, and what became of those that did not."""
+    """Print how each of them ended, or its state."""
     for process in waited.processes:
         if process.match is not None:
             continue
@@ -135,9 +138,9 @@ def report(waited: Waited, until: str) -> None:
 
 
 def _in_vain(process: Process, until: str) -> str:
-    """What was waited for, and did not come before the end."""
+    """What did not come before the end."""
     if until == "match":
-        return "; it wrote no line that matches"
+        return "; no line matched"
     return ", before it was ready" if until == "ready" and not process.ready_at else ""
 
 
@@ -154,7 +157,7 @@ def _still(process: Process) -> str:
 
 
 def code(waited: Waited, any: bool, until: str) -> int:
-    """What the call ends with."""
+    """The exit code."""
     if waited.timed_out:
         return TIMED_OUT
     if until == "output" or (any and waited.matches):

@@ -1,4 +1,4 @@
-"""What the papers promise about the package is true of the package."""
+"""The package is as its documentation says: dependencies, imports, content of the wheel."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def test_the_distribution_has_its_name_and_all_brings_every_extra() -> None:
 
 
 def test_every_dependency_has_a_line_in_the_docs() -> None:
-    told = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     table = project()["project"]
     named = [*table["dependencies"], *(name for extra in table["optional-dependencies"].values() for name in extra)]
-    others = [name for name in named if not name.startswith(f"{DISTRIBUTION}[")]  # an extra of ours that names others
-    missing = [name for name in others if f"`{re.split('[<>=~!;[ ]', name)[0]}`" not in told]
+    others = [name for name in named if not name.startswith(f"{DISTRIBUTION}[")]
+    missing = [name for name in others if f"`{re.split('[<>=~!;[ ]', name)[0]}`" not in page]
     assert not missing
 
 
-def test_the_keeper_and_the_command_line_do_with_the_standard_library() -> None:
-    rooms = ["holdfast.cli", "holdfast.client", "holdfast_keeper"]
-    found = subprocess.run([sys.executable, "-c", IMPORT_ALL, *rooms], capture_output=True, check=True, text=True)
+def test_the_keeper_and_the_command_line_need_only_the_standard_library() -> None:
+    packages = ["holdfast.cli", "holdfast.client", "holdfast_keeper"]
+    found = subprocess.run([sys.executable, "-c", IMPORT_ALL, *packages], capture_output=True, check=True, text=True)
     assert found.stdout.split() == []
 
 
-#: Imports every module of some packages, and names what was not there before and is neither ours nor Python's.
+#: Imports every module of some packages, and prints other packages that were imported and are not of Python.
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 before = set(sys.modules)
@@ -60,20 +60,20 @@ print(*(roots - sys.stdlib_module_names - {"holdfast", "holdfast_keeper"}))
 
 
 @pytest.mark.parametrize("module", ["holdfast", "holdfast.client.sync", "holdfast.cli.main", "holdfast_keeper.keeper"])
-def test_what_the_daemon_needs_is_imported_by_nobody_else(module: str) -> None:
+def test_only_the_daemon_imports_its_dependencies(module: str) -> None:
     names = [re.split("[<>=~!;[ ]", name)[0] for name in project()["project"]["dependencies"]]
     packages = [{"google-re2": "re2"}.get(name, name.replace("-", "_")) for name in names]
     look = f"import sys, {module}; print([name for name in {packages!r} if name in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "[]"
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
 
 
-def test_the_changelog_tells_of_the_version() -> None:
+def test_the_changelog_has_the_version() -> None:
     version = (ROOT / "src/holdfast/version.py").read_text(encoding="utf-8").split('"')[-2]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_no_page_points_to_a_file_that_is_not_there() -> None:
+def test_no_link_is_broken() -> None:
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
     broken = [f"{page.name}: {link}" for page in pages for link in _links(page) if not (page.parent / link).exists()]
     assert not broken
