@@ -129,7 +129,9 @@ def test_nor_does_one_of_the_keeper(hf: Client, tmp_path: Path, roles: tuple[str
     assert hf.logs(process.id).text == "run 1\nrun 2\nrun 3\n"
 
 
-@pytest.mark.parametrize("point", ["rerun-state-aside", "rerun-files-moved", "start-released", "spare-ready", "start-seen"])
+@pytest.mark.parametrize(
+    "point", ["rerun-state-aside", "rerun-files-moved", "start-released", "spare-ready", "start-seen"]
+)
 def test_nor_does_one_in_the_middle_of_a_restart(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
