@@ -49,7 +49,7 @@ from holdfast.project.dotenv import BadLine, parse
         ("# only", {}),
     ],
 )
-def test_what_a_file_says(text: str, expected: dict[str, str]) -> None:
+def test_variables_of_a_file(text: str, expected: dict[str, str]) -> None:
     assert parse(text) == expected
 
 
@@ -69,14 +69,14 @@ def test_what_a_file_says(text: str, expected: dict[str, str]) -> None:
         ("<html>", 1),
     ],
 )
-def test_what_is_none(text: str, line: int) -> None:
+def test_invalid_lines_are_refused_with_their_number(text: str, line: int) -> None:
     with pytest.raises(BadLine) as refused:
         parse(text)
     assert refused.value.line == line
 
 
 @given(st.text())
-def test_whatever_it_is_it_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         found = parse(text)
     except BadLine:
@@ -85,5 +85,5 @@ def test_whatever_it_is_it_is_read_or_refused(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="'\0", exclude_categories=["Cs"])).filter(lambda t: "\r\n" not in t))
-def test_what_stands_in_single_quotes_is_left_as_it_is(value: str) -> None:
+def test_single_quoted_values_are_unchanged(value: str) -> None:
     assert parse(f"A='{value}'\nB=2") == {"A": value, "B": "2"}

@@ -12,7 +12,7 @@ from holdfast.client.sync import Client
 from holdfast.errors import BadValue
 
 
-def test_they_are_found_again_also_after_a_crash(client: Client) -> None:
+def test_labels_survive_a_crash(client: Client) -> None:
     process = client.run("exec sleep 1000", labels={"a": "1", "ü": ""})
     assert process.labels == {"a": "1", "ü": ""}
     os.kill(client.status()["pid"], signal.SIGKILL)
@@ -33,6 +33,6 @@ def test_they_are_found_again_also_after_a_crash(client: Client) -> None:
         {str(n): "" for n in range(65)},
     ],
 )
-def test_what_is_no_label_is_refused(client: Client, labels: Any) -> None:
+def test_invalid_labels_are_refused(client: Client, labels: Any) -> None:
     with pytest.raises(BadValue, match="labels"):
         client.run("true", labels=labels)

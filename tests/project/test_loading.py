@@ -58,7 +58,7 @@ def full(tmp_path: Path) -> holdfast.project.Project:
     return load(tmp_path, FULL)
 
 
-def test_all_that_a_file_may_say(full: holdfast.project.Project, tmp_path: Path) -> None:
+def test_all_keys_of_a_file(full: holdfast.project.Project, tmp_path: Path) -> None:
     assert (full.name, full.task, full.process_name("web")) == ("shop", "project:shop", "shop.web")
     db, migrate, web, debug = full.members.values()
     assert db.command == ["postgres", "-D", "data"]
@@ -73,19 +73,19 @@ def test_all_that_a_file_may_say(full: holdfast.project.Project, tmp_path: Path)
     assert debug.needs == {"web": Need("log", "listening on \\d+", 5.0)}
 
 
-def test_what_is_chosen(full: holdfast.project.Project) -> None:
+def test_chosen_members(full: holdfast.project.Project) -> None:
     assert full.chosen() == ["db", "migrate", "web"]
     assert full.chosen(("migrate",)) == ["db", "migrate"]
     assert full.chosen((), ("tools",)) == ["db", "migrate", "web", "debug"]
     assert full.chosen(("debug",)) == ["db", "migrate", "web", "debug"]
 
 
-def test_a_list_of_names_means_started_where_nothing_tells_when_it_is_ready(tmp_path: Path) -> None:
+def test_a_list_of_names_means_started_without_a_readiness_rule(tmp_path: Path) -> None:
     project = load(tmp_path, "[processes]\na.command = 'x'\nb = { command = 'y', depends_on = ['a'] }")
     assert project.members["b"].needs == {"a": Need("started")}
 
 
-def test_the_fingerprint_is_of_what_is_run(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_what_is_run(tmp_path: Path) -> None:
     first = load(tmp_path, "[processes.a]\ncommand = 'x'\nenv = { A = '1', B = '2' }")
     same = load(tmp_path, "[processes.a]\nenv = { B = '2', A = '1' }\ncommand = 'x'\n[processes.b]\ncommand = 'y'")
     other = load(tmp_path, "[processes.a]\ncommand = 'x'\nenv = { A = '1', B = '3' }")
@@ -166,7 +166,7 @@ def test_the_fingerprint_is_of_what_is_run(tmp_path: Path) -> None:
         ("[processes]\n" + "".join(f"p{n}.command = 'x'\n" for n in range(501)), "500 are the most"),
     ],
 )
-def test_what_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_files_are_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "bad.env").write_text("A=1\nnonsense\n")
     file = write(tmp_path, text)
     with pytest.raises(BadValue) as refused:
@@ -177,7 +177,7 @@ def test_what_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> No
     assert "\n" not in line
 
 
-def test_what_is_no_file_of_text(tmp_path: Path) -> None:
+def test_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# ok\n# \xe9\n")
     (tmp_path / "huge.toml").write_bytes(b"#" * (source.LARGEST + 1))
     os.mkfifo(tmp_path / "pipe.toml")
@@ -243,7 +243,7 @@ def test_a_value_of_the_right_kind_is_taken(key: str, value: object) -> None:
     assert _member(Source("/x/holdfast.toml", ""), "a", {"command": "x", key: value}, {}).name == "a"
 
 
-def test_it_is_found_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_found_in_a_parent_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "[processes.a]\ncommand = 'x'")
     below = tmp_path / "some/where"
     below.mkdir(parents=True)
@@ -257,7 +257,9 @@ def test_it_is_found_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert holdfast.project.load().file == str(below / "holdfast.toml")
 
 
-def test_one_of_somebody_else_above_is_not_run_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_in_a_parent_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = write(tmp_path, "[processes.a]\ncommand = 'x'")
     below = tmp_path / "below"
     below.mkdir()
@@ -271,7 +273,7 @@ def test_one_of_somebody_else_above_is_not_run_unasked(tmp_path: Path, monkeypat
     assert holdfast.project.load(file).members
 
 
-def test_the_name_is_made_of_the_directory_where_none_is_given(tmp_path: Path) -> None:
+def test_the_default_name_is_that_of_the_directory(tmp_path: Path) -> None:
     directory = tmp_path / "my shop.v2"
     directory.mkdir()
     file = write(directory, "[processes.a]\ncommand = 'x'")
@@ -281,7 +283,7 @@ def test_the_name_is_made_of_the_directory_where_none_is_given(tmp_path: Path) -
         holdfast.project.load(file, name="a b")
 
 
-def test_the_name_can_be_had_of_a_file_with_mistakes(tmp_path: Path) -> None:
+def test_the_name_is_read_from_a_file_with_errors(tmp_path: Path) -> None:
     assert name_of(write(tmp_path, "[project]\nname = 'shop'\n[processes.a]\nenv_file = 'none'")) == "shop"
 
 
@@ -297,6 +299,6 @@ def test_a_procfile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"), [("web", ":1: is not NAME: COMMAND"), ("a: x\na: y", ":2: a is there twice")]
 )
-def test_what_a_procfile_cannot_say(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_procfiles_are_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadValue, match=said):
         holdfast.project.load(write(tmp_path, text, "Procfile"))

@@ -25,7 +25,7 @@ any_needs = st.dictionaries(st.sampled_from(NAMES), st.lists(st.sampled_from([*N
 
 
 @given(acyclic())
-def test_everyone_comes_once_and_after_all_that_it_needs(needs: dict[str, list[str]]) -> None:
+def test_each_name_comes_once_and_after_its_needs(needs: dict[str, list[str]]) -> None:
     seen: set[str] = set()
     for wave in order.waves(needs):
         assert wave
@@ -36,20 +36,20 @@ def test_everyone_comes_once_and_after_all_that_it_needs(needs: dict[str, list[s
 
 
 @given(acyclic())
-def test_nobody_comes_later_than_need_be(needs: dict[str, list[str]]) -> None:
+def test_no_name_comes_later_than_necessary(needs: dict[str, list[str]]) -> None:
     waves = order.waves(needs)
     for earlier, wave in itertools.pairwise(waves):
         assert all(set(earlier).intersection(needs[name]) for name in wave)
 
 
 @given(any_needs)
-def test_there_is_an_order_or_a_ring(needs: dict[str, list[str]]) -> None:
-    ring = order.find_cycle(needs)
-    if not ring:
+def test_there_is_an_order_or_a_cycle(needs: dict[str, list[str]]) -> None:
+    cycle = order.find_cycle(needs)
+    if not cycle:
         order.waves(needs)
         return
-    assert len(set(ring)) == len(ring)
-    assert all(after in needs[name] for name, after in zip(ring, [*ring[1:], ring[0]], strict=True))
+    assert len(set(cycle)) == len(cycle)
+    assert all(after in needs[name] for name, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     with pytest.raises(ValueError):
         order.waves(needs)
 
@@ -72,6 +72,6 @@ def test_dependents_are_the_other_way_round(needs: dict[str, list[str]]) -> None
     assert {(name, other) for other in back for name in back[other]} == pairs
 
 
-def test_a_ring_is_named_in_its_order() -> None:
+def test_a_cycle_is_listed_in_order() -> None:
     assert order.find_cycle({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a"]}) == ["b", "c"]
     assert order.find_cycle({"a": ["a"]}) == ["a"]

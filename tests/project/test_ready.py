@@ -1,4 +1,4 @@
-"""Readiness between the members of a project, and of those that nobody waits for."""
+"""Readiness of members with and without dependents."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def test_a_worker_waits_until_the_server_can_be_used(client: Client, tmp_path: P
     events = Events()
     report = holdfast.project.up(client, load(tmp_path, shop(port), "ready"), on_event=events)
     assert report.ok, report
-    told = events.kinds("started", "completed", "ready")
-    assert told.index(("completed", "migrate")) < told.index(("started", "server"))
-    assert told.index(("ready", "server")) < told.index(("started", "worker"))
+    kinds = events.kinds("started", "completed", "ready")
+    assert kinds.index(("completed", "migrate")) < kinds.index(("started", "server"))
+    assert kinds.index(("ready", "server")) < kinds.index(("started", "worker"))
     assert client.inspect("ready.worker").is_running
     assert client.inspect("ready.server").ready is True
     assert holdfast.project.up(client, load(tmp_path, shop(port), "ready")).ok
     assert holdfast.project.down(client, "ready").ok
 
 
-def test_it_goes_on_while_the_daemon_is_killed(client: Client, tmp_path: Path, port: int) -> None:
+def test_up_continues_while_the_daemon_is_killed(client: Client, tmp_path: Path, port: int) -> None:
     def kill(event: holdfast.project.ProjectEvent) -> None:
         if event.kind == "waiting":
             os.kill(client.status()["pid"], signal.SIGKILL)
@@ -69,8 +69,8 @@ def test_it_goes_on_while_the_daemon_is_killed(client: Client, tmp_path: Path, p
     assert not client.ps(task="project:killed")
 
 
-def test_one_that_ends_first_or_is_late_fails(client: Client, tmp_path: Path, port: int) -> None:
-    for command, code, said in (
+def test_a_process_that_ends_or_is_late_before_it_is_ready_fails(client: Client, tmp_path: Path, port: int) -> None:
+    for command, code, expected in (
         ("sleep 0.2; exit 6", 6, "ended (exit 6) before it was ready"),
         (FOREVER, 124, "did not become ready in time"),
     ):
@@ -85,10 +85,10 @@ def test_one_that_ends_first_or_is_late_fails(client: Client, tmp_path: Path, po
         report = holdfast.project.up(client, load(tmp_path, text, f"late{code}"))
         assert report.outcomes["b"].state == "skipped"
         assert report.exit_status == code
-        assert said in report.failures[0].message
+        assert expected in report.failures[0].message
 
 
-def test_detached_waits_for_readiness_unless_told_not_to(client: Client, tmp_path: Path, port: int) -> None:
+def test_detached_waits_for_readiness_without_no_wait(client: Client, tmp_path: Path, port: int) -> None:
     text = f"[processes.a]\ncommand = {server(port, 1.0)}\nready_port = {port}"
     load(tmp_path, text)
     file = str(tmp_path / "holdfast.toml")

@@ -35,7 +35,7 @@ SHOP = f"""
 
 
 def kill_daemon() -> None:
-    """-9, at once: whoever asks next finds or makes a new one."""
+    """SIGKILL: the next client finds or starts a new daemon."""
     with holdfast.connect() as client:
         os.kill(client.status()["pid"], signal.SIGKILL)
 
@@ -51,17 +51,17 @@ def names(task: str = "project:shop") -> list[str]:
 def test_up_goes_on_while_the_daemon_is_killed_at_every_step(home: Path, tmp_path: Path) -> None:
     events = Events()
 
-    def kill_and_hear(event: holdfast.project.ProjectEvent) -> None:
+    def kill_and_collect(event: holdfast.project.ProjectEvent) -> None:
         events(event)
         kill_daemon()
 
     with holdfast.connect() as client:
-        report = holdfast.project.up(client, load(tmp_path, SHOP), on_event=kill_and_hear)
+        report = holdfast.project.up(client, load(tmp_path, SHOP), on_event=kill_and_collect)
         assert report.ok, report
         assert events.members("started") == ["migrate", "server", "worker"]
         assert len(client.ps(task="project:shop")) == 2
         pids = [process.pid for process in client.ps(task="project:shop")]
-        assert holdfast.project.down(client, "shop", on_event=kill_and_hear).ok
+        assert holdfast.project.down(client, "shop", on_event=kill_and_collect).ok
         assert events.members("ended") == ["worker", "server"]
         assert not client.ps(task="project:shop")
     assert (tmp_path / "ran").read_text() == "migrating\nmigrated\n"

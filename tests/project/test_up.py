@@ -35,7 +35,7 @@ def log(client: Client, name: str) -> str:
     return client.logs(name).text
 
 
-def test_each_begins_when_what_it_needs_is_there(client: Client, tmp_path: Path) -> None:
+def test_each_member_starts_after_its_dependencies(client: Client, tmp_path: Path) -> None:
     events = Events()
     report = holdfast.project.up(client, load(tmp_path, CHAIN), on_event=events)
     assert report.ok
@@ -51,7 +51,7 @@ def test_each_begins_when_what_it_needs_is_there(client: Client, tmp_path: Path)
     assert holdfast.project.down(client, "chain").ok
 
 
-def test_again_changes_nothing_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
+def test_a_second_up_changes_and_repeats_nothing(client: Client, tmp_path: Path) -> None:
     project, events = load(tmp_path, CHAIN), Events()
     first = holdfast.project.up(client, project)
     second = holdfast.project.up(client, project, on_event=events)
@@ -66,7 +66,7 @@ def test_again_changes_nothing_and_repeats_nothing(client: Client, tmp_path: Pat
     holdfast.project.down(client, project)
 
 
-def test_what_ended_is_started_again_and_what_completed_is_not(client: Client, tmp_path: Path) -> None:
+def test_ended_members_start_again_and_completed_ones_do_not(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, CHAIN)
     holdfast.project.up(client, project)
     client.kill("chain.server")
@@ -79,7 +79,7 @@ def test_what_ended_is_started_again_and_what_completed_is_not(client: Client, t
     }
 
 
-def test_a_project_that_has_all_completed_is_done_again(client: Client, tmp_path: Path) -> None:
+def test_a_fully_completed_project_runs_again(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, "[processes.a]\ncommand = 'echo x >> ran'\noneshot = true", "done")
     for times in (1, 2):
         process = holdfast.project.up(client, project).outcomes["a"].process
@@ -88,7 +88,7 @@ def test_a_project_that_has_all_completed_is_done_again(client: Client, tmp_path
         assert (tmp_path / "ran").read_text() == "x\n" * times
 
 
-def test_what_changed_is_restarted_and_what_is_gone_is_named(client: Client, tmp_path: Path) -> None:
+def test_changed_members_restart_and_orphans_are_reported(client: Client, tmp_path: Path) -> None:
     text = f"""
         [processes.a]
         command = "{FOREVER}"
@@ -112,14 +112,14 @@ def test_what_changed_is_restarted_and_what_is_gone_is_named(client: Client, tmp
     assert [p.name for p in client.ps(task="project:change")] == ["change.b"]
 
 
-def test_a_part_with_what_it_needs(client: Client, tmp_path: Path) -> None:
+def test_named_members_start_with_their_dependencies(client: Client, tmp_path: Path) -> None:
     report = holdfast.project.up(client, load(tmp_path, CHAIN), ["server"])
     assert [*report.outcomes] == ["once", "server"]
     with pytest.raises(NotFound, match=r"no process 'sever' in .* \(did you mean server\?\)"):
         holdfast.project.up(client, load(tmp_path, CHAIN), ["sever"])
 
 
-def test_a_one_shot_that_fails_stops_those_behind_it(client: Client, tmp_path: Path) -> None:
+def test_a_failed_one_shot_skips_its_dependents(client: Client, tmp_path: Path) -> None:
     text = f"""
         [processes.once]
         command = "sleep 0.1; exit 7"
@@ -156,7 +156,7 @@ def test_success_codes_count_as_success(client: Client, tmp_path: Path) -> None:
     assert state.has_succeeded(ended, member._replace(options={"success_codes": [0, 3]}))
 
 
-def test_what_cannot_be_started_is_said(client: Client, tmp_path: Path) -> None:
+def test_a_failed_start_is_reported(client: Client, tmp_path: Path) -> None:
     text = "[processes.a]\ncommand = ['/no/such/program']\n[processes.b]\ncommand = 'true'\ndepends_on = ['a']"
     report = holdfast.project.up(client, load(tmp_path, text, "cannot"))
     assert [report.outcomes[name].state for name in "ab"] == ["failed", "skipped"]
@@ -173,7 +173,7 @@ def test_what_cannot_be_started_is_said(client: Client, tmp_path: Path) -> None:
         ("kill -9 $$", "'completed'", "ended (SIGKILL) instead of completing", 137),
     ],
 )
-def test_needs_that_will_not_be_met(
+def test_dependencies_that_cannot_be_met(
     client: Client, tmp_path: Path, command: str, need: str, said: str, code: int
 ) -> None:
     text = f"[processes.a]\ncommand = '{command}'\n[processes.b]\ncommand = 'true'\ndepends_on = {{ a = {need} }}"
@@ -194,7 +194,7 @@ def test_a_line_that_is_not_finished_counts(client: Client, tmp_path: Path) -> N
     assert holdfast.project.up(client, load(tmp_path, text, "prompt")).ok
 
 
-def test_two_at_once_start_one_of_each(client: Client, tmp_path: Path) -> None:
+def test_two_concurrent_ups_start_one_of_each(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, CHAIN)
     reports: list[holdfast.project.UpReport] = []
 
@@ -211,7 +211,7 @@ def test_two_at_once_start_one_of_each(client: Client, tmp_path: Path) -> None:
     assert sorted(name or "" for name in names) == ["chain.free", "chain.server", "chain.worker"]
 
 
-def test_a_name_that_somebody_else_has_is_not_taken_away(client: Client, tmp_path: Path) -> None:
+def test_a_name_in_use_by_another_process_is_not_taken(client: Client, tmp_path: Path) -> None:
     other = client.run(FOREVER, name="taken.a")
     report = holdfast.project.up(client, load(tmp_path, f"[processes.a]\ncommand = '{FOREVER}'", "taken"))
     assert isinstance(report.outcomes["a"].error, NotNow)
@@ -231,7 +231,7 @@ def test_a_project_of_the_same_name_elsewhere_is_left_alone(client: Client, tmp_
     assert holdfast.project.up(client, load(there, text)).outcomes["a"].state == "replaced"
 
 
-def test_giving_up_starts_no_more(client: Client, tmp_path: Path) -> None:
+def test_cancelling_starts_no_more(client: Client, tmp_path: Path) -> None:
     text = f"[processes.a]\ncommand = '{FOREVER}'\n[processes.b]\ncommand = 'x'\ndepends_on = {{ a = 'completed' }}"
     cancelled, events = threading.Event(), Events()
 
@@ -244,7 +244,7 @@ def test_giving_up_starts_no_more(client: Client, tmp_path: Path) -> None:
     assert report.outcomes["b"].state == "skipped"
 
 
-def test_down_meanwhile_ends_an_up(client: Client, tmp_path: Path) -> None:
+def test_a_concurrent_down_ends_an_up(client: Client, tmp_path: Path) -> None:
     text = f"""
         [processes.a]
         command = "sleep 0.5; echo yes; {FOREVER}"
@@ -304,7 +304,7 @@ def test_down_names_what_it_waits_for_and_for_how_long(client: Client, tmp_path:
     assert "by force" in events[-1].text
 
 
-def test_down_of_some(client: Client, tmp_path: Path) -> None:
+def test_down_of_named_members(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, CHAIN)
     holdfast.project.up(client, project)
     holdfast.project.down(client, project, ["worker"])
@@ -331,7 +331,7 @@ def test_restart_ends_and_starts_in_order(client: Client, tmp_path: Path) -> Non
     assert len(client.ps(task=project.task)) == 3
 
 
-def test_how_they_stand(client: Client, tmp_path: Path) -> None:
+def test_status_of_members(client: Client, tmp_path: Path) -> None:
     project = load(tmp_path, CHAIN)
     assert [(s.member, s.process) for s in holdfast.project.status(client, project)] == [
         (name, None) for name in project.members
