@@ -102,8 +102,9 @@ def test_a_daemon_that_dies_is_brought_back_by_the_keeper(hf: Client, home: Path
 
 
 FAILING = """
-from holdfast.daemon import __main__, timers
-async def fail(room):
+from holdfast.daemon import __main__
+from holdfast.daemon.core import timers
+async def fail(context):
     raise RuntimeError("failed")
 timers.watch_deadlines = fail
 __main__.main()
@@ -112,7 +113,7 @@ __main__.main()
 
 def test_so_is_one_that_failed(home: Path) -> None:
     failed = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, timeout=30, check=False)
-    assert failed.returncode == 1
+    assert failed.returncode == 1 and b"RuntimeError: failed" in failed.stderr
     eventually((home / "daemon.sock").exists)
 
 
