@@ -113,7 +113,7 @@ __main__.main()
 
 def test_so_is_one_that_failed(home: Path) -> None:
     failed = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, timeout=30, check=False)
-    assert failed.returncode == 1
+    assert failed.returncode == 1 and b"RuntimeError: failed" in failed.stderr
     eventually((home / "daemon.sock").exists)
 
 

@@ -145,7 +145,7 @@ def test_without_a_way_to_ask_it_fails_at_once_and_says_why(plain: Instance) -> 
     code, said = run(
         plain, f"a=$({clock}); sudo -k id; code=$?; echo took $((($({clock}) - a) / 1000000)); exit $code", "--sudo"
     )
-    assert code == 1 and "nobody is there who could type the password" in said and "(no_approver)" in said
+    assert code == 1 and "no approver is connected to type the password" in said and "(no_approver)" in said
     took = re.search(r"took (\d+)", said)
     assert took is not None and int(took[1]) < 3000
     assert plain.json("approvals") == []  # nothing is left to be answered
@@ -190,7 +190,7 @@ def test_a_wrong_password_is_asked_for_again_and_not_remembered(someone: Someone
 def test_a_person_may_refuse(plain: Instance) -> None:
     with surface(plain, ""):
         code, said = run(plain, WHO, "--sudo", "--session", "refused")
-    assert code == 1 and "a person refused to type the password" in said and "(denied)" in said
+    assert code == 1 and "the user refused to type the password" in said and "(denied)" in said
 
 
 def test_only_sudo_itself_gets_a_password(someone: Someone, configured: Instance) -> None:
@@ -291,4 +291,4 @@ def test_a_password_is_taken_only_while_somebody_waits_for_it(plain: Instance) -
     type_it = f"import holdfast; holdfast.connect().approval_password('{request}', 'too late')"
     with plain.popen([sys.executable, "-c", type_it], stderr=subprocess.PIPE) as typing:
         said = typing.communicate(timeout=30)[1].decode()
-    assert typing.returncode == 1 and "NotNow" in said and "nobody waits" in said
+    assert typing.returncode == 1 and "NotNow" in said and "no sudo waits" in said
