@@ -37,7 +37,7 @@ def test_a_bad_end_has_a_short_tail() -> None:
         ({"reason": "signaled", "signal": 9}, "make test was ended by signal 9 [chat-42]"),
         ({"reason": "killed", "killed_by": "chat-7"}, "make test was ended by chat-7 [chat-42]"),
         ({"reason": "oom"}, "make test ran out of memory and was ended [chat-42]"),
-        ({"reason": "lost"}, "make test is lost: nobody saw its end [chat-42]"),
+        ({"reason": "lost"}, "make test is lost: how it ended is unknown [chat-42]"),
     ],
 )
 def test_other_ends(data: dict[str, Any], line: str) -> None:
@@ -72,7 +72,7 @@ def test_everything_else_is_one_line(kind: str) -> None:
 
 def test_an_approval_shows_the_command_and_what_answers_it() -> None:
     told = summary_of(note("approval", approval="appr_1", why="deletes\neverything", command="rm -rf \x1b[2J@here"))
-    assert told.line == "approval wanted: deletes everything [chat-42]"
+    assert told.line == "approval needed: deletes everything [chat-42]"
     assert told.tail == "rm -rf [2J@here\nholdfast approve appr_1, or holdfast deny appr_1"
 
 
