@@ -72,7 +72,7 @@ def test_everything_else_is_one_line(kind: str) -> None:
 
 def test_an_approval_shows_the_command_and_what_answers_it() -> None:
     told = summary_of(note("approval", approval="appr_1", why="deletes\neverything", command="rm -rf \x1b[2J@here"))
-    assert told.line == "approval wanted: deletes everything [chat-42]"
+    assert told.line == "approval needed: deletes everything [chat-42]"
     assert told.tail == "rm -rf [2J@here\nholdfast approve appr_1, or holdfast deny appr_1"
 
 

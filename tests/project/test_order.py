@@ -1,4 +1,4 @@
-"""Who comes before whom."""
+"""The order of a dependency graph."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_there_is_an_order_or_a_cycle(needs: dict[str, list[str]]) -> None:
 
 @given(acyclic(), st.data())
 def test_a_part_comes_with_all_that_it_needs_and_no_more(needs: dict[str, list[str]], data: st.DataObject) -> None:
-    wanted = data.draw(st.lists(st.sampled_from(list(needs)))) if needs else []
-    part = order.closure(needs, wanted)
-    assert set(wanted) <= set(part)
+    names = data.draw(st.lists(st.sampled_from(list(needs)))) if needs else []
+    part = order.closure(needs, names)
+    assert set(names) <= set(part)
     assert all(other in part for name in part for other in needs[name])
     needed = {other for name in part for other in needs[name]}
-    assert set(part) <= set(wanted) | needed
+    assert set(part) <= set(names) | needed
 
 
 @given(any_needs)
