@@ -45,14 +45,14 @@ def measure(run: Run) -> list[Figure]:
 
 def _there_and_back(bus: Bus, timeout: float) -> Sample:
     """Seconds for one way: half of both; at most `timeout`."""
-    heard = threading.Event()
-    bus.subscribe("bench.back", lambda event: heard.set())
+    received = threading.Event()
+    bus.subscribe("bench.back", lambda event: received.set())
 
     def sample() -> float:
-        heard.clear()
+        received.clear()
         begun = time.perf_counter()
         bus.publish("bench.there", {"k": 0})
-        heard.wait(timeout)
+        received.wait(timeout)
         return (time.perf_counter() - begun) / 2
 
     return sample

@@ -114,7 +114,7 @@ def test_who_waits_behind_another_is_asked_next(home: Path) -> None:
     with Terminal("approvals", "--follow") as person:
         person.see("> ")
         with subprocess.Popen(asking, stderr=subprocess.PIPE) as start:
-            person.see("behind it waits")
+            person.see("next: appr_")
             person.type(b"\r")
             person.see("is denied")
             person.see("> ")

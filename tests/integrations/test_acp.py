@@ -254,5 +254,5 @@ def test_streams_that_are_no_editors_are_refused_before_an_agent_starts(
     agent = f"touch {tmp_path}/started"
     line = f"exec {sys.executable} -m holdfast acp -- sh -c '{agent}' {streams.replace('FILE', f'{tmp_path}/file')}"
     done = subprocess.run(["sh", "-c", line], input=b"", capture_output=True, check=False, timeout=60)
-    assert done.returncode == 125 and done.stderr.count(b"\n") == 1 and b"no pipes" in done.stderr
+    assert done.returncode == 125 and done.stderr.count(b"\n") == 1 and b"not pipes" in done.stderr
     assert not (tmp_path / "started").exists()
