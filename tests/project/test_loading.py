@@ -257,9 +257,7 @@ def test_the_file_is_found_in_a_parent_directory(tmp_path: Path, monkeypatch: py
     assert holdfast.project.load().file == str(below / "holdfast.toml")
 
 
-def test_a_file_of_another_user_in_a_parent_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_another_user_in_a_parent_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path, "[processes.a]\ncommand = 'x'")
     below = tmp_path / "below"
     below.mkdir()
