@@ -41,7 +41,7 @@ def test_it_cannot_approve(hf: Client, way: str) -> None:
 
 
 def test_what_it_starts_is_judged(hf: Client) -> None:
-    assert "needs a person's approval" in output(hf, f"{HOLDFAST} run -c '{RISKY}'")
+    assert "needs an approval" in output(hf, f"{HOLDFAST} run -c '{RISKY}'")
     assert "fine" in output(hf, f"{HOLDFAST} run -c 'echo fi\"\"ne'")
 
 

@@ -143,7 +143,7 @@ def test_a_model_types_no_secrets(hf: Client) -> None:
     process = asking(hf)
     with (
         holdfast.connect(session="person", strict=True) as model,
-        pytest.raises(Denied, match="by a person") as refused,
+        pytest.raises(Denied, match="only the user may type") as refused,
     ):
         model.send(process, "guess", secret=True)
     assert f"holdfast send {process} --secret" in refused.value.next
@@ -190,5 +190,5 @@ def test_a_password_is_typed_only_where_one_is_asked_for(hf: Client, monkeypatch
                 client.approval_password(request, "open")
             with pytest.raises(holdfast.NotFound):
                 client.approval_password("appr_000000000000", "open")
-            with pytest.raises(Denied, match="by a person"):
+            with pytest.raises(Denied, match="only the user may type"):
                 model.approval_password(request, "open")
