@@ -90,7 +90,7 @@ class Bridge:
         if before is not None and before._address == address:
             self.id, self._since, self._outbox = before.id, before._since, before._outbox
             self._outbox.most = most_waiting
-        self._handle = bus.subscribe(patterns[0] if len(patterns) == 1 else "**", self._hear)
+        self._handle = bus.subscribe(patterns[0] if len(patterns) == 1 else "**", self._relay)
         self._out = BridgeLink("bridge-out", address, lambda: "/api/pub", self._send, _ignore)
         self._in = BridgeLink("bridge-in", address, self._events_path, self._receive, self._refused)
         for link in (self._out, self._in):
@@ -127,7 +127,7 @@ class Bridge:
 
     # From here to there.
 
-    def _hear(self, envelope: Envelope) -> None:
+    def _relay(self, envelope: Envelope) -> None:
         via = envelope.get("via")
         topic = envelope.get("type")
         if not isinstance(topic, str) or not topic or (isinstance(via, list) and self.id in via):
@@ -137,7 +137,7 @@ class Bridge:
         try:
             body = _body({**envelope, "via": [*(via if isinstance(via, list) else ()), self.id]})
         except (ValueError, TypeError, RecursionError):
-            _LOG.warning("%s has something that JSON cannot say: it does not cross the bridge", topic)
+            _LOG.warning("%s has something that JSON cannot represent: it does not cross the bridge", topic)
             return
         if len(body) > _LARGEST:
             _LOG.warning("%s is larger than %d bytes: it does not cross the bridge", topic, _LARGEST)
