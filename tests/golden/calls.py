@@ -149,7 +149,7 @@ class _Session:
 
     def _processes(self) -> None:
         job = self._do("run", "echo one; exit 3", labels={"key": "value"}, task="t")
-        self._do("foreground", "echo one", 10.0)
+        self._do("foreground", "echo one", timeout=10.0)
         self._refused("run", ["true"], **_EVERY_RUN_OPTION)
         self._do("wait", job.id)
         self._do("wait_for", [job.id], timeout=10, any=True, until="match", after=0, match="one", ignore_case=True)
