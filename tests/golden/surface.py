@@ -66,9 +66,13 @@ def _arguments(method: Any) -> list[str]:
 
 def documented_events() -> dict[str, str]:
     text = _EVENTS_PAGE.read_text(encoding="utf-8").partition("## Topics")[2]
-    rows = re.findall(r"^\| (`[a-z._]+`(?:, `[a-z._]+`)*) \| `([a-z_ ]+)` \|", text, re.MULTILINE)
-    assert len(rows) > 20
-    topics = {topic: sorted(fields.split()) for several, fields in rows for topic in re.findall(r"[a-z._]+", several)}
+    row = r"^\| (`[a-z._]+`(?:, `[a-z._]+`)*) \| `([a-z_ ]+)`(?:, and [a-z ]+ `([a-z_ ]+)`)? \|"
+    topics = {
+        topic: sorted([*fields.split(), *(f"{field}?" for field in optional.split())])
+        for several, fields, optional in re.findall(row, text, re.MULTILINE)
+        for topic in re.findall(r"[a-z._]+", several)
+    }
+    assert len(topics) > 20
     return {"events-documented.json": _pretty(topics)}
 
 

@@ -25,9 +25,9 @@ CONTRACT = {
 
 
 def popen(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "run", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    """Unbuffered: `communicate` does not return what a buffered `readline` has read beyond its line."""
+    call = [sys.executable, "-m", "holdfast", "run", *arguments]
+    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
 
 
 def finish(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes, int]:
