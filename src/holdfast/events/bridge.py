@@ -29,7 +29,7 @@ from holdfast.events.address import URL, BusAddress, find_address
 from holdfast.events.bus import Bus, Envelope
 from holdfast.events.link import CUT, BridgeLink, hang_up
 from holdfast.events.outbox import Outbox, OutboxItem
-from holdfast.events.topics import PatternTree
+from holdfast.model.topics import PatternTree
 
 DROPPED = "bridge.dropped"
 #: Events that may wait for the link; then the oldest go.

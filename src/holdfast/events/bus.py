@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.events.topics import PatternTree, segments
+from holdfast.model.topics import PatternTree, segments
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task

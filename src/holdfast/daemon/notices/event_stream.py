@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.daemon.core.waiting import follow
-from holdfast.events.topics import PatternTree
 from holdfast.model.events import Event, StoredEvent
+from holdfast.model.topics import PatternTree
 from holdfast.store.store import Store
 from holdfast.wire import light_json
 

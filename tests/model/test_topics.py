@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.events.topics import PatternTree, matches
+from holdfast.model.topics import PatternTree, matches
 
 _SEGMENTS = st.sampled_from(["a", "b", "c", ""])
 _TOPICS = st.lists(_SEGMENTS, min_size=1, max_size=6).map(".".join).filter(bool)
