@@ -1,28 +1,23 @@
-"""Exits, in this order: learn the status, record it, publish it, reap the zombie, archive the bundle."""
+"""Exits, in this order: learn the status, record it, publish it, reap the zombie, archive the bundle.
+
+`OomWatch` notices kills by a memory limit, which end the whole tree.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast_keeper import bundle, kernel, limits
+from holdfast_keeper import bundle, failpoints, groups, kernel, limits
+from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.bundle import Slot
-from holdfast_keeper.held_command import HeldCommand
+from holdfast_keeper.held_command import HeldCommand, groups_of
 from holdfast_keeper.limits import write
 from holdfast_keeper.loop import READ
-
-if TYPE_CHECKING:
-    from holdfast_keeper.keeper import Keeper
-
-import signal
-from functools import partial
-from typing import TYPE_CHECKING
-
-from holdfast_keeper import failpoints, groups
-from holdfast_keeper.adopt import OFFER_TIME
-from holdfast_keeper.held_command import groups_of
 from holdfast_keeper.pump import is_disk_full
 
 if TYPE_CHECKING:
@@ -35,6 +30,13 @@ _STATUS_PAUSE = 0.01
 _DISK_PAUSE = 0.25
 #: After an exit is published: archiving at once would compete for processors with those who wait for the exit.
 _ARCHIVE_DELAY = 0.005
+#: More do not fit into a slot.
+_MOST_LEFTOVERS = 24
+#: No spare is larger. The kernel's peak of a process outlives its exec, so a smaller peak may be that of the spare.
+_SPARE_BYTES = 24 << 20
+_LOOK_PAUSE = 0.005
+#: How often to look, after a notification, until the kill is counted and the tree is gone.
+_LOOKS = 400
 
 
 class Exits:
@@ -147,11 +149,6 @@ class Exits:
                 return  # its exit could not be recorded yet: it must stay a zombie
 
 
-_LOOK_PAUSE = 0.005
-#: How often to look, after a notification, until the kill is counted and the tree is gone.
-_LOOKS = 400
-
-
 class OomWatch:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
@@ -204,12 +201,6 @@ def _oom_event(group: str) -> int:
     finally:
         os.close(control)
     return event
-
-
-#: More do not fit into a slot.
-_MOST_LEFTOVERS = 24
-#: No spare is larger. The kernel's peak of a process outlives its exec, so a smaller peak may be that of the spare.
-_SPARE_BYTES = 24 << 20
 
 
 class ExitStatus(NamedTuple):

@@ -1,1 +1,1 @@
-"""Speaking with the daemon: one conversation without I/O, a blocking client and its async twin."""
+"""The clients: `protocol` (no I/O), `sync` and `aio`, over the Unix socket or HTTP."""

@@ -153,7 +153,7 @@ class Calls:
             return await tools.answer(call.name, given)
 
     async def _asked(self, call: _Call, approval: str) -> Answer | types.InputRequiredResult:
-        """Ask the user; with a yes, the same again."""
+        """Ask the user to approve; if approved, repeat the call."""
         session = call.key.session
         async with elicitation.denied_if_cancelled(call.ctx, session, approval):
             if is_modern(call.ctx):

@@ -1,1 +1,1 @@
-"""What things are and what follows from it: no I/O, no clock, no imports but `errors`."""
+"""Data types and rules. No I/O, no clock; imports only `errors`."""

@@ -58,7 +58,7 @@ class Meta:
     ready_timeout: float | None = None
     stall: float | None = None
     notify: Notify = "any"
-    """Which ends notify the owner session. It concerns ends alone: see `Process.notify` for what is in effect."""
+    """Which ends notify the owner session. It concerns ends alone: see `HeldProcess.notify` for what is in effect."""
     end_after_watch: bool = False
     """It is watched and `notify` was not given: `notify` is `never` until its watch is disabled."""
     watch: tuple[str, ...] = ()

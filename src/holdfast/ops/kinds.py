@@ -136,6 +136,7 @@ class IntegerKind(Kind):
 class NumberKind(Kind):
     type = "number"
     unit = "a number"
+    suffix = ""
 
     def check(self, value: Any, name: str) -> float:
         number = expect(value, (int, float), name, self.unit)
@@ -143,9 +144,16 @@ class NumberKind(Kind):
         return float(number)
 
     def _check_range(self, value: float, name: str) -> None:
-        least, most = self.bounds.get("least", 0), self.bounds.get("most", LARGEST_NUMBER)
-        if not least <= value <= most:  # also refuses nan
-            raise BadValue(f"{name} must be between {least:g} and {most:g}, not {shortened(value)}")
+        least, most, above = (
+            self.bounds.get("least", 0),
+            self.bounds.get("most", LARGEST_NUMBER),
+            self.bounds.get("above"),
+        )
+        if not least <= value <= most or (above is not None and value <= above):  # also refuses nan
+            bounds = f"more than {above:g}" if above is not None else f"{least:g} or more"
+            if most != LARGEST_NUMBER:
+                bounds = f"between {least if above is None else above:g} and {most:g}"
+            raise BadValue(f"{name} must be {bounds}{self.suffix}, not {shortened(value)}")
 
     def schema(self) -> Schema:
         most = self.bounds.get("most", LARGEST_NUMBER)
@@ -156,12 +164,7 @@ class NumberKind(Kind):
 
 class SecondsKind(NumberKind):
     unit = "a number of seconds"
-
-    def _check_range(self, value: float, name: str) -> None:
-        above, least = "above" in self.bounds, self.bounds.get("least", 0)
-        if not least <= value <= LARGEST_NUMBER or (above and value == 0):  # also refuses nan
-            bounds = "more than 0" if above else f"{least:g} or more"
-            raise BadValue(f"{name} must be {bounds} seconds, not {shortened(value)}")
+    suffix = " seconds"
 
 
 class FlagKind(Kind):
@@ -237,7 +240,7 @@ class EnvironmentKind(Kind):
             everything = "".join((*entries, *entries.values()))
             everything.encode(errors="surrogateescape")
         except (TypeError, UnicodeEncodeError):
-            raise BadValue(f"{name} has a name or entries that is not a text") from None
+            raise BadValue(f"{name} has a name or a value that is not a text") from None
         if "\0" in everything:
             raise BadValue(f"{name} contains a NUL character")
         for variable in entries:
@@ -320,6 +323,7 @@ _PLAIN: dict[str, type[Kind]] = {
     "Environment": EnvironmentKind,
     "TextsByName": TextsByNameKind,
     "Anything": AnyKind,
+    "TerminalSize": TextKind,  # of the command line; requests have cols and rows
 }
 
 
@@ -336,6 +340,8 @@ def kind_of(annotation: str, bounds: dict[str, Any]) -> Kind:
         return ListKind(kind_of(name[5:-1], bounds.get("item", {})), bounds)
     if name.startswith("dict[str, "):
         return MapKind(kind_of(name[10:-1], {}))
+    if not name.endswith("Fields"):
+        raise TypeError(f"no kind is called {name}")
     return RecordKind(name)
 
 

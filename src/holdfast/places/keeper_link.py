@@ -24,7 +24,7 @@ _HELLO = 0
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
-#: Writes one connection to the daemon's log: an event, and its fields by name.
+#: Writes one line to the daemon's log: an event, and its fields by name.
 Note = Callable[..., None]
 
 
@@ -65,7 +65,7 @@ class KeeperLink:
         self._connection: _KeeperConnection | None = None
         self._has_given_up = False
         self._giving_up: asyncio.TimerHandle | None = None
-        #: What the keeper said of itself last: pid, anchor_pid, cgroup, version.
+        #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, offers, live.
         self.about: Message = {}
 
     @property

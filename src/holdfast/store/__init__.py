@@ -1,1 +1,1 @@
-"""The rows of an instance, in SQLite. The only package that uses SQL."""
+"""The rows of an instance, in SQLite: the only package with SQL."""

@@ -253,7 +253,7 @@ class AsyncTools:
 
     @staticmethod
     async def _tried(work: Coroutine[Any, Any, Answer]) -> Answer:
-        """The outcome. An error is one, too, so that notices can come with it."""
+        """The answer. Errors become answers, so that notices can be attached."""
         try:
             return await work
         except (ToolRefusal, HoldfastError) as error:

@@ -1,1 +1,1 @@
-"""What is said between the daemon and its clients: `frames` (bytes) and `messages` (words)."""
+"""The formats on connections: `frames` (daemon and clients), `worker` (worker processes), `relay` (bridges)."""

@@ -60,7 +60,7 @@ def payload_fault(fields: dict[str, Any]) -> str | None:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """What one reader can just take apart, another one, deeper in its own calls, cannot."""
+    """Limits nesting: another reader may have less stack left."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value

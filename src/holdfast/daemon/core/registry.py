@@ -86,7 +86,7 @@ class Registry:
         process_id = process.id
         before = self._processes.get(process_id)
         if before is not None and before.meta.session != process.meta.session:
-            self._end_life(process_id)  # the session is part of its likeness
+            self._end_life(process_id)  # the session is part of its key
         self._processes[process_id] = process
         self._count(before, process)
         if process.has_ended:

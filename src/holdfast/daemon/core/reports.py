@@ -80,7 +80,7 @@ def applied(process: HeldProcess, report: Report) -> HeldProcess:
 
 
 def run_of(report: Report) -> int:
-    """The run of the process that it is about; the first is 0."""
+    """The number of the run that the report describes; the first is 0."""
     return int(report["born"].get("run", 0))
 
 

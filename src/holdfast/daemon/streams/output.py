@@ -33,7 +33,7 @@ async def more_than(context: DaemonContext, process_id: ProcessId, after: int | 
 
 
 async def _grow(context: DaemonContext, process_id: ProcessId, stream: str, ends: dict[str, int], target: int) -> None:
-    """Until this stream brings all of them together beyond the target; a closed one never does."""
+    """Wait until the sum of all streams exceeds the target because of this stream; never returns for a closed one."""
     while sum(ends.values()) <= target:
         run = run_of(context, process_id)
         reach = await context.outputs.beyond(process_id, stream, ends[stream])
