@@ -107,9 +107,6 @@ class Starter:
         else:
             _refuse(request, ("not_now", f"{request.id} is just being started"))
 
-    def is_starting(self, process_id: str) -> bool:
-        return self._request(process_id) is not None
-
     def report_before(self, process_id: str) -> dict[str, Any] | None:
         """The report of the last run of a command that is being run again."""
         request = self._request(process_id)

@@ -8,8 +8,6 @@ from typing import NewType
 ProcessId = NewType("ProcessId", str)
 
 PREFIX = "proc_"
-#: The fewest hex digits that may identify a process, where they are unique.
-SHORTEST_PREFIX = 4
 
 _ID = re.compile(r"proc_[0-9a-f]{12}\Z")
 _ID_PREFIX = re.compile(r"(?:proc_)?([0-9a-f]{4,12})\Z")

@@ -196,11 +196,6 @@ class HeldProcess:
         return isinstance(self.state, Ended)
 
     @property
-    def counts_as_running(self) -> bool:
-        """Whether it counts towards the limit of processes."""
-        return not self.has_ended
-
-    @property
     def output_closed(self) -> bool:
         """Nothing can be appended to its log any more."""
         return self.has_ended and all(stream.closed for stream in self.streams.values())

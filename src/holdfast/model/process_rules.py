@@ -27,7 +27,6 @@ def check_process_limit(running: Collection[ProcessId], at_most: int) -> None:
 
 
 IfRunning: TypeAlias = Literal["allow", "reuse", "replace", "error"]
-IF_RUNNING: tuple[IfRunning, ...] = ("allow", "reuse", "replace", "error")
 
 _MOST_DUPLICATES = 5
 
