@@ -46,7 +46,7 @@ class BadValue(HoldfastError):
     """An invalid argument."""
 
     code = "bad_value"
-    next = "holdfast VERB --help"
+    next = "see docs/reference.md for the values that are accepted"
 
 
 class NotNow(HoldfastError):

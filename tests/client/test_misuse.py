@@ -53,3 +53,31 @@ def test_a_closed_async_client_says_so(instance: Path) -> None:
         await client.close()
 
     asyncio.run(use())
+
+
+def test_wrong_types_are_refused_before_anything_is_sent(instance: Path) -> None:
+    anything: Any
+    with holdfast.connect() as client:
+        process = client.run(["cat"], stdin=True)
+        for anything in (5, None, 1.5):
+            with pytest.raises(holdfast.BadValue, match="input is a str or bytes"):
+                client.send(process, anything)
+            with pytest.raises(holdfast.BadValue):
+                client.wait(anything)
+        for call in (
+            lambda: client.kill(process, signal=1.5),  # type: ignore[arg-type]
+            lambda: client.inbox(wait="5"),  # type: ignore[arg-type]
+            lambda: client.run(["true"], cwd=1),  # type: ignore[arg-type]
+            lambda: client.run(["true"], session=""),
+            lambda: holdfast.connect(session=""),
+        ):
+            with pytest.raises(holdfast.BadValue) as refused:
+                call()
+            assert "VERB" not in refused.value.next
+        assert client.logs(process).data == b""
+
+
+def test_a_notification_that_cannot_exist_is_unknown(instance: Path) -> None:
+    with holdfast.connect() as client:
+        assert client.ack("\udcff", "note_000000000000")["unknown"] == ["note_000000000000", "\udcff"]
+        assert client.ack("\udcff")["unknown"] == ["\udcff"]  # and the store has nothing left to write

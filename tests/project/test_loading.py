@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -300,3 +301,26 @@ def test_a_procfile(tmp_path: Path) -> None:
 def test_invalid_procfiles_are_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadValue, match=said):
         holdfast.project.load(write(tmp_path, text, "Procfile"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("stall = 0.01", "stall must be 0.05 or more"),
+        ("memory = 1000", "memory must be"),
+        ("nice = 40", "nice must be between -20 and 19"),
+        ("origin = { a = 1979-05-27 }", "origin must be plain JSON"),
+        ("watch = ['']", "watch has an empty pattern"),
+        ("watch_regex = ['[']", "watch_regex is not a regular expression"),
+        ("ready_log = '(?=x)'", "ready_log is not a regular expression"),
+    ],
+)
+def test_values_that_the_daemon_would_refuse_are_refused_with_their_line(tmp_path: Path, line: str, said: str) -> None:
+    file = write(tmp_path, f"[processes.a]\ncommand = 'x'\n{line}")
+    with pytest.raises(BadValue, match=rf":3: processes\.a\.{re.escape(said)}"):
+        holdfast.project.load(file)
+
+
+def test_patterns_are_those_of_the_daemon(tmp_path: Path) -> None:
+    file = write(tmp_path, "[processes.a]\ncommand = 'x'\nready_log = '\\pL+\\z'\nnice = -5\nnotify = 'failure'")
+    assert holdfast.project.load(file).members["a"].options["ready_log"] == "\\pL+\\z"

@@ -95,8 +95,8 @@ def _similar(verb: str) -> str:
 
 
 def _report(error: HoldfastError, words: list[str]) -> int:
-    if words and words[0] in VERBS:
-        error.next = error.next.replace("VERB", words[0])
+    if isinstance(error, BadValue) and error.next == BadValue.next:
+        error.next = f"holdfast {words[0]} --help" if words and words[0] in VERBS else "holdfast --help"
     before_command = words[: words.index("--")] if "--" in words else words
     if "--json" in before_command:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.errors import BadValue
 from holdfast.paths import find_paths
 
 TYPE_CHECKING = False
@@ -56,7 +57,11 @@ def address_of(url: str | None, token: str | None, is_home_named: bool, paths: P
 
 
 def session_of(named: str | None) -> str:
-    return named or os.environ.get("HOLDFAST_SESSION") or DEFAULT_SESSION
+    if named is None:
+        return os.environ.get("HOLDFAST_SESSION") or DEFAULT_SESSION
+    if not named:
+        raise BadValue("a session has 1 to 256 printable characters", next="name one, or leave it out")
+    return named
 
 
 def environment() -> dict[str, str]:

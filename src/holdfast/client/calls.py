@@ -89,13 +89,15 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
         raise BadValue(f"run has no option {', '.join(sorted(unknown))}", next=f"known: {', '.join(RUN_OPTIONS)}")
     cwd, size, grant = options.pop("cwd", None), options.pop("size", None), options.pop("env", None)
     environ = options.pop("environ", None)
+    if cwd is not None and not isinstance(cwd, (str, os.PathLike)):
+        raise BadValue(f"cwd is a path, not {cwd!r:.80}", next="give a directory")
     directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else caller.directory()
     cols, rows = size or (None, None)
     arguments: Message = {
         **options,
         "id": caller.new_id(),
         **_command(command),
-        "session": options.get("session") or client.session,
+        "session": client.session if options.get("session") is None else options["session"],
         "cwd": directory,
         "env": caller.environment() if environ is None else dict(environ),
         "grant": dict(grant or {}),
@@ -344,6 +346,8 @@ def wait(
     A wait that runs out is no error: the processes come back with status `running`.
     """
     several = [processes] if isinstance(processes, (str, Process)) else processes
+    if not hasattr(several, "__iter__"):
+        raise BadValue(f"wait takes a process or a list of them, not {processes!r:.80}", next="give an id or a name")
     waited = yield from wait_for(
         several, timeout=timeout, any=any, until=until, after=after, match=match, ignore_case=ignore_case
     )
@@ -517,6 +521,7 @@ def inbox(
     """
     from holdfast.client.notification import Notification
 
+    wait = _timeout(wait) or 0.0
     until = time.monotonic() + wait
     left, cuts = wait, _Cuts()
     while True:
@@ -601,6 +606,8 @@ def ref(named: Ref | Approval | Notification) -> str:
 def base64(data: str | bytes) -> str:
     from binascii import b2a_base64
 
+    if not isinstance(data, (str, bytes, bytearray, memoryview)):
+        raise BadValue(f"input is a str or bytes, not {data!r:.80}", next="encode it first")
     raw = data.encode(errors="surrogateescape") if isinstance(data, str) else bytes(data)
     return b2a_base64(raw, newline=False).decode()
 

@@ -79,7 +79,7 @@ class ProcessAttributes:
     backend: str
     """Where it runs: `local`."""
     pid: int | None
-    """The pid of the command itself; null once it has ended."""
+    """The pid of the command itself; kept after its end."""
     status: str
     reason: str | None
     """Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."""

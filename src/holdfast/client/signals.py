@@ -24,6 +24,8 @@ def signal_number(signal: int | str) -> int:
     """`KILL`, `sigkill` or `9` -> `9`; `RTMIN+1` -> `35`. Raises BadValue for what is no signal."""
     if isinstance(signal, int):
         return signal
+    if not isinstance(signal, str):
+        raise BadValue(f"a signal is a number or a name, not {signal!r:.80}", next="kill -l lists their names")
     text = signal.strip().upper()
     if text.isascii() and text.isdigit():
         return int(text[:9])

@@ -151,7 +151,7 @@ class NumberKind(Kind):
         )
         if not least <= value <= most or (above is not None and value <= above):  # also refuses nan
             bounds = f"more than {above:g}" if above is not None else f"{least:g} or more"
-            if most != LARGEST_NUMBER:
+            if most != LARGEST_NUMBER or value > most:
                 bounds = f"between {least if above is None else above:g} and {most:g}"
             raise BadValue(f"{name} must be {bounds}{self.suffix}, not {shortened(value)}")
 
@@ -200,7 +200,7 @@ class ObjectKind(Kind):
 
             try:
                 size = len(json.dumps(entries, allow_nan=False))
-            except (ValueError, RecursionError):
+            except (TypeError, ValueError, RecursionError):
                 raise BadValue(f"{name} must be plain JSON") from None
             if size > most:
                 raise BadValue(f"{name} has {size} bytes of JSON, the limit is {most}")

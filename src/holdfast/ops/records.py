@@ -24,7 +24,7 @@ class ProcessFields(Record):
     session: Text = field(help="The owner session, which gets its notifications.")
     task: Text | None = field(help="A second key to group processes by.")
     backend: Text = field(help="Where it runs: `local`.")
-    pid: Integer | None = field(help="The pid of the command itself; null once it has ended.")
+    pid: Integer | None = field(help="The pid of the command itself; kept after its end.")
     status: Literal["running", "ended", "unreachable"] = field()
     reason: Text | None = field(
         help="Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -78,6 +77,11 @@ def whole(least: int, most: int = _LARGEST) -> Check:
     return check
 
 
+def any_whole(value: object) -> int:
+    found: int = whole(-_LARGEST)(value)
+    return found
+
+
 def above_zero(value: object) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise InvalidValue(f"must be a number, not {kind(value)}", "write it in digits, without quotes")
@@ -109,13 +113,20 @@ def window(value: object) -> tuple[int, int]:
 
 
 def pattern(value: object) -> str:
+    """A regular expression of the daemon's engine (RE2)."""
+    import re2
+
     try:
-        re.compile(text(value))
-    except (re.error, RecursionError, OverflowError) as broken:
-        raise InvalidValue(
-            f"is not a regular expression: {broken}", "correct it; '…' quotes need no doubled backslashes"
-        ) from None
+        re2.compile(text(value))
+    except re2.error as broken:
+        why = broken.args[0].decode() if isinstance(broken.args[0], bytes) else broken
+        hint = "correct it; '…' quotes need no doubled backslashes"
+        raise InvalidValue(f"is not a regular expression: {why}", hint) from None
     return text(value)
+
+
+def patterns(value: object) -> list[str]:
+    return [pattern(entry) for entry in texts(value)]
 
 
 def url(value: object) -> str:
@@ -168,16 +179,25 @@ def _parsed(parse: Callable[[str], Any], value: str) -> Any:
 
 def _check_of(declared: Field) -> Check:
     """The check of one option: a string such as "10M" is accepted where the command line accepts it."""
-    kind, annotation = declared.kind, declared.annotation.removesuffix(" | None")
-    if isinstance(kind, ChoiceKind):
-        return choice(*kind.choices)
-    if annotation == "Integer":
-        return whole(declared.bounds.get("least", 0), declared.bounds.get("most", _LARGEST))
-    return _BY_KIND[annotation]
+    annotation = declared.annotation.removesuffix(" | None")
+    if isinstance(declared.kind, ChoiceKind):
+        return choice(*declared.kind.choices)
+    read = _BY_KIND[annotation]
+
+    def check(value: object) -> Any:
+        found = read(value)
+        try:
+            declared.check(found)
+        except BadValue as refused:
+            raise InvalidValue(refused.message.removeprefix(f"{declared.name} "), "correct the value") from None
+        return found
+
+    return check
 
 
 _BY_KIND: dict[str, Check] = {
     "Flag": flag,
+    "Integer": any_whole,
     "Text": text,
     "Seconds": seconds,
     "Size": size,
@@ -193,6 +213,7 @@ OPTIONS: dict[str, Check] = {
     **{name: _check_of(one) for name, one in Start.FIELDS.items() if one.flags and name not in _NOT_IN_FILES},
     "size": window,
     "ready_log": pattern,
+    "watch_regex": patterns,
     "ready_http": url,
 }
 

@@ -58,4 +58,6 @@ async def ack(context: DaemonContext, call: Call, ask: Ack) -> Message:
     """On disk with the reply: these are never delivered again. Acknowledging again is no error."""
     if not ask.ids:
         raise BadValue("acknowledge what?", next="holdfast inbox")
-    return (await context.inbox.ack(ask.ids, "ack", context.current_name(ask.session)))._asdict()
+    ids = [one for one in ask.ids if one.isascii()]
+    result: Message = (await context.inbox.ack(ids, "ack", context.current_name(ask.session)))._asdict()
+    return {**result, "unknown": [*result["unknown"], *(one for one in ask.ids if not one.isascii())]}
