@@ -28,10 +28,10 @@ def test_no_other_process_makes_a_line_forgotten() -> None:
 def test_an_end_makes_it_forgotten() -> None:
     registry = Registry()
     readers = Readers({}, registry)
-    process = made.process(1)
+    process = made.process(1, stdin=True)
     readers.put(process, "reader")
     assert readers.get(replace(process, run=1)) is None
-    registry.put(made.ended(1, 5.0))
+    registry.put(replace(made.ended(1, 5.0), meta=process.meta))
     assert readers.get(process) is None
 
 

@@ -164,10 +164,10 @@ def test_over_http_it_is_the_same(hf: Client, instance: Path, canary: str, monke
 
 def test_misuse_is_one_line(instance: Path) -> None:
     process = start("-t", "--", "sleep", "1000")
-    assert "not given as an argument" in refusal("send", process, "hunter2", "--secret")
+    assert "prompts for TEXT" in refusal("send", process, "hunter2", "--secret")
     refusal("send", process, "--even-if-echoed")
     refusal("send", process, "--secret", "--eof")
-    assert "nothing on stdin" in refusal("send", process, "--secret")
+    assert "stdin is empty" in refusal("send", process, "--secret")
     done = run_cli("send", process, "--secret", input=b"x" * (1 << 20))
     assert done.returncode == 125 and b"too long" in done.stderr
 

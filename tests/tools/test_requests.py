@@ -50,7 +50,7 @@ def test_a_foreground_command_is_one_request(model: Model, monkeypatch: pytest.M
 
 
 def test_with_notices_it_is_two(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    model.background("true", notify_on_complete=True)
+    model.background("sleep 0.5", notify_on_complete=True)
     with holdfast.connect(model.session) as hf:
         eventually(hf.inbox)
         sent = Sent(monkeypatch)

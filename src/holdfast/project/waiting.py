@@ -66,7 +66,7 @@ class Waits:
     ) -> HoldfastError | None:
         if is_old and _held_before(member, process, need):
             return None
-        wait = _Wait(self._client, self._cancelled, self._events, member, need, waiter)
+        wait = _NeedWait(self._client, self._cancelled, self._events, member, need, waiter)
         try:
             process = wait.until_met(process)
         except HoldfastError as error:
@@ -83,7 +83,7 @@ class _Result:
         self.error: HoldfastError | None = None
 
 
-class _Wait:
+class _NeedWait:
     def __init__(
         self,
         client: Client,

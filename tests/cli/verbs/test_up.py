@@ -160,7 +160,7 @@ def test_check_says_the_order_or_what_is_wrong(here: Path) -> None:
     assert out("up", "--check").split("\n")[1:4] == ["1. setup", "2. web", "3. worker-2"]
     assert as_json("up", "--check", "--json")["order"] == [["setup"], ["web"], ["worker-2"]]
     (here / "holdfast.toml").write_text("[processes.web]\ncommand = 'x'\nready_port = '80'")
-    assert "holdfast.toml:3: processes.web.ready_port must be a whole number, not a text. Next: write it in" in refusal(
+    assert "holdfast.toml:3: processes.web.ready_port must be an integer, not a string. Next: write it in" in refusal(
         "up", "--check"
     )
     done = run_cli("up", "--json")

@@ -8,7 +8,7 @@ import time
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import logs
 from holdfast.daemon.streams import output
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, NotFound
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.logs.sweep import SearchQuery, Sweep
@@ -37,6 +37,8 @@ async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
         query = SearchQuery(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
         work = Sweep(log, pattern, query)
         is_over = await (_follow(context, ask, process.id, work) if ask.follow else _sweep(context, work))
+        if context.registry.get(process.id) is None:
+            raise NotFound(f"{process.id} was removed while its log was searched")
         return _answer(work, is_over, await context.read(log.extent), end)
     finally:
         log.close()
