@@ -67,7 +67,9 @@ def _call(home: Path, *words: str) -> str:
 
 def unpack(archive: Path, home: Path) -> None:
     with tarfile.open(archive) as found:
-        found.extractall(home, filter="fully_trusted")
+        if hasattr(tarfile, "fully_trusted_filter"):  # Python 3.11.4 and newer; required from 3.14 on
+            found.extraction_filter = tarfile.fully_trusted_filter
+        found.extractall(home)
     home.chmod(0o700)
 
 

@@ -252,5 +252,5 @@ def parse_object(text: str) -> object:
 def count(text: str) -> int:
     """A whole number from 0 on."""
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _LARGEST:
-        raise BadValue(f"{text[:80]!r} is not a whole number that fits", next="write it in digits")
+        raise BadValue(f"{text[:80]!r} is not a number, or too large", next="write it in digits")
     return int(text)

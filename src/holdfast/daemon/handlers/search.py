@@ -37,9 +37,11 @@ async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
         query = SearchQuery(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
         work = Sweep(log, pattern, query)
         is_over = await (_follow(context, ask, process.id, work) if ask.follow else _sweep(context, work))
-        if context.registry.get(process.id) is None:
+        extent = await context.read(log.extent)
+        # The log is removed before the process is forgotten: in between it is empty.
+        if process.has_ended and extent.end < process.streams[ask.stream].end:
             raise NotFound(f"{process.id} was removed while its log was searched")
-        return _answer(work, is_over, await context.read(log.extent), end)
+        return _answer(work, is_over, extent, end)
     finally:
         log.close()
 
