@@ -45,6 +45,8 @@ class _ApprovalDialog:
         self._client = client
         self._reading = reading
         self._waiting: dict[str, Approval] = {}
+        #: Answered here. An earlier change of such a request may arrive late, and must not show it again.
+        self._answered: set[str] = set()
         self._shown: str | None = None
         self.echo = Echo()
 
@@ -73,6 +75,8 @@ class _ApprovalDialog:
 
     def _take(self, approval: Approval) -> None:
         if approval.state == "pending":
+            if approval.id in self._answered:
+                return
             if self._shown is not None and approval.id not in self._waiting:
                 self._announce(approval)
             self._waiting[approval.id] = approval
@@ -123,6 +127,7 @@ class _ApprovalDialog:
     def _answer(self, typed: bytes) -> None:
         approval_id, self._shown = self._shown, None
         assert approval_id is not None
+        self._answered.add(approval_id)
         approval = self._waiting.pop(approval_id, None)
         self.echo.on()
         line = typed.rstrip(b"\r\n")
