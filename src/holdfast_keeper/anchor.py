@@ -59,7 +59,7 @@ def live(keeper_dir: KeeperDir) -> None:
 
 
 def _clear_groups(keeper_dir: KeeperDir) -> None:
-    """Remove the cgroups. Spares that were dismissed take a moment to leave theirs."""
+    """Remove the cgroups. Children that were not started take a moment to leave theirs."""
     groups_of_place = groups.Groups.of_place(keeper_dir.path)
     for _ in range(_SWEEP_TRIES):
         if not groups_of_place.sweep(set()):
@@ -99,6 +99,8 @@ class _Watch:
             _empty(wake)
             self._take()
             self._reap()
+        # A child of the dead keeper may be about to send its descriptors: from here on it fails, and does not run.
+        self._line.shutdown(socket.SHUT_RD)
         self._take()
         signal.set_wakeup_fd(-1)
         os.close(wake)
@@ -128,12 +130,23 @@ class _Watch:
                 return
             if seen is None:
                 return
-            process_id = self._store.by_pid.get(seen.si_pid)
+            process_id = self._store.by_pid.get(seen.si_pid) or self._just_started(seen.si_pid)
             if process_id is not None:
                 self._witness(process_id, seen)
             _, status = os.waitpid(seen.si_pid, 0)
             if seen.si_pid == self._keeper:
                 self._status = status
+
+    def _just_started(self, pid: int) -> str | None:
+        """The command with this pid, among those whose keeper was killed before it knew the pid itself."""
+        if pid == self._keeper:
+            return None
+        for process_id in os.listdir(f"{self._dir.path}/{bundle.LIVE}"):
+            if process_id not in self._store.pid_of:
+                state = bundle.read_state(self._dir.live(process_id))
+                if state is not None and state.born is not None and state.born["pid"] == pid:
+                    return process_id
+        return None
 
     def _witness(self, process_id: str, seen: os.waitid_result) -> None:
         exited = seen.si_code == os.CLD_EXITED

@@ -3,8 +3,8 @@
     live/<id>/            while the command runs, or a process can still write to its output
     done/<id>/            afterwards, until it is removed
         spec.json         how the command is run (0600: it contains the environment)
-        pending-<pid>     the state file before the command runs; only the process with this pid can claim it
-        state             the same file, renamed by that process just before exec
+        pending-<start>   the state file before the command runs; only the child of this start can claim it
+        state             the same file, renamed by that child just before exec
         state.<run>       the state of the run before this one
         in.fifo out.fifo err.fifo
         out.<offset>      log segments, named by the offset of their first byte
@@ -48,9 +48,9 @@ class BundleState(NamedTuple):
     witness: Slot | None
 
 
-def pending(pid: int) -> str:
-    """The name of the state file that only this process can claim."""
-    return f"{_PENDING}{pid}"
+def pending(start: str) -> str:
+    """The name of the state file that only the child of this start can claim."""
+    return f"{_PENDING}{start}"
 
 
 def void_pending(directory: str) -> None:
@@ -119,10 +119,21 @@ def read_state(directory: str) -> BundleState | None:
     return BundleState(*(decode_slot(raw[at : at + SLOT_SIZE]) for at in range(0, STATE_SIZE, SLOT_SIZE)))
 
 
-def write_slot(directory: str, slot: int, value: Slot) -> None:
+def create(path: str, content: bytes) -> None:
+    """A new file that only its owner can read."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
+
+
+def write_slot(directory: str, slot: int, value: Slot, name: str = STATE) -> None:
     """Overwrite one slot in place: one write within one page, so a kill leaves the old or the new line."""
     raw = encode_slot(value)
-    fd = os.open(f"{directory}/{STATE}", os.O_WRONLY | os.O_CLOEXEC)
+    fd = os.open(f"{directory}/{name}", os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.pwrite(fd, raw, slot * SLOT_SIZE)
     finally:

@@ -32,8 +32,6 @@ _DISK_PAUSE = 0.25
 _ARCHIVE_DELAY = 0.005
 #: More do not fit into a slot.
 _MOST_LEFTOVERS = 24
-#: No spare is larger. The kernel's peak of a process outlives its exec, so a smaller peak may be that of the spare.
-_SPARE_BYTES = 24 << 20
 _LOOK_PAUSE = 0.005
 #: How often to look, after a notification, until the kill is counted and the tree is gone.
 _LOOKS = 400
@@ -118,7 +116,7 @@ class Exits:
             self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries - 1)))
             return
         failpoints.reach("exit-learned")
-        record(command, status)
+        record(command, status, keeper.starter.peak_before_exec)
         failpoints.reach("exit-recorded")
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})
         failpoints.reach("exit-published")
@@ -141,6 +139,8 @@ class Exits:
             if seen is None:
                 return
             command = self._unreaped.get(seen.si_pid)
+            if command is None and self._keeper.starter.is_starting(seen.si_pid):
+                return  # it has ended already: `expect` sees that
             if command is None:
                 os.waitpid(seen.si_pid, 0)
                 continue
@@ -222,26 +222,27 @@ def learn_status(command: HeldCommand) -> ExitStatus | None:
     return None
 
 
-def record(command: HeldCommand, status: ExitStatus | None) -> None:
+def record(command: HeldCommand, status: ExitStatus | None, peak_before_exec: int) -> None:
     """Drain the output, then record the exit. Afterwards it may be published, and the zombie reaped."""
     ends = {name: pump.drain() for name, pump in command.pumps.items()}
     members = [member for member in command.tree.members() if member != command.tree.leader]
     exit_ = _exit_slot(status, ends, [[*member] for member in members])
-    command.record_exit({**exit_, **_usage(command)})
+    command.record_exit({**exit_, **_usage(command, peak_before_exec)})
 
 
-def _usage(command: HeldCommand) -> Slot:
+def _usage(command: HeldCommand, peak_before_exec: int) -> Slot:
     """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit."""
     paths = command.born.get("limits", {})
-    used: Slot = {"cpu": kernel.group_cpu(command.born["group"]), "peak": limits.peak_bytes(paths) or _peak(command)}
+    peak = limits.peak_bytes(paths) or _peak(command, peak_before_exec)
+    used: Slot = {"cpu": kernel.group_cpu(command.born["group"]), "peak": peak}
     return {**used, "oom": True} if limits.oom_kills(paths) else used
 
 
-def _peak(command: HeldCommand) -> int | None:
-    """The peak of the largest process of the command, if that was larger than the spare it was forked as."""
+def _peak(command: HeldCommand, before_exec: int) -> int | None:
+    """The peak of the largest process of the command. The kernel's peak outlives the exec: a small one is unknown."""
     pidfd = command.fds.get("pidfd")
     peak = kernel.peak_of_dead(pidfd) if pidfd is not None else None
-    return peak if peak is not None and peak > _SPARE_BYTES else None
+    return peak if peak is not None and peak > before_exec else None
 
 
 def reap(command: HeldCommand) -> None:

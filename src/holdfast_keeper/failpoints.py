@@ -12,14 +12,20 @@ import signal
 _DIE_AT = os.environ.get("HOLDFAST_DIE_AT")
 
 
-def reach(point: str) -> None:
+def variables() -> dict[str, str]:
+    """The variables, for a program with failpoints of its own."""
+    return {name: os.environ[name] for name in ("HOLDFAST_DIE_AT", "HOLDFAST_DIE_MARK") if name in os.environ}
+
+
+def reach(point: str, killed: int | None = None) -> None:
+    """Kill this process, or another one."""
     if point == _DIE_AT:
-        _die_once(os.environ["HOLDFAST_DIE_MARK"])
+        _die_once(os.environ["HOLDFAST_DIE_MARK"], killed or os.getpid())
 
 
-def _die_once(mark: str) -> None:
+def _die_once(mark: str, killed: int) -> None:
     try:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(killed, signal.SIGKILL)

@@ -83,12 +83,17 @@ class HolderLink:
 
     def __init__(self, loop: Loop, sock: socket.socket, on_message: Any, on_close: Any) -> None:
         self._loop = loop
-        self._sock = sock
+        self.socket = sock
         self._on_message = on_message
         self._on_close = on_close
         self._queue: deque[tuple[dict[str, Any], list[int]]] = deque()
         sock.setblocking(False)
         loop.watch(sock.fileno(), READ, self._ready)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing is queued for it."""
+        return not self._queue and self.socket.fileno() >= 0
 
     def hold(self, process_id: str, fds: Descriptors, **also: Any) -> None:
         self._send({"op": "hold", "id": process_id, "names": list(fds), **also}, list(fds.values()))
@@ -97,22 +102,22 @@ class HolderLink:
         self._send({"op": "drop", "id": process_id, "names": names}, [])
 
     def close(self) -> None:
-        self._loop.unwatch(self._sock.fileno())
-        self._sock.close()
+        self._loop.unwatch(self.socket.fileno())
+        self.socket.close()
         while self._queue:
             _close_all(self._queue.popleft()[1])
 
     def _send(self, header: dict[str, Any], fds: list[int]) -> None:
         if not self._queue:
             try:
-                send(self._sock, header, fds)
+                send(self.socket, header, fds)
                 return
             except BlockingIOError:
                 pass
             except OSError:
                 return  # `_ready` sees that the connection is closed
         self._queue.append((header, [os.dup(fd) for fd in fds]))
-        self._loop.watch(self._sock.fileno(), READ | WRITE, self._ready)
+        self._loop.watch(self.socket.fileno(), READ | WRITE, self._ready)
 
     def _ready(self, events: int) -> None:
         if events & WRITE:
@@ -124,16 +129,16 @@ class HolderLink:
         while self._queue:
             header, fds = self._queue[0]
             try:
-                send(self._sock, header, fds)
+                send(self.socket, header, fds)
             except OSError:
                 return
             _close_all(fds)
             self._queue.popleft()
-        self._loop.watch(self._sock.fileno(), READ, self._ready)
+        self._loop.watch(self.socket.fileno(), READ, self._ready)
 
     def _read(self) -> None:
         try:
-            received = receive(self._sock)
+            received = receive(self.socket)
         except BlockingIOError:
             return
         if received is None:

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,12 +69,11 @@ class Keeper:
         """Work until no command is left (then the process exits), or until the anchor is gone (then it returns)."""
         adopt.adopt_all(self, self._inherited)
         self._listen()
-        gc.freeze()  # these objects stay; a collection would unshare their pages from the spares
+        gc.freeze()  # these objects stay
         self.exits.listen_for_children()
         self.sweep_groups()
         self.loop.when_idle(self._index_archives)
         self.loop.when_idle(self._sweep_old_limits)
-        self.starter.refill_soon()
         self.loop.after(_DIRECTORY_PAUSE, self._check_directory)
         self.loop.after(_HELLO_TIMEOUT, self.exit_if_done)
         self.loop.run()
@@ -118,11 +117,17 @@ class Keeper:
             if connection.is_daemon:
                 connection.send(fact)
 
-    def deposit(self, process_id: str, fds: fd_store.Descriptors, pid: int) -> None:
-        """Send the descriptors to every holder. Once this returns, no single crash loses them."""
-        self._anchor.hold(process_id, fds, pid=pid)
-        for holder in self._holders:
-            holder.hold(process_id, fds, pid=pid)
+    def ready_holders(self) -> list[fd_store.HolderLink]:
+        """The holders that take descriptors at once."""
+        return [holder for holder in (self._anchor, *self._holders) if holder.is_ready]
+
+    def deposit(
+        self, process_id: str, fds: fd_store.Descriptors, pid: int, but: Sequence[fd_store.HolderLink] = ()
+    ) -> None:
+        """Send the descriptors to every holder, but for some. Once this returns, no single crash loses them."""
+        for holder in (self._anchor, *self._holders):
+            if holder not in but:
+                holder.hold(process_id, fds, pid=pid)
 
     def withdraw(self, process_id: str, names: list[str] | None = None) -> None:
         for holder in (self._anchor, *self._holders):
@@ -223,8 +228,9 @@ class Keeper:
     def _add_holder(self, holder: fd_store.HolderLink, offered: set[str]) -> None:
         self._holders.append(holder)
         self._offers_until = 0.0
-        everything = {command.id: (command.fds, command.born["pid"]) for command in self.commands.values()}
-        everything |= self.starter.under_way()
+        everything: dict[str, tuple[fd_store.Descriptors, int | None]]
+        everything = {key: (fds, None) for key, fds in self.starter.under_way().items()}
+        everything |= {command.id: (command.fds, command.born["pid"]) for command in self.commands.values()}
         for process_id in offered - set(everything):
             holder.drop(process_id)
         for process_id, (fds, pid) in everything.items():
@@ -241,8 +247,8 @@ class Keeper:
             store.hold(command.id, list(command.fds), list(command.fds.values()), command.born["pid"])
             for pump in command.pumps.values():
                 pump.log.close()
-        for process_id, (fds, pid) in self.starter.under_way().items():
-            store.hold(process_id, list(fds), list(fds.values()), pid)
+        for process_id, fds in self.starter.under_way().items():
+            store.hold(process_id, list(fds), list(fds.values()))
         self.daemon_restart.was_left = True  # closing the connections below must not start a second daemon
         for connection in list(self.connections):
             connection.close()

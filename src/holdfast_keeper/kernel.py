@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import signal
 import struct
 import termios
 from typing import NamedTuple
@@ -32,11 +33,7 @@ _SIGINFO_SIZE, _RUSAGE_SIZE = 128, 144
 _MAXRSS_AT = 4 * struct.calcsize("l")
 
 _SYS_CLONE3 = 435
-_SYS_CLOSE_RANGE = 436
-_CLOSE_RANGE_UNSHARE = 2
-_MAX_FD = 0xFFFF_FFFF
 _CLONE_INTO_CGROUP = 0x2_0000_0000
-_CLONE_PARENT = 0x8000
 
 
 def become_subreaper() -> None:
@@ -101,37 +98,27 @@ def set_window_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
 
-def fork_for_parent(group: str | None) -> int:
-    """As os.fork, for a process without threads: the child is our sibling, and in the cgroup from the start.
+def fork_into(group: str | None) -> int:
+    """As os.fork, for a process without threads: the child is in the cgroup from the start.
 
-    Joining a cgroup later makes every fork and exit on the machine wait for some milliseconds. Raises OSError where
-    the kernel, or a sandbox, does not support it.
+    Joining a cgroup later makes every fork and exit on the machine wait for some milliseconds. Where the kernel, or a
+    sandbox, does not support it, the child joins after the fork.
     """
     if group is None:
-        return _clone3(_CLONE_PARENT, 0)
+        return os.fork()
     directory = os.open(group, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _clone3(_CLONE_PARENT | _CLONE_INTO_CGROUP, directory)
+        arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, directory)
+        pid = int(_locked_libc.syscall(_SYS_CLONE3, arguments, len(arguments)))
     finally:
         os.close(directory)
-
-
-def _clone3(flags: int, group: int) -> int:
-    arguments = struct.pack("11Q", flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, group)
-    pid = int(_locked_libc.syscall(_SYS_CLONE3, arguments, len(arguments)))
-    if pid < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    if pid >= 0:
+        return pid
+    pid = os.fork()
+    if pid == 0:
+        with open(f"{group}/cgroup.procs", "w") as file:
+            file.write("0")
     return pid
-
-
-def keep_only(fd: int) -> bool:
-    """Give the calling thread a descriptor table of its own with only this one; False where that is unsupported."""
-
-    def close_range(first: int, last: int) -> bool:
-        return bool(_libc.syscall(_SYS_CLOSE_RANGE, first, ctypes.c_uint(last), _CLOSE_RANGE_UNSHARE) == 0)
-
-    return close_range(fd + 1, _MAX_FD) and (fd == 0 or close_range(0, fd - 1))
 
 
 _boot_id = ""

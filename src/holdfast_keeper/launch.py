@@ -1,89 +1,38 @@
-"""Creates the bundle of a new command and opens its streams: everything up to the moment when the spare may exec.
-
-Directory entries are what costs time on a busy disk. So most of a bundle is created ahead of time, as a nest, and a
-start only renames it and adds what is specific to the command.
-"""
+"""Creates the bundle of a new command, or of the next run of one, and opens its streams: everything before the fork."""
 
 from __future__ import annotations
 
-import errno
+import itertools
 import json
 import os
 import time
 from typing import Any
 
-from holdfast_keeper import bundle, held_command, kernel
+from holdfast_keeper import bundle, failpoints, held_command, kernel
 from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Journal
+from holdfast_keeper.keeper_dir import KeeperDir
 from holdfast_keeper.limits import Paths, ProcessLimits, group_of
-from holdfast_keeper.spare import Spare
 
 Spec = dict[str, Any]
 
-
-class Nest:
-    """A bundle created ahead of time. Only the spare with this pid can claim it."""
-
-    def __init__(self, directory: str, pid: int) -> None:
-        self.directory = directory
-        self.pid = pid
-        os.mkdir(directory, 0o700)
-        os.mkfifo(f"{directory}/{bundle.FIFO['out']}", 0o600)
-        self.out = held_command.open_fifo(directory, "out")
-        self._open: list[int] = []
-        try:
-            self._fill(pid)
-        except OSError:
-            self.discard()
-            raise
-
-    def _fill(self, pid: int) -> None:
-        directory = self.directory
-        self._spec = _create(f"{directory}/{bundle.SPEC}")
-        self._open.append(self._spec)
-        self._state = _create(f"{directory}/{bundle.pending(pid)}")
-        self._open.append(self._state)
-        _write(self._state, b" " * bundle.STATE_SIZE)
-
-    def settle(self, spare: Spare) -> None:
-        """Send the spare the output that nearly every command has. Raises OSError when the spare is dead."""
-        # Read-write, so that a moment without a reader does not cause a SIGPIPE in the command.
-        out = os.open(f"{self.directory}/{bundle.FIFO['out']}", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            spare.settle(out)
-        finally:
-            os.close(out)
-
-    def write_spec(self, spec: Spec) -> None:
-        _write(self._spec, json.dumps(spec).encode())
-
-    def write_born(self, born: bundle.Slot) -> None:
-        os.pwrite(self._state, bundle.encode_slot(born), bundle.BORN * bundle.SLOT_SIZE)
-
-    def close(self) -> None:
-        """Close the files that are open for writing only. May be called twice."""
-        for fd in self._open:
-            os.close(fd)
-        self._open.clear()
-
-    def discard(self) -> None:
-        self.close()
-        os.close(self.out)
-        bundle.remove(self.directory)
+_numbers = itertools.count(1)
+_BLANK = b" " * bundle.STATE_SIZE
 
 
 class Launch:
-    """A command that a spare is about to become."""
+    """A command that is about to run."""
 
-    def __init__(self, process_id: str, directory: str, spec: Spec, nest: Nest) -> None:
+    def __init__(self, process_id: str, directory: str, spec: Spec) -> None:
         self.id = process_id
         self.directory = directory
         self.spec = spec
         self.fds: Descriptors = {}
         self.born: bundle.Slot = {}
+        #: Unique, so that the child of a start that was given up cannot claim the bundle of the next one.
+        self.pending = bundle.pending(f"{os.getpid()}-{next(_numbers)}")
         #: Ends that only the command keeps, open here until it has them.
         self._for_command: list[int] = []
-        self._nest = nest
         #: The groups that limit it, by controller.
         self.limits: Paths = {}
         #: The command's end of its terminal, where it has one.
@@ -91,50 +40,23 @@ class Launch:
         #: What is added to the record of its start.
         self._also_born: bundle.Slot = {"run": 0}
 
-    def prepare(self) -> None:
-        """Rename the nest and open the streams. Raises OSError; `give_up` then removes what was created."""
-        if self.spec["pty"]:
-            os.close(self._nest.out)
-        else:
-            self.fds["out"] = self._nest.out
-        self._move_in()
+    def prepare(self, limits: ProcessLimits, group: str | None) -> None:
+        """Create the bundle and open the streams. Raises OSError; `give_up` then removes what was created."""
+        self._make_directory()
         if self.spec["pty"]:
             self._open_terminal()
         else:
             self._open_pipes()
-
-    def limit(self, limits: ProcessLimits) -> None:
-        """Create the cgroups that it will join. Raises OSError when the kernel does not accept such a limit."""
         if self.spec.get("limits"):
             self.limits = limits.make(self.spec["limits"])
+        self._write_spec()
+        bundle.create(f"{self.directory}/{self.pending}", _BLANK)
+        self._describe(group)
 
-    def write_spec(self) -> None:
-        """Write the spec for the spare, with the cgroups that it has to join."""
-        self._write_spec({**self.spec, "join": sorted(set(self.limits.values()))})
-
-    def write_born(self, spare: Spare) -> None:
-        """Record the identity of the command. It counts only once the spare has claimed the bundle."""
-        spec = self.spec
-        self.born = {
-            "pid": spare.pid,
-            "start": spare.start,
-            "boot": kernel.boot_id(),
-            "at": time.time(),
-            "group": group_of(self.limits, spare.group),
-            "pty": spec["pty"],
-            "split": spec["split"],
-            "stdin": spec["stdin"] or spec["pty"],
-            "cap": spec["log_cap"],
-            **self._also_born,
-        }
-        if self.limits:
-            self.born["limits"] = self.limits
-        self.fds["pidfd"] = spare.pidfd
-        try:
-            self._nest.write_born(self.born)
-        except ValueError:
-            raise OSError(errno.ENAMETOOLONG, "the names of its cgroups are too long to be recorded") from None
-        self._nest.close()
+    @property
+    def joins(self) -> list[str]:
+        """The groups that limit it."""
+        return sorted(set(self.limits.values()))
 
     def started(self) -> None:
         """The command has its own ends now: close ours."""
@@ -145,21 +67,35 @@ class Launch:
     def give_up(self) -> None:
         """Close and remove everything."""
         self._close()
-        for directory in (self._nest.directory, self.directory):
-            bundle.remove(directory)
+        bundle.remove(self.directory)
+
+    def _describe(self, group: str | None) -> None:
+        """The identity of the command, but for pid and start time. It counts once the child has claimed the bundle."""
+        spec = self.spec
+        self.born = {
+            "boot": kernel.boot_id(),
+            "at": time.time(),
+            "group": group_of(self.limits, group),
+            "pty": spec["pty"],
+            "split": spec["split"],
+            "stdin": spec["stdin"] or spec["pty"],
+            "cap": spec["log_cap"],
+            **self._also_born,
+        }
+        if self.limits:
+            self.born["limits"] = self.limits
 
     def _close(self) -> None:
         self.started()
-        self._nest.close()
         for fd in self.fds.values():
             os.close(fd)
         self.fds.clear()
 
-    def _move_in(self) -> None:
-        os.rename(self._nest.directory, self.directory)
+    def _make_directory(self) -> None:
+        os.mkdir(self.directory, 0o700)
 
-    def _write_spec(self, spec: Spec) -> None:
-        self._nest.write_spec(spec)
+    def _write_spec(self) -> None:
+        bundle.create(f"{self.directory}/{bundle.SPEC}", json.dumps(self.spec).encode())
 
     def _make_fifo(self, name: str) -> str:
         path = f"{self.directory}/{name}"
@@ -178,9 +114,9 @@ class Launch:
         self.fds["journal"] = Journal.create().fd
 
     def _open_pipes(self) -> None:
-        if self.spec["split"]:
-            self._make_fifo(bundle.FIFO["err"])
-            self.fds["err"] = held_command.open_fifo(self.directory, "err")
+        for name in ("out", "err") if self.spec["split"] else ("out",):
+            self._make_fifo(bundle.FIFO[name])
+            self.fds[name] = held_command.open_fifo(self.directory, name)
         if self.spec["stdin"]:
             fifo = self._make_fifo(bundle.STDIN)
             # With a reader of our own, the write end opens at once; the command opens its own.
@@ -189,11 +125,42 @@ class Launch:
             self.fds["journal"] = Journal.create().fd
 
 
-def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+class Relaunch(Launch):
+    """The next run of a command, in its bundle: the log continues, the state is new.
 
+    At every moment the bundle records either the last run or the claimed next one. The old state is set aside, not
+    overwritten, and is restored when the next run never starts. `born` is added to the record of the start.
+    """
 
-def _write(fd: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
+    def __init__(self, process_id: str, keeper_dir: KeeperDir, spec: Spec, born: bundle.Slot) -> None:
+        super().__init__(process_id, keeper_dir.live(process_id), spec)
+        self._done_directory = keeper_dir.done(process_id)
+        self._also_born = born
+
+    def give_up(self) -> None:
+        """Put the bundle back as the last run left it."""
+        self._close()
+        if os.path.isdir(self.directory):
+            bundle.void_pending(self.directory)
+            if not os.path.exists(f"{self.directory}/{bundle.STATE}"):
+                bundle.restore_state(self.directory)
+            os.rename(self.directory, self._done_directory)
+
+    def _make_directory(self) -> None:
+        if not os.path.isdir(self.directory):
+            os.rename(self._done_directory, self.directory)
+        failpoints.reach("rerun-moved")
+        bundle.set_state_aside(self.directory, self._also_born["run"] - 1)
+        failpoints.reach("rerun-state-aside")
+
+    def _write_spec(self) -> None:
+        """It stays the same."""
+        failpoints.reach("rerun-files-made")
+
+    def _make_fifo(self, name: str) -> str:
+        """Rename it over the old one, so that there always is one: a new keeper opens it by name."""
+        path = f"{self.directory}/{name}"
+        bundle.unlink(f"{path}.new")
+        os.mkfifo(f"{path}.new", 0o600)
+        os.rename(f"{path}.new", path)
+        return path

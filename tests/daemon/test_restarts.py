@@ -130,7 +130,7 @@ def test_nor_does_one_of_the_keeper(hf: Client, tmp_path: Path, roles: tuple[str
 
 
 @pytest.mark.parametrize(
-    "point", ["rerun-state-aside", "rerun-files-moved", "start-released", "spare-ready", "start-seen"]
+    "point", ["rerun-state-aside", "rerun-files-made", "start-requested", "child-ready", "start-seen"]
 )
 def test_nor_does_one_in_the_middle_of_a_restart(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str

@@ -129,6 +129,10 @@ class KeeperPair:
         return None
 
     def start(self, process_id: str, command: str | list[str], **spec: Any) -> dict[str, Any]:
+        return dict(self.control.answer(self.begin(process_id, command, **spec)))
+
+    def begin(self, process_id: str, command: str | list[str], **spec: Any) -> int:
+        """Request a start. Its answer comes later."""
         full = {
             "argv": ["/bin/bash", "-c", command] if isinstance(command, str) else command,
             "cwd": "/",
@@ -143,8 +147,7 @@ class KeeperPair:
             "meta": {},
             **spec,
         }
-        report: dict[str, Any] = self.control.ask("start", id=process_id, spec=full)
-        return report
+        return self.control.begin("start", id=process_id, spec=full)
 
     def write(self, process_id: str, data: bytes, at: int | None = None) -> int:
         return int(self.control.ask("write", id=process_id, data=base64.b64encode(data).decode(), at=at)["accepted"])

@@ -85,5 +85,5 @@ def test_resource_usage_is_recorded_with_the_exit(pair: KeeperPair) -> None:
     large, small = pair.exit_of("large"), pair.exit_of("small")
     assert 100 << 20 < large["peak"] < 200 << 20
     assert 0.01 < large["cpu"] < 10
-    assert small["peak"] is None  # below the peak of the spare it is unknown
+    assert small["peak"] is None  # below the peak of the process that it was forked as, it is unknown
     assert small["cpu"] < large["cpu"]

@@ -9,7 +9,7 @@ import pytest
 from tests.keeper.driver import ONE, KeeperPair
 from tests.support import eventually
 
-STARTS = ["start-prepared", "start-deposited", "start-released", "start-seen", "spare-ready"]
+STARTS = ["start-prepared", "start-requested", "child-deposited", "child-ready", "child-claimed", "start-seen"]
 FLOWS = ["output-seen", "output-moved", "segment-started", "input-written", "input-moved"]
 ENDS = ["exit-learned", "exit-recorded", "exit-published", "exit-reaped", "bundle-done", "stop-recorded"]
 
@@ -18,8 +18,8 @@ PATIENT = "while :; do read -t 0.05 -u 9; done"
 DATA = b"".join(b"%07d\n" % number for number in range(40_000))
 
 
-def dying_at(point: str, directory: Path) -> KeeperPair:
-    return KeeperPair(directory, HOLDFAST_DIE_AT=point, HOLDFAST_DIE_MARK=str(directory / "died"))
+def dying_at(point: str, directory: Path, **environment: str) -> KeeperPair:
+    return KeeperPair(directory, HOLDFAST_DIE_AT=point, HOLDFAST_DIE_MARK=str(directory / "died"), **environment)
 
 
 def again(pair: KeeperPair) -> None:
@@ -28,9 +28,10 @@ def again(pair: KeeperPair) -> None:
 
 @pytest.mark.parametrize("point", STARTS)
 @pytest.mark.parametrize("pty", [False, True])
-def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point: str, pty: bool) -> None:
+@pytest.mark.parametrize("forks", ["server", "keeper"])
+def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point: str, pty: bool, forks: str) -> None:
     """When the request is repeated with the same id, as the daemon does, the command has run exactly once."""
-    pair = dying_at(point, tmp_path)
+    pair = dying_at(point, tmp_path, HOLDFAST_NO_FORK_SERVER="" if forks == "server" else "1")
     try:
         command = f"echo ran >> {tmp_path}/times; echo hello; exit 5"
         try:
@@ -39,7 +40,8 @@ def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point
             again(pair)
             pair.start(ONE, command, pty=pty)
         assert (tmp_path / "died").exists()
-        assert pair.exit_of(ONE)["code"] == 5
+        ended = pair.exit_of(ONE)
+        assert ended["code"] == 5, ended
         assert pair.complete(ONE).strip() == b"hello"
         assert (tmp_path / "times").read_text() == "ran\n"
     finally:
@@ -48,7 +50,7 @@ def test_a_start_that_is_interrupted_happens_once_or_never(tmp_path: Path, point
 
 @pytest.mark.parametrize("pty", [False, True])
 def test_descriptors_of_an_interrupted_start_are_not_used_for_the_next(tmp_path: Path, pty: bool) -> None:
-    pair = dying_at("start-deposited", tmp_path)
+    pair = dying_at("child-deposited", tmp_path)
     try:
         command = "echo up; read x; echo $x; exit 5"
         with pytest.raises(ConnectionError):

@@ -14,10 +14,9 @@ from tests.support import eventually, is_alive
 RERUNS = [
     "rerun-moved",
     "rerun-state-aside",
-    "rerun-files-moved",
+    "rerun-files-made",
     "start-prepared",
-    "start-deposited",
-    "start-released",
+    "start-requested",
 ]
 COUNTING = "n=$(($(cat times 2>/dev/null || echo 0) + 1)); echo $n > times; echo run $n; exit $n"
 
@@ -157,7 +156,7 @@ def test_a_rerun_survives_its_keepers(pair: KeeperPair, tmp_path: Path, who: str
         assert pair.exit_of(ONE)["code"] == 5
 
 
-@pytest.mark.parametrize("point", [*RERUNS, "spare-ready", "start-seen"])
+@pytest.mark.parametrize("point", [*RERUNS, "child-deposited", "child-ready", "child-claimed", "start-seen"])
 @pytest.mark.parametrize("pty", [False, True])
 def test_a_crash_at_any_point_runs_it_once_and_loses_nothing(tmp_path: Path, point: str, pty: bool) -> None:
     pair = dying_later_at(point, tmp_path)
@@ -176,7 +175,7 @@ def test_a_crash_at_any_point_runs_it_once_and_loses_nothing(tmp_path: Path, poi
         pair.close()
 
 
-@pytest.mark.parametrize("point", RERUNS[:5])
+@pytest.mark.parametrize("point", RERUNS[:4])
 def test_between_two_runs_the_last_exit_is_never_lost(tmp_path: Path, point: str) -> None:
     """Also when the request is not repeated."""
     pair = dying_later_at(point, tmp_path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,14 +92,8 @@ def test_signals_that_the_keeper_ignores_are_not_ignored_by_commands(pair: Keepe
 
 
 def test_many_starts_leave_no_descriptor_and_no_zombie_behind(pair: KeeperPair) -> None:
-    def children() -> int:
-        return len(Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split())
-
-    def nests() -> int:
-        return sum("/pending-" in os.path.realpath(fd) for fd in Path(f"/proc/{pair.keeper}/fd").iterdir())
-
     def descriptors_at_rest() -> int:
-        eventually(lambda: children() == 4 and nests() == 3)  # the spares and where they come from
+        eventually(lambda: len(children(pair)) == 1)  # the fork server
         return len(os.listdir(f"/proc/{pair.keeper}/fd")) + len(os.listdir(f"/proc/{pair.anchor}/fd"))
 
     def round_of(name: str) -> None:
@@ -106,31 +102,83 @@ def test_many_starts_leave_no_descriptor_and_no_zombie_behind(pair: KeeperPair) 
         for count in range(40):
             pair.complete(named(f"{name}{count}"))
 
+    pair.start(ONE, "exit 0")
+    pair.complete(ONE)
     before = descriptors_at_rest()
     round_of("a")
     round_of("b")
     eventually(lambda: descriptors_at_rest() == before)
+    assert len(os.listdir(f"/proc/{children(pair)[0]}/fd")) == 4  # the three streams and its connection
 
 
-def test_spares_that_were_killed_while_they_waited_are_replaced(pair: KeeperPair) -> None:
-    def spares() -> list[int]:
-        children = Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split()
-        return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-spare\n"]
-
-    eventually(lambda: len(spares()) == 3)
-    for pid in spares():
-        os.kill(pid, signal.SIGKILL)
-    for count in range(4):
-        pair.start(named(count), f"exit {count}")
-        assert pair.exit_of(named(count))["code"] == count
+def children(pair: KeeperPair) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split()]
 
 
-def test_a_nursery_that_was_killed_is_replaced(pair: KeeperPair) -> None:
-    def nurses() -> list[int]:
-        children = Path(f"/proc/{pair.keeper}/task/{pair.keeper}/children").read_text().split()
-        return [int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text() == "holdfast-nurse\n"]
+def fork_servers(pair: KeeperPair) -> list[int]:
+    return [pid for pid in children(pair) if Path(f"/proc/{pid}/comm").read_text() == "holdfast-fork\n"]
 
-    os.kill(eventually(nurses)[0], signal.SIGKILL)
+
+def test_a_fork_server_that_was_killed_is_replaced(pair: KeeperPair) -> None:
     for count in range(6):
         pair.start(named(count), f"exit {count}")
+        os.kill(fork_servers(pair)[0], signal.SIGKILL)
     assert [pair.exit_of(named(count))["code"] for count in range(6)] == list(range(6))
+
+
+def test_requests_of_a_fork_server_that_was_killed_are_repeated(pair: KeeperPair) -> None:
+    pair.start(ONE, "exit 0")
+    (server,) = fork_servers(pair)
+    os.kill(server, signal.SIGSTOP)
+    requests = [pair.begin(named(f"r{count}"), f"exit {count}") for count in range(4)]
+    os.kill(server, signal.SIGKILL)
+    for count, request in enumerate(requests):
+        assert pair.control.answer(request)["born"]["run"] == 0
+        assert pair.exit_of(named(f"r{count}"))["code"] == count
+
+
+def test_a_fork_server_that_hangs_delays_no_later_start(pair: KeeperPair) -> None:
+    pair.start(ONE, "exit 0")
+    (server,) = fork_servers(pair)
+    os.kill(server, signal.SIGSTOP)
+    delayed = pair.begin(named("a"), "exit 5")
+    others = iter(range(10_000))
+
+    def another_server() -> bool:
+        pair.begin(named(f"b{next(others)}"), "exit 0")
+        return len(fork_servers(pair)) > 1
+
+    eventually(another_server)
+    pair.start(named("c"), "exit 6")
+    assert pair.exit_of(named("c"))["code"] == 6
+    os.kill(server, signal.SIGCONT)
+    pair.control.answer(delayed)
+    assert pair.exit_of(named("a"))["code"] == 5
+
+
+def test_a_long_command_and_environment_arrive_byte_for_byte(pair: KeeperPair) -> None:
+    program = "import os, sys; from hashlib import sha256 as h; d = os.environb[b'ODD.NAME']; "
+    program += "print(h(sys.argv[1].encode()).hexdigest(), h(d).hexdigest())"
+    argv = [sys.executable, "-I", "-S", "-c", program, "x" * 120_000]
+    env = {"PATH": os.environ["PATH"], "ODD.NAME": "\udcff\udc80 ä" * 9_000, **{f"V{n}": "y" * 90 for n in range(2000)}}
+    pair.start(ONE, argv, env=env)
+    hashes = [hashlib.sha256(data).hexdigest() for data in (b"x" * 120_000, os.fsencode(env["ODD.NAME"]))]
+    assert pair.complete(ONE).decode().split() == hashes
+
+
+def test_without_the_fork_server_the_keeper_forks(tmp_path: Path) -> None:
+    pair = KeeperPair(tmp_path, HOLDFAST_NO_FORK_SERVER="1")
+    try:
+        for count, pty in enumerate((False, True)):
+            pair.start(named(count), "read x; echo $x; cat /proc/self/cgroup; exit 7", pty=pty, stdin=True)
+            pair.write(named(count), b"hello\n")
+            assert pair.exit_of(named(count))["code"] == 7
+            output = pair.complete(named(count)).decode()
+            assert "hello" in output
+            group = pair.control.ask("report", id=named(count))["born"]["group"]
+            assert group is None or group.rpartition("/")[2] in output
+        with pytest.raises(Refused, match="command not found"):
+            pair.start(named("no"), ["no-such-program"])
+        assert fork_servers(pair) == []
+    finally:
+        pair.close()

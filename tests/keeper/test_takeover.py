@@ -164,10 +164,10 @@ def test_an_exit_without_keeper_and_anchor_is_unknown(pair: KeeperPair) -> None:
 
 
 def test_a_command_whose_bundle_was_voided_never_runs(pair: KeeperPair, tmp_path: Path) -> None:
-    """A bundle whose start a crash interrupted is removed, and the spare that was meant for it cannot claim it."""
+    """A bundle whose start a crash interrupted is removed, and the child that was meant for it cannot claim it."""
     directory = f"{pair.place}/live/{ONE}"
     os.mkdir(directory)
-    Path(f"{directory}/{bundle.pending(1)}").write_bytes(bundle.encode_slot({"pid": 1}))
+    Path(f"{directory}/{bundle.pending('1')}").write_bytes(bundle.encode_slot({"pid": 1}))
     pair.kill(pair.keeper)
     assert not os.path.exists(directory)
     assert pair.control.ask("usage")["live"] == 0
