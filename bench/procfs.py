@@ -15,13 +15,13 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     )
 
 
-def tree_cpu(daemon: int) -> dict[str, float]:
+def tree_cpu(daemon: int) -> defaultdict[str, float]:
     """User and system seconds so far of a daemon and all below it, by name; of those that ended, as `ended children`.
 
     To the clock tick. What a child used stays counted after it was reaped.
     """
     seconds = 1 / os.sysconf("SC_CLK_TCK")
-    spent: dict[str, float] = defaultdict(float)
+    spent: defaultdict[str, float] = defaultdict(float)
     pending = [daemon]
     while pending:
         pid = pending.pop()

@@ -63,7 +63,8 @@ def _one(run: Run) -> list[Figure]:
         before = tree_cpu(daemon)
         taken = interleave(run.scale.bursts, {name: partial(sample, name) for name in starts})
         time.sleep(SETTLE)
-        parts = {name: spent - before.get(name, 0.0) for name, spent in tree_cpu(daemon).items()}
+        after = tree_cpu(daemon)
+        parts = {name: after[name] - before[name] for name in before | after}
     parts |= {"client": cpu["holdfast"].own, "the command as a child of Popen": -cpu["Popen"].children}
     name, ours = "run + wait of /bin/true, 1 connection, a second", taken["holdfast"]
     cost = _cost(parts, run.scale.bursts * run.scale.burst)
