@@ -6,13 +6,14 @@ import argparse
 import json
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from bench import page
 from bench.child import child_command
 from bench.figure import Figure
-from bench.measures import MEASURES
+from bench.measures import MEASURES, TABLE
 from bench.peers import open_peers
 from bench.plot import plot
 from bench.report import document, machine, table
@@ -28,42 +29,52 @@ def main() -> int:
     scale = QUICK if options.quick else FULL
     figures: list[Figure] = []
     where = machine()
-    with open_peers(not options.no_peers) as peers:
-        run = Run(scale, peers, child_command(), options.dir)
-        for name in options.measures or MEASURES:
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=options.dir) as directory,
+        open_peers(not options.no_peers) as peers,
+    ):
+        run = Run(scale, peers, child_command(), directory)
+        for name in TABLE if options.name == "table" else options.measures or MEASURES:
             print(f"bench: {name}", file=sys.stderr)
             figures += MEASURES[name](run)
     print(table(figures))
     if options.out:
-        keep(figures, options.out, scale._asdict(), where)
+        keep(figures, options.out, options.name, scale._asdict(), where)
     return 1 if any(figure.verdict == "missed" for figure in figures) and not options.quick else 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure holdfast beside floors and peers.")
     parser.add_argument(
-        "measures", nargs="*", choices=[[], *MEASURES], metavar="MEASURE", help=f"of {', '.join(MEASURES)}"
+        "measures",
+        nargs="*",
+        choices=[[], "table", *MEASURES],
+        metavar="MEASURE",
+        help=f"of {', '.join(MEASURES)}; or table alone: {', '.join(TABLE)}",
     )
     parser.add_argument("--quick", action="store_true", help="only see that it works; the figures mean nothing")
     parser.add_argument(
         "--no-peers", action="store_true", help="leave out hermes-agent and task-spooler, install nothing"
     )
     parser.add_argument("--dir", help="where instances and files are made (default: the temporary directory)")
-    parser.add_argument("--out", type=Path, help="write latest.json and latest.svg into this directory")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON and SVG into this directory")
     options = parser.parse_args()
-    if options.out is None and not options.measures and not options.quick:
+    options.name = "table" if options.measures == ["table"] else "latest"
+    if "table" in options.measures and options.name != "table":
+        parser.error("table stands alone")
+    if options.out is None and options.measures in ([], ["table"]) and not options.quick:
         options.out = RESULTS
     return options
 
 
-def keep(figures: list[Figure], directory: Path, scale: dict[str, Any], where: dict[str, Any]) -> None:
+def keep(figures: list[Figure], directory: Path, name: str, scale: dict[str, Any], where: dict[str, Any]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document(figures, scale, where), indent=1, ensure_ascii=False)
-    (directory / "latest.json").write_text(text + "\n", encoding="utf-8")
-    (directory / "latest.svg").write_text(plot(figures), encoding="utf-8")
+    (directory / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    (directory / f"{name}.svg").write_text(plot(figures), encoding="utf-8")
     if directory == RESULTS:
-        page.update(table(figures), where)
-    print(f"bench: written to {directory}/latest.json and latest.svg", file=sys.stderr)
+        page.update(name, table(figures), where)
+    print(f"bench: written to {directory}/{name}.json and {name}.svg", file=sys.stderr)
 
 
 if __name__ == "__main__":

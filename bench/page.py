@@ -1,4 +1,4 @@
-"""The page of the documentation that shows the last full run."""
+"""The page of the documentation that shows the last full run, and the last run of `table`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
-BEGIN, END = "<!-- written by python -m bench: -->", "<!-- so far -->"
+BEGIN = {
+    "latest": "<!-- written by python -m bench: -->",
+    "table": "<!-- written by python -m bench table: -->",
+}
+END = "<!-- so far -->"
 
 
-def update(table: str, machine: dict[str, Any]) -> None:
+def update(name: str, table: str, machine: dict[str, Any]) -> None:
     """Put a table in the place of the one that is there."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN[name])
+    after = rest.split(END, 1)[1]
     where = (
         f"Python {machine['python']}, Linux {machine['kernel']}, {machine['cores']} cores, {machine['architecture']}."
     )
-    PAGE.write_text(f"{before}{BEGIN}\n\n{where}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN[name]}\n\n{where}\n\n{table}\n\n{END}{after}", encoding="utf-8")

@@ -28,13 +28,13 @@ def _sheet(height: int) -> list[str]:
 
 
 def _row(figure: Figure, top: int) -> str:
-    filled = BAR * min(_share(figure.value, figure.must), 1.25)
+    filled = BAR * min(_share(figure, figure.value), 1.25)
     parts = [
         _text(LABEL - 10, top + 20, figure.name, "end"),
         f'<rect x="{LABEL}" y="{top + 6}" width="{max(filled, 2):.0f}" height="20" fill="{COLOURS[figure.verdict]}"/>',
     ]
     if figure.aim is not None:
-        x = LABEL + BAR * _share(figure.aim, figure.must)
+        x = LABEL + BAR * _share(figure, figure.aim)
         parts.append(
             f'<line x1="{x:.0f}" x2="{x:.0f}" y1="{top + 2}" y2="{top + 30}" stroke="#333" stroke-dasharray="3,2"/>'
         )
@@ -50,11 +50,12 @@ def _scale(height: int) -> str:
     )
 
 
-def _share(value: float, must: float | None) -> float:
+def _share(figure: Figure, value: float) -> float:
     """Of what is allowed; where nothing is allowed, nothing is nothing and anything is too much."""
-    if not must:
-        return 0.0 if value == 0 else 1.25
-    return value / must
+    part, whole = (figure.must, value) if figure.is_floor else (value, figure.must)
+    if not part or not whole:
+        return 1.25 if part else 0.0
+    return part / whole
 
 
 def _text(x: int, y: int, text: str, anchor: str) -> str:

@@ -43,15 +43,15 @@ def _row(figure: Figure) -> tuple[str, ...]:
     return (
         figure.name,
         number(figure.value, figure.unit),
-        _bound(figure.must, figure.unit),
-        _bound(figure.aim, figure.unit),
+        _bound(figure, figure.must),
+        _bound(figure, figure.aim),
         WORDS[figure.verdict],
-        "; ".join(_summary(series, figure.unit) for series in figure.series) or figure.note,
+        "; ".join(filter(None, [*(_summary(series, figure.unit) for series in figure.series), figure.note])),
     )
 
 
-def _bound(value: float | None, unit: str) -> str:
-    return "" if value is None else f"≤ {number(value, unit)}"
+def _bound(figure: Figure, value: float | None) -> str:
+    return "" if value is None else f"{'≥' if figure.is_floor else '≤'} {number(value, figure.unit)}"
 
 
 def number(value: float, unit: str) -> str:

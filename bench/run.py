@@ -13,5 +13,5 @@ class Run(NamedTuple):
     peers: Peers
     child: list[str]
     """How to call the command that is held; see child/."""
-    directory: str | None
-    """Where instances and files are made; all on one file system."""
+    directory: str
+    """Where instances and files are made, all on one file system. It is removed after the last measure."""

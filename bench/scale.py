@@ -8,6 +8,11 @@ from typing import NamedTuple
 class Scale(NamedTuple):
     rounds: int
     """Of the measures that take milliseconds."""
+    pause: float
+    """Seconds before a lone start."""
+    bursts: int
+    burst: int
+    """Calls back to back in each of them."""
     flood_bytes: int
     flood_rounds: int
     held: int
@@ -27,6 +32,9 @@ class Scale(NamedTuple):
 
 FULL = Scale(
     rounds=100,
+    pause=0.3,
+    bursts=30,
+    burst=25,
     flood_bytes=1 << 30,
     flood_rounds=5,
     held=1000,
@@ -46,6 +54,9 @@ FULL = Scale(
 #: Says that the benchmarks work, and nothing about speed.
 QUICK = Scale(
     rounds=3,
+    pause=0.0,
+    bursts=2,
+    burst=3,
     flood_bytes=16 << 20,
     flood_rounds=1,
     held=20,

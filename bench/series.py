@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -37,12 +38,16 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-def interleave(rounds: int, samples: dict[str, Sample]) -> dict[str, Series]:
-    """Take each sample once a round, in turning order, so that all of them see the same moods of the machine."""
+def interleave(rounds: int, samples: dict[str, Sample], pause: float = 0.0) -> dict[str, Series]:
+    """Take each sample once a round, in turning order, so that all of them see the same moods of the machine.
+
+    Nothing happens for `pause` seconds before each of them.
+    """
     names = list(samples)
     taken: dict[str, list[float]] = {name: [] for name in names}
     for round_ in range(rounds):
         first = round_ % len(names)
         for name in names[first:] + names[:first]:
+            time.sleep(pause)
             taken[name].append(samples[name]())
     return {name: Series(name, tuple(values)) for name, values in taken.items()}

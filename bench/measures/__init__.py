@@ -17,24 +17,29 @@ from bench.measures import (
     http,
     listing,
     notify,
+    rate,
     sampling,
     screen,
     search,
     start,
+    terminal,
     tokens,
     watch,
     watching,
 )
 from bench.run import Run
 
+#: Those before which nothing large must have been removed come first.
 MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
+    "rate": rate.measure,
+    "terminal": terminal.measure,
     "start": start.measure,
     "first-byte": first_byte.measure,
     "exit": exit.measure,
+    "notify": notify.measure,
     "flood": flood.measure,
     "held": held.measure,
     "list": listing.measure,
-    "notify": notify.measure,
     "bus": bus.measure,
     "bridge": bridge.measure,
     "followers": followers.measure,
@@ -47,3 +52,6 @@ MEASURES: dict[str, Callable[[Run], list[Figure]]] = {
     "tokens": tokens.measure,
     "chaos": chaos.measure,
 }
+
+#: What one process costs, in time and memory: `python -m bench table`.
+TABLE = ("rate", "terminal", "start", "first-byte", "exit", "notify", "flood", "held")

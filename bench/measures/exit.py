@@ -32,7 +32,7 @@ def measure(run: Run) -> list[Figure]:
             samples["hermes"] = lambda: since(stamp, lambda: hermes.known_at(" ".join(argv)))
         taken = interleave(run.scale.rounds, samples)
     value = taken["holdfast"].p50 / taken["pidfd"].p50
-    return [Figure("exit until wait returns, to pidfd + epoll", value, "×", 8.0, 4.0, tuple(taken.values()))]
+    return [Figure("exit until wait returns, to pidfd + epoll", value, "×", 4.5, 2.5, tuple(taken.values()))]
 
 
 def since(stamp: Path, known: Callable[[], int]) -> float:

@@ -21,7 +21,7 @@ TICK_MS = 5
 def measure(run: Run) -> list[Figure]:
     with Instance(run.directory) as instance:
         taken = interleave(run.scale.rounds, {"holdfast": lambda: first_ours(instance), "Popen": first_popen})
-        first = ratio("first byte visible to a follower, to Popen", taken["holdfast"], taken["Popen"], 4.0, 2.0)
+        first = ratio("first byte visible to a follower, to Popen", taken["holdfast"], taken["Popen"], 2.5, 1.6)
         return [first, measure_ticks(run, instance)]
 
 

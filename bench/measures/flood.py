@@ -36,7 +36,7 @@ def measure(run: Run) -> list[Figure]:
             samples["hermes"] = lambda: keep_cpu(hermes.flood(" ".join(produce)), their_cpu)
         taken = interleave(run.scale.flood_rounds, samples)
     ours, file, ours_copy, file_copy, *others = taken.values()
-    wall = ratio(f"{size(run)} through a pipe, wall, to > file", ours, file, 1.15, 1.0)
+    wall = ratio(f"{size(run)} through a pipe, wall, to > file", ours, file, 1.05, 1.0)
     cpu = cpu_figure(f"our CPU for {size(run)}", Series("holdfast", tuple(our_cpu)), Series("hermes", tuple(their_cpu)))
     worst = Figure(
         f"{size(run)} of one block repeated, wall, to > file",

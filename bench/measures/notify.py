@@ -67,7 +67,7 @@ def _many(run: Run) -> list[Figure]:
         took, faults, lags = asyncio.run(_crowd(instance.home, count, sessions))
     name = f"{count:,} ends over {sessions} sessions"
     lag = _in_ms(Series("notified", tuple(lags)))
-    allowed = 60.0 * count / 10_000
+    allowed = 30.0 * count / 10_000
     return [
         Figure(f"{name}: lost, doubled or misrouted", faults, "", 0, 0),
         Figure(f"{name}: until all are delivered and acknowledged", took, "s", allowed, allowed / 2),

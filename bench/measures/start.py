@@ -1,4 +1,7 @@
-"""From the call until the id is returned: the command runs, and is in the list and on disk."""
+"""From the call until the id is returned: the command runs, and is in the list and on disk.
+
+Each start is a lone one, after a pause: what an idle machine does slowly counts. `rate` has those back to back.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from bench.instance import Instance
 from bench.run import Run
 from bench.series import Sample, Series, interleave
 
-NAME = "start until the id is returned, to hermes' spawn_local"
+NAME = "lone start until the id is returned, to hermes' spawn_local"
 
 
 def measure(run: Run) -> list[Figure]:
@@ -22,7 +25,7 @@ def measure(run: Run) -> list[Figure]:
         if run.peers.spooler:
             spooler = run.peers.spooler
             samples["task-spooler"] = lambda: spooler.start(["bash", "-c", "true"])
-        taken = interleave(run.scale.rounds, samples)
+        taken = interleave(run.scale.rounds, samples, run.scale.pause)
     return [figure(taken)]
 
 
@@ -31,7 +34,9 @@ def figure(taken: dict[str, Series]) -> Figure:
     ours, hermes, spooler = taken["holdfast"], taken.get("hermes"), taken.get("task-spooler")
     series = tuple(taken.values())
     if hermes is None:
-        return Figure("start until the id is returned, to Popen", ours.p50 / taken["Popen"].p50, "×", series=series)
+        return Figure(
+            "lone start until the id is returned, to Popen", ours.p50 / taken["Popen"].p50, "×", series=series
+        )
     aim = spooler.p50 / hermes.p50 if spooler else None
     return Figure(NAME, ours.p50 / hermes.p50, "×", 1.0, aim, series, "aim: task-spooler in the same run")
 

@@ -91,7 +91,7 @@ def _call(tool: str, **arguments: object) -> str:
 
 def _ours(run: Run, job: str, interval: float) -> tuple[Talk, Talk]:
     """Notified: started, then notified with the next result. Polled: as often as the other."""
-    with Instance(run.directory) as instance, Tools("bench", home=instance.home, cwd=run.directory or "/") as tools:
+    with Instance(run.directory) as instance, Tools("bench", home=instance.home, cwd=run.directory) as tools:
         start = {"command": job, "background": True, "notify_on_complete": True}
         turns = [(_call("terminal", **start), tools.call("terminal", start))]
         inbox = tools.answer("process", {"action": "inbox", "timeout": 180})
