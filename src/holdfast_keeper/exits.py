@@ -91,10 +91,10 @@ class Exits:
         command.directory = keeper.dir.done(command.id)
         failpoints.reach("bundle-done")
         keeper.withdraw(command.id)
-        report = command.report()
-        command.close(keeper.quota)
-        keeper.quota.archive(command.directory)
-        keeper.publish({"fact": "closed", "id": command.id, "report": report})
+        report = None if command.is_complete_known else command.report()
+        keeper.quota.archive(command.directory, command.close(keeper.quota))
+        if report is not None:
+            keeper.publish({"fact": "closed", "id": command.id, "report": report})
         left = [group for group in groups_of(command.born) if not groups.remove(group)]
         if left:
             keeper.sweep_groups_later()
@@ -118,12 +118,13 @@ class Exits:
         failpoints.reach("exit-learned")
         record(command, status, keeper.starter.peak_before_exec)
         failpoints.reach("exit-recorded")
+        command.is_complete_known = command.is_complete
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})
         failpoints.reach("exit-published")
         self._unreaped.pop(command.born["pid"], None)
         reap(command)
         failpoints.reach("exit-reaped")
-        keeper.streams.notify_waiters(command)
+        keeper.streams.ended(command)
         keeper.stopper.step(command.id)
         if not self._ended:
             self._loop.after(_ARCHIVE_DELAY, self.archive_ended)

@@ -44,14 +44,15 @@ struct progress {
 
 static struct progress *progress;
 static char inline_payload[LARGEST];
-static char *words[MOST_WORDS + 2];
+static char *words[MOST_WORDS + 3];
 
 /* The request, in the order in which its parts come. */
 struct request {
     int flags, fd_count, holder_count;
     int fds[MOST_FDS];
     char *directory, *pending, *cgroup, *born, *hold, *cwd;
-    int umask, nice;
+    int umask;
+    char *nice;
     char **joins, **argv, **env;
 };
 
@@ -64,13 +65,15 @@ static char *next(char **at, const char *end)
     return word;
 }
 
+/* The next words, all of them where the count is negative; NULL where they are too many. */
 static char **list(char **at, const char *end, int count, char ***free_word)
 {
     char **first = *free_word;
-    if (count < 0 || *free_word + count + 1 > words + MOST_WORDS)
-        return NULL;
-    while (count-- > 0)
+    while (count < 0 ? *at < end : count-- > 0) {
+        if (*free_word >= words + MOST_WORDS)
+            return NULL;
         *(*free_word)++ = next(at, end);
+    }
     *(*free_word)++ = NULL;
     return first;
 }
@@ -78,7 +81,7 @@ static char **list(char **at, const char *end, int count, char ***free_word)
 static int parse(struct request *request, char *payload, size_t size)
 {
     char *at = payload, *end = payload + size, **free_word = words;
-    int joins, arguments, variables;
+    int joins, arguments;
     if (size == 0 || end[-1] != 0)
         return EINVAL;
     request->holder_count = atoi(next(&at, end));
@@ -89,13 +92,12 @@ static int parse(struct request *request, char *payload, size_t size)
     request->hold = next(&at, end);
     request->cwd = next(&at, end);
     request->umask = atoi(next(&at, end));
-    request->nice = atoi(next(&at, end));
+    request->nice = next(&at, end);
     joins = atoi(next(&at, end));
     arguments = atoi(next(&at, end));
-    variables = atoi(next(&at, end));
     request->joins = list(&at, end, joins, &free_word);
     request->argv = list(&at, end, arguments, &free_word);
-    request->env = list(&at, end, variables, &free_word);
+    request->env = list(&at, end, -1, &free_word);
     return request->joins && request->argv && request->env ? 0 : E2BIG;
 }
 
@@ -259,8 +261,8 @@ static void run(const struct request *request)
     check(chdir(request->cwd), "cwd");
     umask(request->umask);
     program = find_program(request, program_path, sizeof program_path);
-    if (request->nice)
-        check(setpriority(PRIO_PROCESS, 0, request->nice), "nice");
+    if (*request->nice)
+        check(setpriority(PRIO_PROCESS, 0, atoi(request->nice)), "nice");
     for (char **cgroup = request->joins; *cgroup; cgroup++)
         join(*cgroup);
     reach("child-ready", getpid());

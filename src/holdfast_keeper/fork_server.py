@@ -6,8 +6,8 @@ a crash, only one succeeds. So a start that was undone never runs, and a command
 
 A request to the fork server is one datagram: 4 bytes of flags, then words that each end with a zero byte: number of
 holders · directory of the bundle · name of the pending state file · cgroup or nothing · `born` from its third field
-on · the message to the holders up to the pid · directory to run in · umask · nice · number of cgroups to join, of
-arguments, of variables · these three lists. The descriptors beside it: the holders, the terminal if there is one, what
+on · the message to the holders up to the pid · directory to run in · umask · nice · number of cgroups to join and of
+arguments · these two lists · the variables. The descriptors beside it: the holders, the terminal if there is one, what
 is held.
 """
 
@@ -53,6 +53,9 @@ class ChildRequest(NamedTuple):
     pending: str
     """The name of the state file that it claims."""
     spec: dict[str, Any]
+    argc: int
+    block: bytes
+    """Arguments, then variables, each ended by a zero byte."""
     born: dict[str, Any]
     """Without pid and start time, which the child adds."""
     group: str | None
@@ -238,30 +241,23 @@ class _Server:
 
 def _encode(request: ChildRequest) -> tuple[int, bytes]:
     spec = request.spec
-    argv, env = spec["argv"], spec["env"]
     words = [
         str(len(request.holders)),
         request.directory,
         request.pending,
         request.group or "",
-        json.dumps(request.born, separators=(",", ":"))[1:],
+        json.dumps(request.born)[1:],
         _hold_header(request),
         spec["cwd"],
         str(spec["umask"]),
-        str(spec.get("nice", 0)),
+        str(spec.get("nice", "")),
         str(len(request.joins)),
-        str(len(argv)),
-        str(len(env)),
+        str(request.argc),
         *request.joins,
-        *argv,
-        *(f"{name}={value}" for name, value in env.items()),
         "",
     ]
     flags = _TERMINAL * spec["pty"] | _STDIN * spec["stdin"] | _SPLIT * spec["split"]
-    payload = os.fsencode("\0".join(words))
-    if payload.count(b"\0") != len(words) - 1:
-        raise ValueError("embedded null byte")
-    return flags, payload
+    return flags, os.fsencode("\0".join(words)) + request.block
 
 
 def _hold_header(request: ChildRequest) -> str:
@@ -307,7 +303,9 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
         os.chdir(spec["cwd"])
         stage = "exec"
         os.umask(spec["umask"])
-        program = _find_program(spec["argv"][0], spec["env"])
+        words = request.block.split(b"\0")[:-1]
+        argv, env = words[: request.argc], dict(word.split(b"=", 1) for word in words[request.argc :])
+        program = _find_program(os.fsdecode(argv[0]), env)
         if "nice" in spec:
             stage = "nice"
             os.setpriority(os.PRIO_PROCESS, 0, spec["nice"])
@@ -322,7 +320,7 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
         answer[2:4] = [True, ""]
         _write_answer(writer, answer)
         _default_signals()
-        os.execve(program, spec["argv"], spec["env"])
+        os.execve(program, argv, env)
     except BaseException as failed:  # noqa: BLE001 - it must never return into the keeper's stack
         with contextlib.suppress(OSError):
             if answer[2]:
@@ -383,12 +381,12 @@ def _open_as(number: int, path: str, flags: int) -> None:
     os.close(fd)
 
 
-def _find_program(name: str, env: dict[str, str]) -> str:
+def _find_program(name: str, env: dict[bytes, bytes]) -> str:
     """As execvp finds it: a name with a slash is a path, any other is looked up in PATH."""
     if "/" in name:
         return name
     forbidden = None
-    for directory in env.get("PATH", os.defpath).split(":"):
+    for directory in os.fsdecode(env.get(b"PATH", os.fsencode(os.defpath))).split(":"):
         path = os.path.join(directory or ".", name)
         if os.path.isfile(path):
             if os.access(path, os.X_OK):

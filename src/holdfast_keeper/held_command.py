@@ -36,6 +36,8 @@ class HeldCommand:
         self.pumps: dict[str, Pump] = _pumps(self, quota, is_new)
         self.input: Input | None = _input(fds)
         self.failures = 0
+        #: Whether the daemon knows that its output is complete.
+        self.is_complete_known = False
         self.is_quarantined = False
         #: Streams whose output waits in the pipe because the disk is full.
         self.full_streams: set[str] = set()
@@ -94,11 +96,14 @@ class HeldCommand:
             os.close(self.fds.pop(name))
         return gone
 
-    def close(self, quota: Quota) -> None:
+    def close(self, quota: Quota) -> int:
+        """Returns how many bytes its log has."""
+        held = sum(pump.log.held for pump in self.pumps.values())
         for pump in self.pumps.values():
             pump.log.close()
             quota.retire(pump.log)
         self.close_fds(*list(self.fds))
+        return held
 
     def _stdin_report(self) -> dict[str, Any] | None:
         if self.input is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import struct
 import termios
@@ -84,6 +85,15 @@ def waiting_bytes(fd: int) -> int:
     count = bytearray(4)
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return int(struct.unpack("i", count)[0])
+
+
+def pipe_state(fd: int) -> tuple[bool, bool]:
+    """Whether a pipe has something to read, and whether no process can write to it any more."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    ready = poll.poll(0)
+    events = ready[0][1] if ready else 0
+    return bool(events & select.POLLIN), bool(events & select.POLLHUP)
 
 
 def grow_pipe(fd: int, size: int) -> int:

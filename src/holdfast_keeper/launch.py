@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast_keeper import bundle, failpoints, held_command, kernel
 from holdfast_keeper.fd_store import Descriptors
@@ -16,6 +16,30 @@ from holdfast_keeper.limits import Paths, ProcessLimits, group_of
 
 Spec = dict[str, Any]
 
+
+class Program(NamedTuple):
+    """What a command executes, byte for byte."""
+
+    argc: int
+    block: bytes
+    """Arguments, then variables, each ended by a zero byte."""
+    text: bytes
+    """The whole spec as JSON, as it is stored."""
+
+    @classmethod
+    def of_spec(cls, spec: Spec) -> Program:
+        """Raises ValueError where an argument or variable cannot be passed to a program."""
+        words = [*spec["argv"], *(f"{name}={value}" for name, value in spec["env"].items())]
+        block = os.fsencode("\0".join([*words, ""]))
+        if block.count(b"\0") != len(words):
+            raise ValueError("embedded null byte")
+        return cls(len(spec["argv"]), block, json.dumps(spec).encode())
+
+    @property
+    def name(self) -> str:
+        return os.fsdecode(self.block.partition(b"\0")[0])
+
+
 _numbers = itertools.count(1)
 _BLANK = b" " * bundle.STATE_SIZE
 
@@ -23,10 +47,11 @@ _BLANK = b" " * bundle.STATE_SIZE
 class Launch:
     """A command that is about to run."""
 
-    def __init__(self, process_id: str, directory: str, spec: Spec) -> None:
+    def __init__(self, process_id: str, directory: str, spec: Spec, program: Program) -> None:
         self.id = process_id
         self.directory = directory
         self.spec = spec
+        self.program = program
         self.fds: Descriptors = {}
         self.born: bundle.Slot = {}
         #: Unique, so that the child of a start that was given up cannot claim the bundle of the next one.
@@ -95,7 +120,7 @@ class Launch:
         os.mkdir(self.directory, 0o700)
 
     def _write_spec(self) -> None:
-        bundle.create(f"{self.directory}/{bundle.SPEC}", json.dumps(self.spec).encode())
+        bundle.create(f"{self.directory}/{bundle.SPEC}", self.program.text)
 
     def _make_fifo(self, name: str) -> str:
         path = f"{self.directory}/{name}"
@@ -132,8 +157,8 @@ class Relaunch(Launch):
     overwritten, and is restored when the next run never starts. `born` is added to the record of the start.
     """
 
-    def __init__(self, process_id: str, keeper_dir: KeeperDir, spec: Spec, born: bundle.Slot) -> None:
-        super().__init__(process_id, keeper_dir.live(process_id), spec)
+    def __init__(self, process_id: str, keeper_dir: KeeperDir, spec: Spec, program: Program, born: bundle.Slot) -> None:
+        super().__init__(process_id, keeper_dir.live(process_id), spec, program)
         self._done_directory = keeper_dir.done(process_id)
         self._also_born = born
 

@@ -1,6 +1,7 @@
 """The protocol of the keeper's control stream.
 
-A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemon sends requests
+A frame is a length (4 bytes, big-endian) and that many bytes of JSON. Where the highest bit of the length is set, it is
+raw bytes that belong to the next message. The daemon sends requests
 `{"rid": n, "op": ..., ...}` and gets answers `{"rid": n, "ok": {...}}` or
 `{"rid": n, "error": {"code": ..., "message": ...}}`, not always in the same order. Facts come without a request, as
 `{"fact": ..., "id": ..., ...}`. A fact may be lost: after a reconnect the answer to `hello` has the same from disk.
@@ -8,7 +9,10 @@ A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The daemo
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
                   -> version, pid, anchor_pid, cgroup (path or null), offers: [optional field], live: [bundle report]
-    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report
+    start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report. Where the keeper offers `raw`, the spec has
+                                                                the fields of LAUNCH_FIELDS only, and two raw parts follow: the
+                                                                whole spec as JSON, which the keeper stores, and arguments and
+                                                                variables, each ended by a zero byte; argc, words: how many
     rerun         id, run, streak, cols, rows, despite_stop  -> bundle report; runs it again as run `run` (the first was 0), which
                                                                 must be the next; the same run again answers the same. After
                                                                 a late stop it is refused (`stopped`), unless despite_stop
@@ -31,7 +35,7 @@ Requests
 Facts
     adopted       id, report      a holder has offered the descriptors that it lacked
     ended         id, report      the exit is on disk and the output up to it in the log
-    closed        id, report      nothing can write to the output any more; the bundle is complete and in done/
+    closed        id, report      nothing can write to the output any more; not sent where `ended` said so of every stream
     trimmed       id, stream, first      the head of the log was dropped up to `first`
     disk_full     id, stream      the disk is full: output waits in the pipe
     disk_free     id, stream      output is written again
@@ -47,6 +51,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable, Sequence
 from typing import Any
 
 VERSION = 1
@@ -80,25 +85,40 @@ OPTIONAL_FIELDS = (
     "nice",  # int, -20 to 19
 )
 
+#: What the keeper itself needs of a spec.
+LAUNCH_FIELDS = ("cwd", "umask", "pty", "cols", "rows", "stdin", "split", "log_cap", *OPTIONAL_FIELDS)
+#: In `offers`: the keeper takes raw parts.
+RAW = "raw"
+
 _LENGTH = struct.Struct("!I")
+_RAW_BIT = 1 << 31
+_MOST_RAW = 2
 
 
 class ProtocolError(Exception):
     """The peer does not speak this protocol: close the connection."""
 
 
-def encode(message: Message) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
-    if len(body) > MAX_FRAME:
-        raise ProtocolError(f"a frame holds {MAX_FRAME} bytes, this needs {len(body)}")
-    return _LENGTH.pack(len(body)) + body
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def encode(message: Message, raw: Sequence[bytes] = (), dumps: Callable[[Message], bytes] | None = None) -> bytes:
+    """A message behind its raw parts. `dumps` is a faster way to JSON than that of the standard library."""
+    body = _dumps(message).encode() if dumps is None else dumps(message)
+    size = len(body) + sum(map(len, raw))
+    if size > MAX_FRAME:
+        raise ProtocolError(f"a frame holds {MAX_FRAME} bytes, this needs {size}")
+    parts = [part for each in raw for part in (_LENGTH.pack(len(each) | _RAW_BIT), each)]
+    return b"".join([*parts, _LENGTH.pack(len(body)), body])
 
 
 class Decoder:
-    """Splits a byte stream into messages."""
+    """Splits a byte stream into messages. The raw parts of a message are its `raw`."""
 
-    def __init__(self) -> None:
+    def __init__(self, loads: Callable[[bytes], Any] = json.loads) -> None:
         self._buffer = bytearray()
+        self._raw: list[bytes] = []
+        self._loads = loads
 
     def feed(self, data: bytes) -> list[Message]:
         buffer = self._buffer
@@ -106,22 +126,31 @@ class Decoder:
         messages: list[Message] = []
         at = 0
         while len(buffer) - at >= 4:
-            (length,) = _LENGTH.unpack_from(buffer, at)
+            (head,) = _LENGTH.unpack_from(buffer, at)
+            length = head & ~_RAW_BIT
             if length > MAX_FRAME:
                 raise ProtocolError(f"a frame of {length} bytes announced")
             if len(buffer) - at - 4 < length:
                 break
-            messages.append(_parse(bytes(buffer[at + 4 : at + 4 + length])))
+            body = bytes(buffer[at + 4 : at + 4 + length])
             at += 4 + length
+            if head & _RAW_BIT:
+                self._raw.append(body)
+                if len(self._raw) > _MOST_RAW:
+                    raise ProtocolError("too many raw parts")
+                continue
+            message = self._parse(body)
+            if self._raw:
+                message["raw"], self._raw = self._raw, []
+            messages.append(message)
         del buffer[:at]
         return messages
 
-
-def _parse(body: bytes) -> Message:
-    try:
-        message = json.loads(body)
-    except ValueError as broken:
-        raise ProtocolError("a frame that is not JSON") from broken
-    if not isinstance(message, dict):
-        raise ProtocolError("a frame that is not an object")
-    return message
+    def _parse(self, body: bytes) -> Message:
+        try:
+            message = self._loads(body)
+        except ValueError as broken:
+            raise ProtocolError("a frame that is not JSON") from broken
+        if not isinstance(message, dict):
+            raise ProtocolError("a frame that is not an object")
+        return message

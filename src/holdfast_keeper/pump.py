@@ -56,6 +56,8 @@ class PipePump:
     def move(self, budget: int = _BUDGET) -> None:
         """Move what is there, up to the budget. Raises OSError when the disk is full; nothing is lost then."""
         self._moved = 0
+        if self.log.is_untouched and not self._has_input():
+            return  # no file for a command that writes nothing
         while budget > 0 and not self.closed:
             target, room = self.log.open_for_append()
             try:
@@ -76,7 +78,14 @@ class PipePump:
             if not is_disk_full(error):
                 raise
             return self.log.end + kernel.waiting_bytes(self.source)
+        self._has_input()
         return self.log.end
+
+    def _has_input(self) -> bool:
+        """Whether there is something to move. Notices the end, too."""
+        has_input, is_over = kernel.pipe_state(self.source)
+        self.closed = is_over and not has_input
+        return has_input
 
 
 class TerminalPump:

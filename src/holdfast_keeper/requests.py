@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.control import Connection
 from holdfast_keeper.held_command import HeldCommand, tree_of
+from holdfast_keeper.launch import Program
 from holdfast_keeper.limits import UnsupportedLimit
 from holdfast_keeper.reruns import NotYet, Refusal
 from holdfast_keeper.streams import OutputWaiter
@@ -67,17 +68,26 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
-        "offers": list(protocol.OPTIONAL_FIELDS),
+        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW],
         "live": [command.report() for command in keeper.commands.values()],
     }
 
 
 def _start(keeper: Keeper, connection: Connection, message: Message) -> None:
-    asked = message["spec"]
-    spec = {name: asked[name] for name in protocol.SPEC_FIELDS}
-    spec |= {name: asked[name] for name in protocol.OPTIONAL_FIELDS if name in asked}
-    spec["limits"] = _limits(keeper, asked.get("limits") or {})
-    keeper.starter.start((connection, message["rid"]), message["id"], spec)
+    spec = dict(message["spec"])
+    spec["limits"] = _limits(keeper, spec.get("limits") or {})
+    if "raw" in message:
+        text, block = message["raw"]
+        program = Program(int(message["argc"]), block, text)
+        if not 0 < program.argc <= message["words"] == block.count(b"\0"):
+            raise Refusal("failed_start", "embedded null byte")
+    else:  # of a daemon of an older release
+        spec = {name: spec[name] for name in (*protocol.SPEC_FIELDS, *protocol.OPTIONAL_FIELDS) if name in spec}
+        try:
+            program = Program.of_spec(spec)
+        except ValueError as impossible:
+            raise Refusal("failed_start", str(impossible)) from impossible
+    keeper.starter.start((connection, message["rid"]), message["id"], spec, program)
 
 
 def _limits(keeper: Keeper, asked: Message) -> Message:

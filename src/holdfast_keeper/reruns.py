@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast_keeper import bundle
 from holdfast_keeper.control import Connection
 from holdfast_keeper.held_command import HeldCommand
+from holdfast_keeper.launch import Program
 from holdfast_keeper.starter import StartRequest
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> di
     # The offset of this run's first byte in each stream.
     begins = {name: extent["end"] for name, extent in (before or report)["streams"].items()}
     born = {"run": run, "streak": streak, "begins": begins}
-    keeper.starter.rerun(StartRequest(process_id, spec, [(connection, message["rid"])], before, born))
+    program = Program.of_spec(spec)
+    keeper.starter.rerun(StartRequest(process_id, spec, program, [(connection, message["rid"])], before, born))
     return None
 
 

@@ -23,6 +23,7 @@ class Segments:
         self.stream = stream
         self.cap = cap
         self._quota = quota
+        self._is_new = is_new
         self._size = max(_SMALLEST, min(_LARGEST, cap // 8))
         found = [] if is_new else bundle.segments(directory, stream)
         self._starts = deque(segment.start for segment in found)
@@ -34,6 +35,11 @@ class Segments:
     @property
     def held(self) -> int:
         return self.end - self.first
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is the log of a command that has just started and written nothing."""
+        return self._is_new and not self._starts
 
     def open_for_append(self) -> tuple[int, int]:
         """The file to append to and how many bytes may go there now."""
@@ -128,10 +134,13 @@ class Quota:
             self._live.discard(log)
             self.used -= log.held
 
-    def archive(self, directory: str) -> None:
-        """Count a bundle in done/. Such logs are dropped first, in the order in which they were archived."""
-        if directory not in self._archives and os.path.isdir(directory):
-            archive = _Archive(directory)
+    def archive(self, directory: str, held: int | None = None) -> None:
+        """Count a bundle in done/, of which `held` bytes are known to be there.
+
+        Such logs are dropped first, in the order in which they were archived.
+        """
+        if directory not in self._archives and (held is not None or os.path.isdir(directory)):
+            archive = _Archive(directory, held)
             self._archives[directory] = archive
             self.used += archive.held
 
@@ -155,20 +164,26 @@ class Quota:
 class _Archive:
     """The segments of an archived bundle."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, held: int | None) -> None:
         self._directory = directory
-        self._left = [
-            (segment, stream)
-            for stream in bundle.FIFO
-            for segment in reversed(bundle.segments(directory, stream))
-            if segment.size
-        ]
-        self.held = sum(segment.size for segment, _ in self._left)
+        self._found: list[tuple[bundle.Segment, str]] | None = None
+        self.held = sum(segment.size for segment, _ in self._left()) if held is None else held
+
+    def _left(self) -> list[tuple[bundle.Segment, str]]:
+        """Looked up when the first one is needed."""
+        if self._found is None:
+            self._found = [
+                (segment, stream)
+                for stream in bundle.FIFO
+                for segment in reversed(bundle.segments(self._directory, stream))
+                if segment.size
+            ]
+        return self._found
 
     def drop_oldest(self) -> int:
-        if not self._left:
+        if not self.held or not self._left():
             return 0
-        segment, stream = self._left.pop()
+        segment, stream = self._left().pop()
         following = bundle.segment_path(self._directory, stream, segment.start + segment.size)
         try:
             # The name of an empty successor keeps the offset where the log ended.

@@ -11,7 +11,7 @@ from holdfast_keeper.control import ReplyTo
 from holdfast_keeper.fd_store import Descriptors, HolderLink
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report
-from holdfast_keeper.launch import Launch, Relaunch
+from holdfast_keeper.launch import Launch, Program, Relaunch
 from holdfast_keeper.limits import oom_kills
 from holdfast_keeper.pump import is_disk_full
 
@@ -27,6 +27,8 @@ class StartRequest(NamedTuple):
 
     id: str
     spec: dict[str, Any]
+    """What the keeper needs of it."""
+    program: Program
     reply_to: list[ReplyTo]
     before: dict[str, Any] | None = None
     """The report of the run before, where the command is run again."""
@@ -73,7 +75,7 @@ class Starter:
         states = (bundle.read_state(attempt.launch.directory) for attempt in self._under_way.values())
         return any(state is not None and (state.born or {}).get("pid") == pid for state in states)
 
-    def start(self, reply_to: ReplyTo, process_id: str, spec: dict[str, Any]) -> None:
+    def start(self, reply_to: ReplyTo, process_id: str, spec: dict[str, Any], program: Program) -> None:
         """Start a command and answer when it runs. The same id again is the same start."""
         known = self._keeper.report(process_id)
         if known is not None:
@@ -81,7 +83,7 @@ class Starter:
         elif process_id in self._under_way:
             self._under_way[process_id].request.reply_to.append(reply_to)
         else:
-            self._attempt(StartRequest(process_id, spec, [reply_to]))
+            self._attempt(StartRequest(process_id, spec, program, [reply_to]))
 
     def rerun(self, request: StartRequest) -> None:
         """Run a command again whose bundle is archived, and answer when it runs. A repeated request joins the first."""
@@ -111,12 +113,9 @@ class Starter:
             launch.prepare(self._keeper.limits, group)
             failpoints.reach("start-prepared")
             self._forks.run(_child_request(attempt), lambda answer: self._settle(attempt, answer))
-        except (OSError, ValueError) as failed:
+        except OSError as failed:
             self._withdraw(attempt)
-            if isinstance(failed, ValueError):  # no system can run this
-                _refuse(request, _describe("exec", None, str(failed), request.spec))
-            else:
-                _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request.spec))
+            _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request))
             return
         self._under_way[request.id] = attempt
         failpoints.reach("start-requested")
@@ -124,9 +123,9 @@ class Starter:
     def _launch(self, request: StartRequest) -> Launch:
         keeper_dir = self._keeper.dir
         if request.before is None:
-            return Launch(request.id, keeper_dir.live(request.id), request.spec)
+            return Launch(request.id, keeper_dir.live(request.id), request.spec, request.program)
         self._keeper.quota.forget(keeper_dir.done(request.id))
-        return Relaunch(request.id, keeper_dir, request.spec, request.born)
+        return Relaunch(request.id, keeper_dir, request.spec, request.program, request.born)
 
     def _settle(self, attempt: _Attempt, answer: ChildAnswer) -> None:
         """The child has become the command, or failed, or was killed."""
@@ -149,7 +148,7 @@ class Starter:
             stage, message = "limits", "that memory is too little to start anything"
         elif was_killed:
             stage, message = "setup", "it was killed before it could start"
-        _refuse(request, _describe(stage, errno, message, launch.spec))
+        _refuse(request, _describe(stage, errno, message, request))
         self._keeper.exit_if_done()
 
     def _started(self, attempt: _Attempt, answer: ChildAnswer) -> None:
@@ -193,6 +192,8 @@ def _child_request(attempt: _Attempt) -> ChildRequest:
         directory=launch.directory,
         pending=launch.pending,
         spec=launch.spec,
+        argc=launch.program.argc,
+        block=launch.program.block,
         born=launch.born,
         group=attempt.group,
         joins=launch.joins,
@@ -212,9 +213,9 @@ def _refuse(request: StartRequest, reason: tuple[str, str]) -> None:
         connection.refuse(rid, *reason)
 
 
-def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any]) -> tuple[str, str]:
+def _describe(stage: str, errno: int | None, message: str, request: StartRequest) -> tuple[str, str]:
     """Code and text of the refusal, in terms of the request."""
-    program = spec["argv"][0]
+    spec, program = request.spec, request.program.name
     if errno is not None and is_disk_full(OSError(errno, message)):
         return "disk_full", "the disk is full: no process can be started"
     if stage == "cwd":

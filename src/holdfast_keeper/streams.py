@@ -61,6 +61,12 @@ class Streams:
             waiting = [other for other in self._waiters.get(command.id, ()) if other.connection.is_open]
             self._waiters[command.id] = [*waiting, waiter]
 
+    def ended(self, command: HeldCommand) -> None:
+        """Its exit is recorded, and its output up to then is in the log."""
+        for pump in command.pumps.values():
+            self._forget_closed(pump)
+        self.notify_waiters(command)
+
     def notify_waiters(self, command: HeldCommand) -> None:
         waiting = self._waiters.get(command.id)
         if waiting:
