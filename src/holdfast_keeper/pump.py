@@ -84,7 +84,7 @@ class PipePump:
     def _has_input(self) -> bool:
         """Whether there is something to move. Notices the end, too."""
         has_input, is_over = kernel.pipe_state(self.source)
-        self.closed = is_over and not has_input
+        self.closed |= is_over and not has_input
         return has_input
 
 
