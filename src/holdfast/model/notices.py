@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from holdfast.model import breaker
@@ -56,6 +57,7 @@ class Notice:
         return {name: getattr(self, name) for name in names}
 
 
+@lru_cache(1024)
 def id_of(key: str) -> str:
     """The id of the notice with this key."""
     return f"note_{hashlib.sha256(key.encode()).hexdigest()[:12]}"

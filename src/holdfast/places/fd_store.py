@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast import fast_json
 from holdfast.places.keeper_link import Note
 
 _HEADER_SIZE = 4096
 _MOST_AT_ONCE = 16
+_FETCHED_AT_ONCE = 16
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 1.0
 #: A deposit is safe with the kernel; fetching it at once would take time from the start that it belongs to.
@@ -101,9 +104,11 @@ class FdStore:
             await _is_ready(sock, loop.add_reader, loop.remove_reader)
             await asyncio.sleep(_FETCH_PAUSE)
             with contextlib.suppress(BlockingIOError):
-                while self._fetch(sock):  # noqa: ASYNC110 - nothing is awaited here, others get their turn
-                    await asyncio.sleep(0)
-                return
+                for number in itertools.count(1):
+                    if not self._fetch(sock):
+                        return
+                    if number % _FETCHED_AT_ONCE == 0:
+                        await asyncio.sleep(0)  # others get their turn
 
     def _fetch(self, sock: socket.socket) -> bool:
         """Take the next deposit; whether the connection still stands. Raises BlockingIOError when there is none."""
@@ -116,7 +121,7 @@ class FdStore:
         if flags & socket.MSG_CTRUNC:
             self._note("descriptors-refused", why="the limit of open files is reached")
         if data:
-            self._take(json.loads(data), list(fds))
+            self._take(fast_json.loads(data), list(fds))
         return bool(data)
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
+from holdfast import fast_json
 from holdfast.errors import BadValue, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
@@ -40,9 +42,9 @@ class Refused(Exception):
 class _Request:
     __slots__ = ("frame", "can_be_repeated", "answer", "was_sent")
 
-    def __init__(self, message: Message, answer: asyncio.Future[Message]) -> None:
+    def __init__(self, message: Message, raw: Sequence[bytes], answer: asyncio.Future[Message]) -> None:
         """Raises BadValue when the message is too long."""
-        self.frame = _frame(message)
+        self.frame = _frame(message, raw)
         self.can_be_repeated = _can_be_repeated(message)
         self.answer = answer
         self.was_sent = False
@@ -77,7 +79,17 @@ class KeeperLink:
         """The keeper's answer. Raises Refused when it refuses, Unreachable when there is no keeper."""
         return await self.begin(op, **arguments)
 
-    def begin(self, op: str, **arguments: Any) -> asyncio.Future[Message]:
+    def start(self, process_id: str, spec: Message) -> asyncio.Future[Message]:
+        """Request a start. Command and environment are passed as they are to be executed, so the keeper parses less."""
+        if protocol.RAW not in self.about.get("offers", ()):
+            return self.begin("start", id=process_id, spec=spec)
+        words = [*spec["argv"], *(f"{name}={value}" for name, value in spec["env"].items())]
+        block = os.fsencode("\0".join([*words, ""]))
+        launch = {name: spec[name] for name in protocol.LAUNCH_FIELDS if name in spec}
+        numbers = {"argc": len(spec["argv"]), "words": len(words)}
+        return self.begin("start", (fast_json.dumps(spec), block), id=process_id, spec=launch, **numbers)
+
+    def begin(self, op: str, raw: Sequence[bytes] = (), **arguments: Any) -> asyncio.Future[Message]:
         """As request, for a caller that goes on meanwhile: when this returns, the request is sent.
 
         Raises BadValue, at once, for a request that is too long.
@@ -87,7 +99,7 @@ class KeeperLink:
             answer.set_exception(Unreachable("the keeper does not answer"))
             return answer
         rid = next(self._rids)
-        request = _Request({"rid": rid, "op": op, **arguments}, answer)
+        request = _Request({"rid": rid, "op": op, **arguments}, raw, answer)
         self._open[rid] = request
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
         self._send(request)
@@ -182,7 +194,7 @@ class _KeeperConnection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._note = note
         self._on_message = on_message
-        self._decoder = protocol.Decoder()
+        self._decoder = protocol.Decoder(fast_json.loads)
         self._transport: asyncio.Transport | None = None
         self.greeted: asyncio.Future[None] = loop.create_future()
         self.cut: asyncio.Future[None] = loop.create_future()
@@ -219,9 +231,9 @@ def _ignore(message: Message) -> None:
     return
 
 
-def _frame(message: Message) -> bytes:
+def _frame(message: Message, raw: Sequence[bytes] = ()) -> bytes:
     try:
-        return protocol.encode(message)
+        return protocol.encode(message, raw, fast_json.dumps)
     except protocol.ProtocolError as too_long:
         what = "the command and its environment are" if message["op"] == "start" else f"this {message['op']} is"
         raise BadValue(f"{what} too long") from too_long

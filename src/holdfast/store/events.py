@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from holdfast import fast_json
 from holdfast.model.events import BridgeOrigin, Event, StoredEvent
 from holdfast.model.sinks import Sink
 from holdfast.store import inbox, outbox
@@ -32,7 +32,7 @@ def append(connection: sqlite3.Connection, events: Iterable[Event], sinks: Seque
         if event.notice is not None and sinks:
             outbox.append(connection, outbox.rows_for(event.notice, sinks, event.notice.at))
         envelope = event.envelope()
-        row = (event.at, json.dumps(envelope, separators=(",", ":"), allow_nan=False))
+        row = (event.at, fast_json.dumps(envelope).decode())
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)
         numbered.append(StoredEvent(int(cursor.lastrowid or 0), envelope, event.notice))
         if event.receipt is not None:
@@ -53,7 +53,7 @@ def _is_new(connection: sqlite3.Connection, origin: BridgeOrigin, at: float) -> 
 def read(connection: sqlite3.Connection, after: int, limit: int) -> list[StoredEvent]:
     """The events that follow a number, oldest first."""
     rows = connection.execute("SELECT seq, envelope FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
-    return [StoredEvent(seq, json.loads(envelope)) for seq, envelope in rows]
+    return [StoredEvent(seq, fast_json.loads(envelope)) for seq, envelope in rows]
 
 
 def newest(connection: sqlite3.Connection) -> int:

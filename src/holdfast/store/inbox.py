@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
+from holdfast import fast_json
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 
@@ -37,7 +37,7 @@ def load(connection: sqlite3.Connection) -> Kept:
     """What is pending; also what was being delivered as an answer when the daemon or a client died, still claimed."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM inbox WHERE acked_at IS NULL ORDER BY seq").fetchall()
     aliases = dict(connection.execute("SELECT name, now FROM aliases").fetchall())
-    memory = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
+    memory = {name: fast_json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
     return Kept([_read(row) for row in rows], aliases, memory)
 
 
@@ -77,7 +77,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str, at: float) -> Non
 
 
 def remember(connection: sqlite3.Connection, name: str, value: Any) -> None:
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = fast_json.dumps(value).decode()
     connection.execute("INSERT OR REPLACE INTO memory (name, value) VALUES (?, ?)", (name, text))
 
 
@@ -89,11 +89,11 @@ def forget(connection: sqlite3.Connection, acked_before: float, pending_before: 
 
 
 def _body(notice: Notice) -> str:
-    return json.dumps({"origin": notice.origin, "data": notice.data}, separators=(",", ":"), allow_nan=False)
+    return fast_json.dumps({"origin": notice.origin, "data": notice.data}).decode()
 
 
 def _read(row: tuple[Any, ...]) -> Notice:
     key, kind, process, session, at, body, claim_ = row
-    said = json.loads(body)
+    said = fast_json.loads(body)
     process_id = ProcessId(process) if process is not None else None
     return Notice(key, kind, process_id, session, at, said.get("origin"), said.get("data") or {}, claim_)

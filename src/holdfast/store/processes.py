@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from typing import Any
 
+from holdfast import fast_json
 from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Outcome, State, StopRequest, Waiting
@@ -60,11 +60,11 @@ def to_row(process: HeldProcess) -> Row:
 
 
 def from_row(row: Row) -> HeldProcess:
-    meta = Meta.from_json({**json.loads(row[2]), "session": row[1]})
-    marks = json.loads(row[4])
+    meta = Meta.from_json({**fast_json.loads(row[2]), "session": row[1]})
+    marks = fast_json.loads(row[4])
     return HeldProcess(
         meta,
-        _state_from_json(json.loads(row[3])),
+        _state_from_json(fast_json.loads(row[3])),
         streams={name: StreamExtent(*extent) for name, extent in marks.get("streams", {}).items()},
         exit_offset=marks.get("exit_offset"),
         leftovers=tuple(Leftover(*leftover) for leftover in marks.get("leftovers", ())),
@@ -141,4 +141,4 @@ def _state_from_json(value: dict[str, Any]) -> State:
 
 
 def _dump(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return fast_json.dumps(value).decode()

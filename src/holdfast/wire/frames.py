@@ -26,6 +26,7 @@ from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     Message: TypeAlias = dict[str, Any]
@@ -45,8 +46,9 @@ class FrameError(Exception):
     """The peer sent something that is no frame; the connection is of no further use."""
 
 
-def encode(message: Message) -> bytes:
-    body = light_json.dumps(message).encode()
+def encode(message: Message, dumps: Callable[[Message], bytes] | None = None) -> bytes:
+    """`dumps` is a faster way to JSON."""
+    body = light_json.dumps(message).encode() if dumps is None else dumps(message)
     if len(body) > MAX_FRAME:
         raise FrameError(f"a message holds {MAX_FRAME} bytes at most, this has {len(body)}")
     return _HEAD.pack(len(body), _JSON) + body
@@ -57,10 +59,11 @@ def encode_bytes(data: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Bytes in, messages and byte strings out, however the bytes are cut."""
+    """Bytes in, messages and byte strings out, however the bytes are cut. `loads` is a faster way from JSON."""
 
-    def __init__(self) -> None:
+    def __init__(self, loads: Callable[[bytes], Any] | None = None) -> None:
         self._buffer = bytearray()
+        self._loads = loads or _loads
 
     def feed(self, data: bytes) -> list[Message | bytes]:
         buffer = self._buffer
@@ -75,19 +78,22 @@ class FrameDecoder:
             if len(buffer) - body_at < length:
                 break
             body = bytes(buffer[body_at : body_at + length])
-            frames.append(body if kind == _BYTES else _parse(kind, body))
+            frames.append(body if kind == _BYTES else self._parse(kind, body))
             at = body_at + length
         del buffer[:at]
         return frames
 
+    def _parse(self, kind: int, body: bytes) -> Message:
+        if kind != _JSON:
+            raise FrameError(f"a frame of unknown kind {kind}")
+        try:
+            message = self._loads(body)
+        except ValueError as broken:
+            raise FrameError("a frame that is not JSON") from broken
+        if not isinstance(message, dict):
+            raise FrameError("a frame that is not an object")
+        return message
 
-def _parse(kind: int, body: bytes) -> Message:
-    if kind != _JSON:
-        raise FrameError(f"a frame of unknown kind {kind}")
-    try:
-        message = light_json.loads(body.decode())
-    except ValueError as broken:
-        raise FrameError("a frame that is not JSON") from broken
-    if not isinstance(message, dict):
-        raise FrameError("a frame that is not an object")
-    return message
+
+def _loads(body: bytes) -> Any:
+    return light_json.loads(body.decode())

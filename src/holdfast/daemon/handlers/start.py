@@ -131,7 +131,7 @@ async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: boo
     try:
         if meta.pty:
             await context.screens.begin(process, is_attached)
-        report = await context.keeper.request("start", id=meta.id, spec=_spec(start_spec))
+        report = await context.keeper.start(meta.id, _spec(start_spec))
     except BaseException as failed:
         context.registry.drop(meta.id)
         if isinstance(failed, Refused):

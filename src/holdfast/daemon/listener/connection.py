@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from holdfast import fast_json
 from holdfast.daemon.approvals import requests
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
@@ -42,7 +43,7 @@ class SocketConnection(asyncio.Protocol):
     def __init__(self, context: DaemonContext, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
-        self._decoder = frames.FrameDecoder()
+        self._decoder = frames.FrameDecoder(fast_json.loads)
         self._transport: asyncio.Transport | None = None
         self._running: dict[int, PendingCall] = {}
         #: Calls whose replies stand for notifications, until the client confirms with `got`.
@@ -218,7 +219,7 @@ class SocketConnection(asyncio.Protocol):
         if self._transport is None:
             return False
         try:
-            self._transport.write(frames.encode(message))
+            self._transport.write(frames.encode(message, fast_json.dumps))
         except frames.FrameError as too_long:
             self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
             return False
