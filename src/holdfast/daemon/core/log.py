@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
@@ -12,15 +13,38 @@ from holdfast import files
 _LARGEST = 1 << 20
 
 
+#: Lines that are written together: of thousands of short commands, each has two.
+_PAUSE = 0.05
+_unwritten: list[str] = []
+
+
 def note(event: str, **fields: object) -> None:
     """One line: time, event and fields. A log that cannot be written is no error."""
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    shown = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
+    _unwritten.append(_line(event, fields))
+    _write()
+
+
+def note_soon(event: str, **fields: object) -> None:
+    """As note, for what happens often: it is written a moment later. To be called in the event loop."""
+    _unwritten.append(_line(event, fields))
+    if len(_unwritten) == 1:
+        asyncio.get_running_loop().call_later(_PAUSE, _write)
+
+
+def _write() -> None:
+    lines = _unwritten[:]
+    del _unwritten[: len(lines)]  # other threads may have added some meanwhile
     try:
-        sys.stderr.write(f"{stamp} {event}{shown}\n")
+        sys.stderr.write("".join(lines))
         sys.stderr.flush()
     except (OSError, ValueError):
         return
+
+
+def _line(event: str, fields: dict[str, object]) -> str:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    shown = "".join(f" {name}={_shown(value)}" for name, value in fields.items())
+    return f"{stamp} {event}{shown}\n"
 
 
 def open_log(path: str) -> None:

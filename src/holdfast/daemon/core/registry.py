@@ -23,6 +23,7 @@ class Registry:
         self._changes: ChangeSignals[ProcessId] = ChangeSignals()
         #: Each with the options of a start that it is for; none for all processes.
         self._listeners: list[tuple[Callable[[HeldProcess], None], tuple[str, ...]]] = []
+        self._interests: dict[ProcessId, list[Callable[[HeldProcess], None]]] = {}
         #: Counted since this daemon started: starts, and ends by reason.
         self.starts = 0
         self.ends: Counter[str] = Counter()
@@ -96,9 +97,10 @@ class Registry:
                 self._alike.setdefault(duplicate_key(process.meta), {})[process_id] = None
             self._living[process_id] = process
         self._changes.send(process_id)
-        for listener, options in self._listeners:
-            if not options or any(_is_given(getattr(process.meta, option)) for option in options):
-                listener(process)
+        for listener in self._interested(process):
+            listener(process)
+        if process.has_ended:
+            self._interests.pop(process_id, None)
 
     def listen(self, listener: Callable[[HeldProcess], None], *options: str) -> None:
         """Have it called with every process that is put from now on. It must not wait, nor put anything itself.
@@ -106,6 +108,19 @@ class Registry:
         With `options` only with processes that were started with one of them: others cost nothing.
         """
         self._listeners.append((listener, options))
+        self._interests.clear()
+
+    def _interested(self, process: HeldProcess) -> list[Callable[[HeldProcess], None]]:
+        """The listeners for a process. Its options stay the same, so they are looked up once."""
+        found = self._interests.get(process.id)
+        if found is None:
+            found = [
+                listener
+                for listener, options in self._listeners
+                if not options or any(_is_given(getattr(process.meta, option)) for option in options)
+            ]
+            self._interests[process.id] = found
+        return found
 
     def _count(self, before: HeldProcess | None, now: HeldProcess) -> None:
         if before is not None and before.state is not now.state and not before.has_ended:
@@ -115,6 +130,7 @@ class Registry:
 
     def drop(self, process_id: ProcessId) -> None:
         self._processes.pop(process_id, None)
+        self._interests.pop(process_id, None)
         self._end_life(process_id)
         self._changes.send(process_id)
 

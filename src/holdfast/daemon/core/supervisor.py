@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.daemon.core import reports
 from holdfast.daemon.core.background import BackgroundTasks
-from holdfast.daemon.core.log import note
+from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
 from holdfast.daemon.core.waiting import KeyedLocks
@@ -191,7 +191,7 @@ class Supervisor:
         if process.meta.watch or process.meta.watch_regex:
             process, first = await self.before_end(process)
         await self.commit(process, [*first, *self.happened(process)])
-        note("ended", process=process.id, **_outcome(process.state))
+        note_soon("ended", process=process.id, **_outcome(process.state))
         if process.gave_up:
             note("gave-up", process=process.id, restarts_in_a_row=process.streak)
 

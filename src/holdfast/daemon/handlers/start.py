@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
-from holdfast.daemon.core.log import note
+from holdfast.daemon.core.log import note_soon
 from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
@@ -51,7 +50,10 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
 
 def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
     """With the current name of its session."""
-    return start_spec._replace(meta=replace(start_spec.meta, session=context.sessions.resolve(start_spec.meta.session)))
+    session = context.sessions.resolve(start_spec.meta.session)
+    if session == start_spec.meta.session:
+        return start_spec
+    return start_spec._replace(meta=replace(start_spec.meta, session=session))
 
 
 def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message | None:
@@ -142,9 +144,7 @@ async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: boo
         context.screens.watch(process)
     if meta.deadline is not None:
         context.deadlines_changed.set()
-    # After the reply, which need not wait for the log.
-    log = partial(note, "started", process=process.id, pid=process.pid, session=meta.session)
-    asyncio.get_running_loop().call_soon(log)
+    note_soon("started", process=process.id, pid=process.pid, session=meta.session)
     return process
 
 
