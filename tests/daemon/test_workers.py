@@ -183,6 +183,53 @@ def test_connections_are_handed_over_also_after_a_crash() -> None:
     run(worker, work)
 
 
+def test_a_stopped_process_is_killed_while_a_connection_waits_for_it() -> None:
+    worker = AcceptingWorker(os.environ)
+
+    async def work() -> None:
+        with worker.in_use():
+            (await worker.connect()).close()
+            first = worker.pid
+            assert first is not None
+            os.kill(first, signal.SIGSTOP)
+            reader, writer = await asyncio.open_connection(sock=await worker.connect())
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            assert worker.failed_starts == 0 and not worker.was_blamed
+
+    run(worker, work)
+
+
+def test_a_process_that_was_stopped_while_nothing_used_it_ends_with_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.daemon.workers.worker._END_TIMEOUT", 0.2)
+    worker = echo()
+    pids: list[int] = []
+
+    async def work() -> None:
+        pids.append((await worker.request({}))["pid"])
+        os.kill(pids[0], signal.SIGSTOP)
+
+    run(worker, work)
+    assert not is_alive(pids[0])
+
+
+def test_late_requests_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.daemon.workers.worker._LATE_AFTER", 0.1)
+    monkeypatch.setattr("holdfast.daemon.workers.worker._CHECK_INTERVAL", 0.05)
+    worker = echo()
+    late: list[tuple[int, str]] = []
+
+    async def work() -> None:
+        first = (await worker.request({}))["pid"]
+        worker.on_late = lambda pid, reason: late.append((pid, reason))
+        worker.hang_timeout = 0.5
+        with pytest.raises(WorkerDied):
+            await worker.request({"hangs": True})
+        assert late == [(first, "no progress")]
+
+    run(worker, work)
+
+
 def test_a_closed_worker_takes_no_requests() -> None:
     worker = echo()
 

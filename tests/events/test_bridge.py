@@ -20,9 +20,10 @@ import holdfast
 from holdfast.events import Bus, bridge
 from holdfast.events.address import find_address
 from holdfast.events.bridge import Bridge
-from holdfast.events.link import BridgeLink
+from holdfast.events.link import BridgeLink, hang_up
 from holdfast.events.outbox import Outbox
 from tests.events.proxy import Proxy
+from tests.events.pruning import prune
 from tests.support import eventually, run_cli
 
 Event = dict[str, Any]
@@ -228,6 +229,41 @@ def test_what_is_too_much_is_dropped_counted_and_announced(joined: Callable[...,
     assert (dropped["type"], dropped["count"], dropped["bridge"]) == ("bridge.dropped", 90, joint.id)
     assert [event["k"] for event in rest] == list(range(90, 100))
     assert [event["count"] for event in told] == [90]
+
+
+def test_a_full_bridge_drops_progress_first_and_ends_last(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
+    with holdfast.connect() as hf:
+        url = hf.http("open")["url"]
+    host, port = url.removeprefix("http://").split(":")
+    with Proxy((host, int(port))) as proxy:
+        proxy.cut()
+        bus, joint = joined(url=proxy.url, most_waiting=6)
+        topics = ["one.ended", "one.output", "one.started", "two.ended", "tool.progress", "two.matched", "three.ended"]
+        for topic in topics:
+            bus.publish(topic)
+        for count in range(50):
+            bus.publish("many.output", {"count": count})
+        bus.publish("four.ended")
+        bus.publish("five.ended")
+        proxy.mend()
+        assert joint.flush(20)
+        with holdfast.connect() as hf:
+            dropped, *rest = hf.events("*.ended *.output *.started *.matched *.progress bridge.*")
+    ends = [f"{word}.ended" for word in ("one", "two", "three", "four", "five")]
+    assert (dropped["type"], dropped["count"]) == ("bridge.dropped", len(topics) + 52 - 6)
+    assert [event["type"] for event in rest] == [*ends[:2], "two.matched", *ends[2:]]
+
+
+def test_a_bridge_whose_place_is_gone_says_so(joined: Callable[..., tuple[Bus, Bridge]], home: Path) -> None:
+    oldest = prune(home)
+    bus, joint = joined()
+    told: list[Event] = []
+    bus.subscribe("events.gap", told.append)
+    assert joint._in._socket is not None
+    joint._since = 3
+    hang_up(joint._in._socket)
+    eventually(lambda: told)
+    assert [(event["count"], event["seq"]) for event in told] == [(oldest - 4, oldest - 1)]
 
 
 def test_a_subscriber_that_blocks_keeps_only_itself_waiting(joined: Callable[..., tuple[Bus, Bridge]]) -> None:

@@ -35,7 +35,7 @@ def test_the_oldest_go_and_that_is_told_in_their_place() -> None:
     for body in "abcde":
         box.put(body)
     assert box.dropped == 3
-    assert taken(box) == [(3, "dropped 3"), (4, "d"), (5, "e")]
+    assert taken(box) == [(1, "dropped 3"), (2, "d"), (3, "e")]
 
 
 @given(st.lists(st.sampled_from(["put", "take", "ack", "cut"]), max_size=60))

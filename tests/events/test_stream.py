@@ -19,6 +19,7 @@ from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.errors import BadValue
 from holdfast.model.events import Event as Happened
 from holdfast.store.store import open_store
+from tests.events.pruning import first_seq, prune
 from tests.support import eventually, run_cli
 
 Event = dict[str, Any]
@@ -210,6 +211,39 @@ def test_who_cannot_keep_up_with_what_is_not_kept_hears_how_much_it_missed(tmp_p
     assert (first["type"], last["type"]) == ("kept.first", "kept.last")
     assert (dropped["type"], dropped["count"]) == ("events.dropped", 2000)
     assert [event["count"] for event in rest] == list(range(2000, 3000))
+
+
+def test_events_that_were_dropped_leave_a_gap_in_their_place(home: Path) -> None:
+    oldest = prune(home)
+    with holdfast.connect() as hf:
+        for follow in (True, False):
+            with hf.events("old.*", since=3, follow=follow) as events:
+                gap = next(events)
+                assert (gap["type"], gap["seq"], gap["count"]) == ("events.gap", oldest - 1, oldest - 4)
+                assert next(events)["seq"] == oldest
+        assert first_seq(hf, since=oldest - 1) == oldest, "nothing is missing"
+        assert all(event["type"] == "old.x" for event in hf.events("old.*")), "all that is kept"
+    assert f"events.gap count={oldest - 4}" in run_cli("events", "old.*", "--since", "3").stdout.decode()
+
+
+def test_a_follower_of_events_that_are_all_gone_gets_a_gap_and_then_rests(tmp_path: Path) -> None:
+    async def main() -> list[Event]:
+        opened = await open_store(str(tmp_path / "store.db"), print)
+        await opened.store.record([Happened("old.x", 1.0, {}) for _ in range(9)])
+        stream = EventStream(opened.store)
+        opened.store.forget_events(2.0, 100)
+        await opened.store.record([])
+        assert [batch async for batch in stream.read(9, "**")] == []
+        following = stream.follow(4, "other.*")
+        heard = list((await asyncio.wait_for(anext(following), 5)).events)
+        heard += [event async for batch in stream.read(4, "other.*") for event in batch.events]
+        await following.aclose()
+        await opened.store.close()
+        return heard
+
+    assert [(event["type"], event["seq"], event["count"]) for event in asyncio.run(main())] == [
+        ("events.gap", 9, 5)
+    ] * 2
 
 
 def test_many_who_publish_at_once_each_get_the_number_of_their_own(home: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
 import holdfast
+from tests.events.pruning import prune
 from tests.http.asking import Api, events
 from tests.support import eventually, run_cli
 
@@ -261,3 +263,24 @@ def test_the_python_clients_read_events_over_http(tcp: Api) -> None:
         with hf.events("clients.*", since=first, follow=True) as found:
             second = hf.publish("clients.b")
             assert next(found)["seq"] == second
+
+
+def test_a_gap_is_marked_in_every_form(own: Api, home: Path) -> None:
+    oldest = prune(home)
+    own.open_tcp()
+    path = "/api/v1/events?pattern=old.*&since=3"
+    gap = {"type": "events.gap", "src": "events", "seq": oldest - 1, "count": oldest - 4}
+    with own.asking(path, STREAM) as response:
+        found = events(response)
+        next(found)
+        number, _, marked = next(found)
+        assert (number, {**marked, "ts": 0}) == (str(oldest - 1), {**gap, "ts": 0})
+        assert next(found)[0] == str(oldest)
+    with opened(own, path) as ws:
+        receive(ws)
+        marked, first, *_ = receive(ws)
+        assert ({**marked, "ts": 0}, first["seq"]) == ({**gap, "ts": 0}, oldest)
+    page = own.ask("GET", f"{path}&limit=1").value
+    assert ([one["type"] for one in page["events"]], page["next"]) == (["events.gap"], oldest - 1)
+    page = own.ask("GET", "/api/v1/events?pattern=old.*&limit=1").value
+    assert [one["seq"] for one in page["events"]] == [oldest]

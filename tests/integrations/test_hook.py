@@ -59,6 +59,19 @@ def test_news_is_put_into_the_conversation_once(instance: Path, event: str) -> N
         assert _hook(again) is None
 
 
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_what_does_not_fit_is_counted_and_where_it_is_is_said(instance: Path, event: str) -> None:
+    with holdfast.connect(_SESSION) as hf:
+        for count in range(7):
+            hf.run(f": {count}", notify="any")
+        eventually(lambda: len(hf.inbox()) == 7)
+    text = _context(_hook(event), event)
+    assert text.count(TOLD) == 5
+    assert text.endswith(f"And 2 more notifications: holdfast inbox --session {_SESSION}")
+    rest = _context(_hook(event), event)
+    assert rest.count(TOLD) == 2 and "more notification" not in rest
+
+
 def test_the_model_is_kept_from_stopping_once(instance: Path) -> None:
     process = _ended()
     assert _hook("Stop", stop_hook_active=True) is None

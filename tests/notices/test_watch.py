@@ -313,3 +313,45 @@ def test_of_a_long_line_what_is_shown_is_where_it_says(home: Path) -> None:
         assert match.data["output_cut"]
         assert "aERRORb" in match.data["output"]
         assert bytes_at(a, match).decode() == match.data["output"]
+
+
+def watch_worker(client: holdfast.Client) -> int:
+    """The pid of the watch worker, once it has searched something."""
+    process = client.run("echo SEARCHED; read x", stdin=True, session="other", watch=["SEARCHED"])
+    eventually(lambda: (client.inspect(process.id).watch_data or {}).get("matches"))
+    client.kill(process.id)
+    children = Path(f"/proc/{client.status()['pid']}/task").glob("*/children")
+    pids = [pid for one in children for pid in one.read_text().split()]
+    (found,) = [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text() == "holdfast-watch\n"]
+    return int(found)
+
+
+def test_a_stopped_watch_worker_is_replaced_and_its_matches_are_one_notification(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("for i in 1 2 3; do read x; echo HIT $i; done; read x", stdin=True, watch=["HIT"])
+        worker = watch_worker(a)
+        began = time.monotonic()
+        os.kill(worker, signal.SIGSTOP)
+        for lines in range(1, 4):
+            a.send(process.id, "go")
+            eventually(lambda: a.inspect(process.id).output_bytes == 6 * lines)  # noqa: B023
+        eventually(lambda: a.status()["watch_lag"] > 0.5)
+        delayed = eventually(lambda: list(a.events("watch.delayed")))
+        (match,) = eventually(lambda: a.inbox())
+        assert time.monotonic() - began < 5
+        assert [(one["worker_pid"], one["reason"]) for one in delayed] == [(worker, "stopped")]
+        assert (match.data["count"], match.data["suppressed"]) == (3, 0)
+        assert a.status()["watch_lag"] == 0
+        assert not os.path.exists(f"/proc/{worker}")
+        assert watch_worker(a) != worker
+        a.kill(process.id)
+
+
+def test_an_end_waits_only_a_moment_for_a_stopped_watch_worker(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        os.kill(watch_worker(a), signal.SIGSTOP)
+        began = time.monotonic()
+        a.run("echo HIT; echo HIT; exit 0", notify="success", watch=["HIT"])
+        told = gather(a)
+        assert [(one.kind, one.data.get("count")) for one in told] == [("watch_match", 2), ("completion", None)]
+        assert time.monotonic() - began < 5

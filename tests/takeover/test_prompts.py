@@ -138,6 +138,38 @@ def test_a_question_on_a_pipe_and_one_in_a_thread_are_seen(hf: Client) -> None:
     assert question(hf, hf.run(threaded, pty=True).id)["prompt"] == "there?"
 
 
+PROMPTS = ("choice> ", "Pick one (1-3)> ", "Enter a name ", "amount = ", "100% done, go on [y/N] ")
+
+
+@pytest.mark.parametrize("pty", [True, False])
+def test_prompts_that_end_like_those_of_shells_or_with_a_word_are_seen(hf: Client, pty: bool) -> None:
+    asking = [hf.run([sys.executable, "-c", f"input({prompt!r})"], pty=pty, stdin=not pty).id for prompt in PROMPTS]
+    assert [question(hf, one)["prompt"] for one in asking] == [prompt.strip() for prompt in PROMPTS]
+    assert [told(hf, one) for one in asking] == [[prompt.strip()] for prompt in PROMPTS]
+
+
+WRITE = "import sys; sys.stdout.write({!r}); sys.stdout.flush(); sys.stdin.readline()"
+NO_PROMPTS = [
+    *("sqlite> ", "> ", ">>> ", "me@host:~> ", "a -> ", "# ", "bash-5.2$ "),
+    *("\r 45%|####      | 45/100 [00:01<00:01, 44.10it/s]", "\r[=====>     ] 12.1 MiB/s ", "\r3it [00:01,  2.51it/s]"),
+    *("2026-01-01 12:00:00 INFO listening on port 80\n", "Enter a name:\n"),
+]
+#: These may be anything on a pipe, where terminal modes say nothing.
+DATA = ["{}", "<message to='x'>", "ok", "...", "0%"]
+
+
+@pytest.mark.parametrize("pty", [True, False])
+def test_ordinary_output_of_a_program_that_reads_is_no_prompt(hf: Client, pty: bool) -> None:
+    texts = NO_PROMPTS if pty else [*NO_PROMPTS, *DATA]
+    reading = {hf.run([sys.executable, "-c", WRITE.format(text)], pty=pty, stdin=not pty).id: text for text in texts}
+    eventually(lambda: all(hf.inspect(one).output_bytes for one in reading))
+    last = hf.run([sys.executable, "-c", "input('last? ')"], pty=pty, stdin=not pty).id
+    question(hf, last)
+    time.sleep(1)  # what is not a prompt has no end that could be awaited
+    assert {text: hf.inspect(one).needs_input for one, text in reading.items()} == dict.fromkeys(texts)
+    assert [one.process for one in hf.inbox()] == [last]
+
+
 def test_a_single_key_that_is_echoed_is_a_question(hf: Client) -> None:
     assert question(hf, hf.run("read -n1 -p 'go on? [y/N] ' x", pty=True).id)["prompt"] == "go on? [y/N]"
 

@@ -606,7 +606,8 @@ class AsyncCalls(ClientState):
         (running processes whose descriptors the daemon holds, too), ended (ended processes that are still kept),
         log_bytes (output on disk), log_total (the limit on output on disk, for all processes together), events (the
         number of the newest event), bridges (connected event bridges), ignored_frames (frames of bridges that were
-        malformed and ignored), cgroup (the cgroup below which commands run; null where there is none).
+        malformed and ignored), watch_lag (how long output waits to be searched by watches; 0 where none does), cgroup
+        (the cgroup below which commands run; null where there is none).
         """
         value, _ = await self._call(calls.Ask("status", {}, limit=60.0))
         return value

@@ -196,10 +196,11 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
         secrets=KnownSecrets(settings, lambda: (tcp.token,)),
         tcp=tcp,
         mcp=McpWorker(environ),
+        watch_worker=WatchWorker(place.directory, environ),
         background=background,
     )
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
-    watches = OutputWatches(context, WatchWorker(place.directory, environ), match_events)
+    watches = OutputWatches(context, match_events)
     recovery = Recovery(place, registry, supervisor, background)
     return context, recovery, watches, opened.kept.memory.get(_DAEMON) == {"stopped": False}
 

@@ -28,17 +28,21 @@ from holdfast.events import BUS
 from holdfast.events.address import URL, BusAddress, find_address
 from holdfast.events.bus import Bus, Envelope
 from holdfast.events.link import CUT, BridgeLink, hang_up
-from holdfast.events.outbox import Outbox, OutboxItem
+from holdfast.events.outbox import Outbox, OutboxItem, Rank
 from holdfast.model.topics import PatternTree
 
 DROPPED = "bridge.dropped"
-#: Events that may wait for the link; then the oldest go.
+#: Events that may wait for the link; then some are dropped: samples first, ends last, the oldest of each first.
 MOST_WAITING = 10_000
 #: Events that may be on their way without being acknowledged.
 _WINDOW = 2000
 _AT_ONCE = 200
 _LARGEST = 256 << 10
 _MESSAGE = 1 << 20
+#: By the last word of the topic.
+_RANKS = dict.fromkeys(("output", "progress"), Rank.SAMPLE) | dict.fromkeys(
+    ("ended", "end", "complete", "completed", "stop", "dead", "dropped", "gap"), Rank.END
+)
 _LOG = logging.getLogger("holdfast.events.bridge")
 
 
@@ -142,7 +146,7 @@ class Bridge:
         if len(body) > _LARGEST:
             _LOG.warning("%s is larger than %d bytes: it does not cross the bridge", topic, _LARGEST)
             return
-        self._outbox.put(body)
+        self._outbox.put(body, _RANKS.get(topic.rpartition(".")[2], Rank.PLAIN))
 
     def _send(self, opened: ClientConnection) -> None:
         reader = threading.Thread(target=self._take_acks, args=(opened,), name="bridge-acks", daemon=True)

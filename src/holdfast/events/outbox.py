@@ -1,6 +1,7 @@
 """What a bridge has to send: what waits, and what was sent and is not acknowledged. For several threads; no I/O.
 
-It never keeps a publisher waiting. When too much waits, the oldest goes; how much went is said in its place.
+It never keeps a publisher waiting. When too much waits, the oldest of the least rank is dropped. How many were dropped
+is said before all that waits.
 """
 
 from __future__ import annotations
@@ -8,7 +9,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
+
+
+class Rank(IntEnum):
+    """What is dropped first, next and last."""
+
+    SAMPLE = 0
+    PLAIN = 1
+    END = 2
 
 
 class OutboxItem(NamedTuple):
@@ -30,22 +40,27 @@ class Outbox:
         self._window = window
         self._announce = announce
         self._news = threading.Condition()
-        self._waiting: deque[OutboxItem] = deque()
+        #: By rank, each with its place in the order of all.
+        self._waiting: dict[Rank, deque[tuple[int, str]]] = {rank: deque() for rank in Rank}
+        self._count = 0
+        self._placed = 0
         self._sent: deque[OutboxItem] = deque()
+        #: Numbers are given when an item is sent: those that arrive have no holes.
         self._last = 0
-        self._dropped_n = 0
         self._unannounced = 0
         #: All that were ever dropped.
         self.dropped = 0
 
-    def put(self, body: str) -> None:
+    def put(self, body: str, rank: Rank = Rank.PLAIN) -> None:
         with self._news:
-            self._last += 1
-            if len(self._waiting) >= self.most:
-                self._dropped_n = self._waiting.popleft().n
+            self._placed += 1
+            self._count += 1
+            self._waiting[rank].append((self._placed, body))
+            while self._count > self.most:
+                next(filter(None, self._waiting.values())).popleft()
+                self._count -= 1
                 self._unannounced += 1
                 self.dropped += 1
-            self._waiting.append(OutboxItem(self._last, body))
             self._news.notify_all()
 
     def sent_before(self) -> list[OutboxItem]:
@@ -58,17 +73,19 @@ class Outbox:
         with self._news:
             while not is_over():
                 free = min(most, self._window - len(self._sent))
-                if free > 0 and (self._waiting or self._unannounced):
+                if free > 0 and (self._count or self._unannounced):
                     return self._take(free)
                 self._news.wait()
         return OutboxBatch([], 0)
 
     def _take(self, free: int) -> OutboxBatch:
         dropped, self._unannounced = self._unannounced, 0
-        # Behind all that was sent and before all that waits, also by its number: that of the last dropped one.
-        items = [OutboxItem(self._dropped_n, self._announce(dropped))] if dropped else []
-        while self._waiting and len(items) < free:
-            items.append(self._waiting.popleft())
+        bodies = [self._announce(dropped)] if dropped else []
+        while self._count and len(bodies) < free:
+            bodies.append(min(filter(None, self._waiting.values()), key=lambda row: row[0][0]).popleft()[1])
+            self._count -= 1
+        items = [OutboxItem(n, body) for n, body in enumerate(bodies, self._last + 1)]
+        self._last += len(items)
         self._sent.extend(items)
         return OutboxBatch(items, dropped)
 
@@ -86,4 +103,4 @@ class Outbox:
     def drain(self, timeout: float) -> bool:
         """Wait until all is acknowledged; False when that takes too long."""
         with self._news:
-            return self._news.wait_for(lambda: not (self._waiting or self._sent or self._unannounced), timeout)
+            return self._news.wait_for(lambda: not (self._count or self._sent or self._unannounced), timeout)

@@ -96,18 +96,23 @@ def _show(client: Client, session: str, event: str, is_again: bool) -> None:
     if event == "Stop" and is_again:
         return  # the model has just been kept from stopping: the rest waits for the next prompt
     notices = client.inbox(session=session, limit=_MOST_NOTICES, take=True)
-    text = _text(client, notices, session if event == "SessionStart" else None)
+    text = _text(client, session, notices, event == "SessionStart")
     if text:
         _write(light_json.dumps(_shaped(event, text)))
         if notices:
             client.ack(*notices, session=session)
 
 
-def _text(client: Client, notices: list[Notification], digest_of: str | None = None) -> str:
-    """For the model: what still runs in the session `digest_of`, then the notices."""
+def _text(client: Client, session: str, notices: list[Notification], with_digest: bool = False) -> str:
+    """For the model: with the digest, what still runs in the session; then the notices, and how many more there are."""
     parts = [notice.text for notice in notices]
-    if digest_of is not None:
-        parts = [*client.redact(str(client.digest(digest_of)["text"] or "")), *parts]
+    if with_digest or len(notices) == _MOST_NOTICES:
+        digest = client.digest(session)
+        if with_digest:
+            parts = [*client.redact(str(digest["text"] or "")), *parts]
+        if (more := digest["pending"] - len(notices)) > 0:
+            what = "notification" if more == 1 else "notifications"
+            parts.append(f"And {more} more {what}: holdfast inbox --session {session}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -178,7 +183,7 @@ def _wait_once(session: str) -> bool:
         notices = client.inbox(session=session, wait=_INBOX_WAIT, limit=_MOST_NOTICES, take=True)
         if not notices:
             return False
-        sys.stderr.write(f"{_text(client, notices)}\n")
+        sys.stderr.write(f"{_text(client, session, notices)}\n")
         sys.stderr.flush()
         client.ack(*notices, session=session)
         return True

@@ -1,13 +1,14 @@
 """When a process counts as waiting for input, and its prompt. No I/O.
 
 A process waits for input when a process of its tree is blocked reading a terminal in canonical mode, and either its
-last line is unfinished and is not the prompt of an idle shell, or echo is off, as for a password. A program that reads
-key by key without echo (an editor, a pager, the line editor of a shell) never counts. On a pipe there are no terminal
-modes: there the unfinished line has to end like a question.
+last line is unfinished and is neither the prompt of an idle shell nor a progress bar, or echo is off, as for a
+password. A program that reads key by key without echo (an editor, a pager, the line editor of a shell) never counts. On
+a pipe there are no terminal modes: there the unfinished line has to end like a question, or with a blank.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -23,6 +24,15 @@ LONGEST = 200
 #: Prompts of an idle shell or interpreter end with these.
 _IDLE = ("$", "#", "%", ">", "❯", "»")
 _ASKING = ("?", ":", "]", ")")
+#: `choice>` and `Pick one (1-3)>` are questions; `me@host ~>`, `->` and `</p>` are not, nor are these interpreters.
+_CHOICE = re.compile(r"(?:^|[^<]*\s)([\w(][\w(.,'-]*[\w)]|\w)\s?>", re.ASCII)
+_INTERPRETERS = frozenset({
+    "ftp", "ghci", "gnuplot", "hive", "iex", "irb", "jshell", "lftp", "mariadb", "mongo", "mysql", "node", "octave",
+    "php", "prelude", "ps", "redis", "scala", "sftp", "sql", "sqlite", "telnet",
+})  # fmt: skip
+#: The figures of a progress bar.
+_PROGRESS = re.compile(r"\d\s?%|\d\s?(?:it|[kKMGT]?i?B)/s\b|\ds/it\b|\bETA\b")
+_YES_OR_NO = re.compile(r"\by(?:es)?/no?\b", re.IGNORECASE)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
@@ -51,11 +61,24 @@ class InputNeed:
 def asks(terminal: Terminal | None, reader: Reader, line: str) -> bool:
     """Whether it waits for input. `line` is the text after the last line end."""
     if terminal is None:
-        return reader == "reading" and line.rstrip().endswith(_ASKING)
+        ends = line.rstrip().endswith(_ASKING) or line != line.rstrip() or _is_choice(line)
+        return reader == "reading" and ends and _is_prompt(line)
     if terminal.canonical and not terminal.echo:
         return reader != "busy"
-    is_one = bool(line.strip()) and not line.rstrip().endswith(_IDLE)
-    return is_one and reader == "reading" and terminal.echo
+    return reader == "reading" and terminal.echo and _is_prompt(line)
+
+
+def _is_prompt(line: str) -> bool:
+    """Whether an unfinished line may be a prompt: not that of an idle shell, and no progress bar."""
+    text = line.strip()
+    if not text or (text.endswith(_IDLE) and not _is_choice(text)):
+        return False
+    return text.endswith(("?", ":")) or not _PROGRESS.search(text) or _YES_OR_NO.search(text) is not None
+
+
+def _is_choice(line: str) -> bool:
+    found = _CHOICE.fullmatch(line.strip())
+    return found is not None and found[1].lower().rstrip("0123456789") not in _INTERPRETERS
 
 
 def rests(terminal: Terminal | None, reader: Reader) -> bool:

@@ -141,6 +141,10 @@ def _share(budget: CharacterBudget, part: float) -> CharacterBudget:
     return CharacterBudget(int(budget.characters * part), int(budget.tokens * part))
 
 
+#: Begins the line that says what is left out.
+MARK = "[… "
+
+
 class Excerpt(NamedTuple):
     text: str
     is_folded: bool
@@ -173,4 +177,4 @@ def _marked(short: Short, process_id: str, first_line: int | None) -> str:
     else:
         how += f", offset={first_line + lines_in(short.head)})"
     line = "" if short.head.endswith("\n") or not short.head else "\n"
-    return f"{short.head}{line}[… {short.left_out} characters{lines} left out: {how} …]\n{short.tail}"
+    return f"{short.head}{line}{MARK}{short.left_out} characters{lines} left out: {how} …]\n{short.tail}"

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Flag, Integer, Size, Text, Time
+    from holdfast.ops.kinds import Flag, Integer, Seconds, Size, Text, Time
     from holdfast.ops.records import CheckFields, DeadLetterFields, SinkFields, SinkResultFields
 
 _MOST_DEAD = 10_000
@@ -33,6 +33,7 @@ class Status(Operation):
         events: Integer = field(help="The number of the newest event.")
         bridges: Integer = field(help="Connected event bridges.")
         ignored_frames: Integer = field(help="Frames of bridges that were malformed and ignored.")
+        watch_lag: Seconds = field(help="How long output waits to be searched by watches; 0 where none does.")
         cgroup: Text | None = field(help="The cgroup below which commands run; null where there is none.")
 
     traits = Traits(route="GET /daemon", http_name="getStatus")

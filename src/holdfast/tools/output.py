@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,9 @@ _WHOLE = 4 << 20
 _HEAD, _TAIL = 256 << 10, 512 << 10
 #: Sizes in which a short tail is searched, the largest first.
 _TAILS = (64 << 10, 16 << 10, 4096)
+#: How much is read of the rest of a line.
+_LINE = 8 << 10
+_LINE_END = re.compile(rb"[\r\n]")
 
 
 class Shown(NamedTuple):
@@ -29,6 +33,11 @@ class Shown(NamedTuple):
     total: int
     omitted: int
     is_folded: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the text has all of it: nothing is left out in between."""
+        return not self.is_folded and shortening.MARK not in self.text
 
     def fields(self) -> dict[str, Any]:
         """For an answer. Only `output` where there is no output at all."""
@@ -73,6 +82,13 @@ async def tail(client: AsyncClient, process_id: str, characters: int, most: int 
         text = text[-characters:]
     start = page.end - len(data)
     return Shown(text, start, page.end, page.total, max(0, start - page.dropped))
+
+
+async def line_end(client: AsyncClient, process_id: str, offset: int) -> int:
+    """The byte behind the line that this byte is in, as far as it is written."""
+    page = await client.logs(process_id, offset=offset, bytes=_LINE, raw=True)
+    found = _LINE_END.search(page.data)
+    return page.start + (found.end() if found is not None else len(page.data))
 
 
 async def last_line(client: AsyncClient, process_id: str) -> str:

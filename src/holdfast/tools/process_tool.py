@@ -6,6 +6,7 @@ A wait that runs out is no error, and says what to do next.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,7 @@ async def _poll(tools: ToolSession, call: ProcessCall) -> Answer:
 async def _with_tail(tools: ToolSession, process: Process, characters: int, next: str, **more: Any) -> Answer:
     """The state of a process, with the end of its output."""
     shown = await output.tail(tools.client, process.id, characters)
-    new = tools.seen.shown(process, shown.end)
+    new = tools.seen.shown(process, shown)
     return about(process, next, **more, new_bytes=new, **shown.fields())
 
 
@@ -132,7 +133,7 @@ async def _log(tools: ToolSession, call: ProcessCall) -> Answer:
         lines = min(-call.offset, _MOST_LINES)
     page = await tools.client.logs(process.id, line=first, lines=lines, consume=True)
     shown = output.fitted(page, tools.limits.budget if call.limit is None else tools.limits.large_budget, first)
-    tools.seen.shown(process, shown.end)
+    tools.seen.shown(process, shown)
     ended = page.data.count(b"\n")
     count = ended + bool(page.data and not page.data.endswith(b"\n"))
     is_whole = page.start <= page.dropped and page.end >= page.total
@@ -165,7 +166,7 @@ async def _log_bytes(tools: ToolSession, call: ProcessCall, process: Process) ->
     note = f"at least {_LEAST_BYTES} bytes are shown" if call.limit is not None and call.limit < _LEAST_BYTES else None
     page = await tools.client.logs(process.id, offset=max(0, call.offset or 0), bytes=size, consume=True)
     shown = output.fitted(page, tools.limits.large_budget)
-    tools.seen.shown(process, shown.end)
+    tools.seen.shown(process, shown)
     return about(page.process or process, _how_to_go_on(shown, shown.end), note=note, **shown.fields())
 
 
@@ -207,17 +208,47 @@ async def _wait(tools: ToolSession, call: ProcessCall) -> Answer:
     processes = [await tools.find(text) for text in call.ids]
     until = _until(call.data)
     ids = [process.id for process in processes]
-    if until["until"] in ("output", "match") and len(ids) == 1:  # output that was not shown yet counts, too
+    if until["until"] == "output" and len(ids) == 1:  # output that was not shown yet counts, too
         until["after"] = tools.seen.seen_bytes(processes[0])
-    known = tools.seen.questions_shown_until(processes)
+    until |= {"any": len(ids) > 1, "or_input": tools.seen.questions_shown_until(processes)}
     try:
-        waited = await tools.interrupts.guard(
-            tools.client.wait_for(ids, timeout=timeout, any=len(ids) > 1, or_input=known, **until)
-        )
+        wait = _wait_for_match if until["until"] == "match" else _wait_for
+        waited = await tools.interrupts.guard(wait(tools, processes, timeout, until))
     except Interrupted:
         more = {"session_id": ids[0], "uptime": uptime(processes[0]), "running": await tools.running()}
         return answer("interrupted", "interrupted", "see what the user wants now; it goes on", **more)
     return with_note(await _waited(tools, waited, timeout, until["until"]), *notes)
+
+
+async def _wait_for(tools: ToolSession, processes: list[Process], timeout: float, until: dict[str, Any]) -> Waited:
+    return await tools.client.wait_for([process.id for process in processes], timeout=timeout, **until)
+
+
+async def _wait_for_match(
+    tools: ToolSession, processes: list[Process], timeout: float, until: dict[str, Any]
+) -> Waited:
+    """Until a line matches that was not shown yet, also one that was written before."""
+    ends_at = time.monotonic() + timeout
+    after = {process.id: tools.seen.first_unseen(process) for process in processes}
+    while True:
+        offsets = {process_id: {"out": offset} for process_id, offset in after.items()}
+        left = max(0.0, ends_at - time.monotonic())
+        waited = await _wait_for(tools, processes, left, {**until, "after": offsets})
+        passed: dict[str, int] = {}
+        for process in waited.processes:
+            if (match := process.match) is None or match.stream != "out":
+                continue
+            at = match.offset if match.match_offset is None else match.match_offset
+            unseen = tools.seen.first_unseen(process, at)
+            if at < unseen > after[process.id]:
+                passed[process.id], process.match = unseen, None
+            else:
+                tools.seen.range_shown(process, match.offset, await output.line_end(tools.client, process.id, at))
+                passed.clear()
+                break
+        if not passed:
+            return waited
+        after |= passed
 
 
 def _until(data: str | None) -> dict[str, Any]:
@@ -243,7 +274,8 @@ async def _waited(tools: ToolSession, waited: Waited, timeout: float, until: str
         # It does not go on by itself. The next wait ends with another question alone.
         tools.seen.question_shown(asks)
         return await _with_tail(tools, asks, tools.limits.poll, asking(asks) or GO_ON, reason="needs_input")
-    process = next((one for one in waited.processes if one.needs_input is not None), waited.processes[0])
+    notable = (one for one in waited.processes if one.match is not None or one.needs_input is not None)
+    process = next(notable, waited.processes[0])
     if waited.timed_out or until == "exit":  # or the user answered the question first
         return await _timed_out(tools, process, timeout)
     match = process.match.text if process.match is not None else None
@@ -254,11 +286,11 @@ async def _waited(tools: ToolSession, waited: Waited, timeout: float, until: str
 
 async def _timed_out(tools: ToolSession, process: Process, timeout: float) -> Answer:
     shown = await output.tail(tools.client, process.id, tools.limits.poll)
-    new = tools.seen.shown(process, shown.end)
+    new = tools.seen.shown(process, shown)
     next = "do other work: you are notified when it ends" if _notifies(process) else "wait again, or do other work"
-    fields: dict[str, Any] = {**shown.fields(), "offset": shown.end} if new else {}
+    fields = shown.fields() if new else {}
     reason = f"still running after a wait of {timeout:g} s"
-    return about(process, asking(process) or next, reason=reason, new_bytes=new, **fields)
+    return about(process, asking(process) or next, reason=reason, new_bytes=new, **fields, offset=shown.end)
 
 
 async def _inbox(tools: ToolSession, call: ProcessCall) -> Answer:

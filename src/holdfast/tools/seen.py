@@ -8,19 +8,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.client.process import Process
+    from holdfast.tools.output import Shown
 
 _MOST = 1000
+#: Ranges of shown output of one process; of more, the oldest are forgotten.
+_MOST_RANGES = 100
 _FIRST_WAIT, _LONGEST_WAIT = 10, 180
 #: A process that has run for long is worth a look after a tenth of its age.
 _OF_AGE = 0.1
 
 
 class _SeenProcess:
-    __slots__ = ("state", "size", "polls", "asked_at")
+    __slots__ = ("state", "size", "ranges", "polls", "asked_at")
 
     def __init__(self) -> None:
         self.state: object = None
         self.size = 0
+        #: The bytes of the log that were shown, in order, none twice.
+        self.ranges: list[tuple[int, int]] = []
         self.polls = 0
         self.asked_at = 0.0
 
@@ -49,16 +54,29 @@ class SeenOutput:
         seen.state = state
         return is_unchanged
 
-    def shown(self, process: Process, size: int | None = None) -> int:
-        """Record that output was shown, up to `size`; how many bytes of it are new."""
+    def shown(self, process: Process, shown: Shown) -> int:
+        """Record that output was shown; how many bytes behind the last that was shown."""
+        if shown.is_complete:
+            self.range_shown(process, shown.start, shown.end)
         seen = self._of(process)
-        now = max(process.output_bytes, size or 0)
-        new, seen.size = max(0, now - seen.size), now
-        return new
+        before = seen.size
+        seen.size = max(before, shown.end, process.output_bytes if shown.end >= shown.total else 0)
+        return seen.size - before
+
+    def range_shown(self, process: Process, start: int, end: int) -> None:
+        seen = self._of(process)
+        apart = [one for one in seen.ranges if one[1] < start or one[0] > end]
+        touching = [one for one in seen.ranges if one not in apart]
+        joined = min([start, *(one[0] for one in touching)]), max([end, *(one[1] for one in touching)])
+        seen.ranges = sorted([*apart, joined])[-_MOST_RANGES:]
 
     def seen_bytes(self, process: Process) -> int:
         """Up to where the output was shown."""
         return self._of(process).size
+
+    def first_unseen(self, process: Process, offset: int = 0) -> int:
+        """The first byte from `offset` on that was not shown."""
+        return next((end for start, end in self._of(process).ranges if start <= offset < end), offset)
 
     def question_shown(self, process: Process) -> None:
         self._of(process).asked_at = _asked_at(process)

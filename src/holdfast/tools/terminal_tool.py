@@ -55,7 +55,6 @@ async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
         if found is None:
             return await _not_started(tools)
         process = found
-    tools.seen.shown(process)
     of = "when it ends" if call.notify else "of matches" if call.watch else None
     if of is None and call.check_interval:
         of = "of new output, and of its end"
@@ -116,7 +115,7 @@ async def _shown(tools: ToolSession, found: ForegroundResult) -> Shown:
         with tools.reported("terminal", id=process.id) as outcome:  # the daemon did not report it
             outcome[0] = {"status": process.status, "reason": process.reason or "moved_to_background"}
         shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.budget)
-    tools.seen.shown(process, shown.end)
+    tools.seen.shown(process, shown)
     return shown
 
 
@@ -153,7 +152,7 @@ async def _interrupted(tools: ToolSession, mark: str) -> Answer:
     tools.publish("tool.complete", tool="terminal", id=process.id, status="interrupted", reason="interrupted")
     running = await tools.running(process.id)
     shown = await output.whole(tools.client, process.id, process.output_bytes, tools.limits.budget)
-    tools.seen.shown(process, shown.end)
+    tools.seen.shown(process, shown)
     state = "the command was ended" if process.status == "ended" else "the command is being ended"
     more = {"note": state, "running": running, **shown.fields()}
     return about(process, _AFTER_INTERRUPT, status="interrupted", reason="interrupted", **more)

@@ -310,3 +310,19 @@ def test_the_detach_key_leaves_it_running() -> None:
         assert terminal.end() == 0
         assert terminal.is_as_before
     assert eventually(lambda: as_json("inspect", "--json", "left")["status"] == "running")
+
+
+OF_A_TERMINAL = [
+    *("TMUX", "TMUX_PANE", "STY", "WINDOW", "ZELLIJ", "ZELLIJ_SESSION_NAME", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"),
+    *("WINDOWID", "KITTY_WINDOW_ID", "WEZTERM_PANE", "ALACRITTY_WINDOW_ID", "VTE_VERSION", "SSH_TTY", "GPG_TTY"),
+]
+
+
+def test_variables_of_the_callers_terminal_do_not_reach_a_command_on_a_terminal_of_its_own() -> None:
+    caller = {**dict.fromkeys(OF_A_TERMINAL, "theirs"), "TMUX_TMPDIR": "/tmp", "SSH_CONNECTION": "kept"}
+    on_pty = run_cli("run", "-t", "--env", "TMUX=ours", "--env", "STY", "--", "env", env=caller)
+    on_pipe = run_cli("run", "--", "env", env=caller)
+    seen = [dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) for done in (on_pty, on_pipe)]
+    assert {name: seen[0][name] for name in OF_A_TERMINAL if name in seen[0]} == {"TMUX": "ours", "STY": "theirs"}
+    assert (seen[0]["TMUX_TMPDIR"], seen[0]["SSH_CONNECTION"]) == ("/tmp", "kept")
+    assert {seen[1].get(name) for name in OF_A_TERMINAL} == {"theirs"}

@@ -31,6 +31,7 @@ from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.mcp import McpWorker
 from holdfast.daemon.workers.screens import ProcessScreens
 from holdfast.daemon.workers.sinks import SinkManager
+from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.model.process import HeldProcess
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
@@ -72,6 +73,7 @@ class DaemonContext:
     secrets: KnownSecrets
     tcp: TcpListener
     mcp: McpWorker
+    watch_worker: WatchWorker
     background: BackgroundTasks
     started_at: float = field(default_factory=time.time)
     stop_asked: asyncio.Event = field(default_factory=asyncio.Event)

@@ -43,6 +43,7 @@ async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
         "events": context.stream.newest,
         "bridges": context.bridges.connected,
         "ignored_frames": context.bridges.ignored,
+        "watch_lag": round(context.watch_worker.lag, 3),
         "cgroup": keeper.get("cgroup"),
     }
 

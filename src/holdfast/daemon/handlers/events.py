@@ -23,7 +23,7 @@ async def handle(context: DaemonContext, call: Call, ask: Events) -> Message:
     """
     pattern, since = query_of(context, ask)
     newest = context.stream.newest
-    after = since if since is not None else (newest if ask.follow else 0)
+    after = since if since is not None else await first_cursor(context, ask.follow)
     stream = context.stream.follow(after, pattern) if ask.follow else context.stream.read(after, pattern)
     await call.send("events", after, b"")
     async for batch in stream:
@@ -55,6 +55,11 @@ def query_of(context: DaemonContext, ask: Events) -> tuple[str, int | None]:
     if since is not None and since > newest:
         raise BadValue(f"the newest event has the number {newest}; {since} is yet to come", next="leave `since` out")
     return chosen, since
+
+
+async def first_cursor(context: DaemonContext, follow: bool) -> int:
+    """Where to begin if no number was given: with the oldest event that is kept; to follow, with the next one."""
+    return context.stream.newest if follow else await context.store.oldest_event() - 1
 
 
 def _check_envelope(fields: Message) -> None:

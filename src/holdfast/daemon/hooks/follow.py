@@ -16,7 +16,7 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.hooks import description
 from holdfast.daemon.hooks.description import Hook
 from holdfast.daemon.hooks.run import run
-from holdfast.daemon.notices.event_stream import EventStream
+from holdfast.daemon.notices.event_stream import GAP, EventStream
 
 #: Between two looks for added, removed or changed hooks.
 _REFRESH_INTERVAL = 5.0
@@ -62,7 +62,10 @@ class Hooks:
         place = f"{self._places}/{hook.name}"
         async for batch in self._stream.follow(self._begin(place), " ".join(hook.topics)):
             for envelope in batch.events:
-                await run(hook, envelope, self._environ)
+                if envelope["type"] == GAP:  # it was away for longer than events are kept
+                    note("hook-missed-events", name=hook.name, count=envelope["count"])
+                else:
+                    await run(hook, envelope, self._environ)
                 if "seq" in envelope:
                     _keep(place, envelope["seq"])
             _keep(place, batch.cursor)

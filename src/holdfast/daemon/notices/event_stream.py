@@ -1,8 +1,8 @@
 """The stream of events for followers.
 
-An event on disk has a number, and no follower misses it: each reads on from its own cursor, from memory or from disk. A
-transient event is not kept: it goes to the present followers, and a follower that cannot keep up gets the number of
-those it missed.
+An event on disk has a number, and no follower misses it: each reads on from its own cursor, from memory or from disk.
+Where events behind a cursor are not kept any more, an event in their place says how many. A transient event is not
+kept: it goes to the present followers, and a follower that cannot keep up gets the number of those it missed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _MOST_SHARED = 256
 _MESSAGE = 512 << 10
 
 DROPPED = "events.dropped"
+GAP = "events.gap"
 
 
 class Batch:
@@ -110,16 +111,18 @@ class EventStream:
         """The present events behind the cursor. `pattern` may be several, separated by spaces."""
         upto = self.newest
         tree = _tree(pattern)
-        while after < upto and (batch := await self._next(after)):
-            after = batch[-1].seq
-            yield Batch(after, _fitting(batch, tree))
+        while after < upto:
+            batch = await self._batch(after, pattern, tree)
+            after = batch.cursor
+            yield batch
 
     async def follow(self, after: int, pattern: str) -> AsyncGenerator[Batch, None]:
         """The present and all future events behind the cursor, for ever."""
         with self._listening(pattern) as follower:
 
             async def read(after: int) -> tuple[int, Batch] | None:
-                if after < self.newest and (batch := await self._batch(after, pattern, follower.pattern)):
+                if after < self.newest:
+                    batch = await self._batch(after, pattern, follower.pattern)
                     return batch.cursor, batch
                 transient = follower.take()
                 return (after, Batch(after, transient)) if transient else None
@@ -134,15 +137,15 @@ class EventStream:
                 async for batch in batches:
                     yield batch
 
-    async def _batch(self, after: int, pattern: str, tree: PatternTree[bool]) -> Batch | None:
-        """The events behind the cursor, made once for all followers of the same pattern."""
+    async def _batch(self, after: int, pattern: str, tree: PatternTree[bool]) -> Batch:
+        """The events behind the cursor, which lies before the newest; made once for all followers of the pattern."""
         if (shared := self._shared.get((pattern, after))) is not None:
             return shared
         newest = self.newest
         numbered = await self._next(after)
-        if not numbered:
-            return None
-        batch = Batch(numbered[-1].seq, _fitting(numbered, tree))
+        first, last = (numbered[0].seq, numbered[-1].seq) if numbered else (newest + 1, newest)
+        gap = [_gap(after, first)] if first > after + 1 else []
+        batch = Batch(last, [*gap, *_fitting(numbered, tree)])
         if newest == self.newest and self._is_recent(after) and len(self._shared) < _MOST_SHARED:
             self._shared[pattern, after] = batch
         return batch
@@ -223,6 +226,11 @@ def _tree(pattern: str) -> PatternTree[bool]:
     for one in pattern.split():
         tree.add(one, True)
     return tree
+
+
+def _gap(after: int, first: int) -> Envelope:
+    """Stands for the missing events before `first`, and has the number of the last of them."""
+    return {"seq": first - 1, **Event(GAP, time.time(), {"count": first - 1 - after}).envelope()}
 
 
 def _fitting(batch: list[StoredEvent], tree: PatternTree[bool]) -> list[Envelope]:

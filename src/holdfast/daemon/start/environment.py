@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 TERM = "xterm-256color"
+#: These describe the caller's terminal: its size, its window, the multiplexer or emulator that it belongs to.
+_OF_A_TERMINAL = frozenset({
+    "COLUMNS", "LINES", "TERMCAP", "COLORFGBG", "TMUX", "TMUX_PANE", "STY", "WINDOW", "WINDOWID", "VTE_VERSION",
+    "TERM_SESSION_ID", "LC_TERMINAL", "LC_TERMINAL_VERSION", "TILIX_ID", "TERMINATOR_UUID", "WT_SESSION",
+    "WT_PROFILE_ID", "SSH_TTY", "GPG_TTY", "INSIDE_EMACS",
+})  # fmt: skip
+_PREFIXES = (
+    "ZELLIJ", "TERM_PROGRAM", "KITTY_", "WEZTERM_", "ALACRITTY_", "GHOSTTY_", "ITERM_", "KONSOLE_", "GNOME_TERMINAL_",
+)  # fmt: skip
 
 
 def merge(
@@ -16,13 +25,16 @@ def merge(
     if path:
         env["PATH"] = path
     if pty:
+        env = {name: value for name, value in env.items() if not _is_of_a_terminal(name)}
         env["TERM"] = TERM
-        env.pop("COLUMNS", None)
-        env.pop("LINES", None)
     env.update(grant)
     env.setdefault("PYTHONUNBUFFERED", "1")
     env.update(own)
     return env
+
+
+def _is_of_a_terminal(name: str) -> bool:
+    return name in _OF_A_TERMINAL or name.startswith(_PREFIXES)
 
 
 def merge_path(caller: str | None, login: str | None) -> str:

@@ -7,6 +7,7 @@ repeated in a new process and lose nothing.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import NamedTuple
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
@@ -34,6 +35,8 @@ class WatchScan(NamedTuple):
     upto: int
     complete: bool
     more: int = 0
+    is_late: bool = False
+    """Whether it had to be repeated in another process."""
 
 
 class WatchWorker(Worker):
@@ -45,6 +48,14 @@ class WatchWorker(Worker):
         self._place = place
         #: The sets of patterns that the process has: they are sent to it once.
         self._known: KnownValues[bool] = KnownValues()
+        #: When each scan that waits was requested, oldest first.
+        self._requested: dict[object, float] = {}
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the oldest scan that waits was requested; 0 when none waits."""
+        oldest = next(iter(self._requested.values()), None)
+        return 0.0 if oldest is None else time.monotonic() - oldest
 
     def launch(self) -> WorkerLaunch:
         fd = CurrentRequest.create()
@@ -75,22 +86,31 @@ class WatchWorker(Worker):
         """
         message = {"id": process_id, "stream": stream, "after": after, "upto": upto, "final": is_final}
         message |= {"set": hash((literals, patterns)), "literals": literals, "patterns": patterns}
-        deaths = 0
+        key = object()
+        self._requested[key] = time.monotonic()
+        try:
+            return await self._repeated(message)
+        finally:
+            del self._requested[key]
+
+    async def _repeated(self, message: Message) -> WatchScan:
+        """The reply to a scan, which is repeated while the process dies."""
+        deaths, is_late = 0, False
         while True:
             try:
-                return _scan(await self.request(message), stream)
+                return _scan(await self.request(message), message["stream"], is_late)
             except WorkerDied as died:
-                deaths += died.is_blamed
+                deaths, is_late = deaths + died.is_blamed, True
             if deaths >= _MOST_DEATHS:
-                what = f"the watch of {process_id} brings the watch process down"
+                what = f"the watch of {message['id']} brings the watch process down"
                 raise WatchBroken(what, next="start it again with other patterns")
             if self.failed_starts >= _MOST_FAILED_STARTS:
                 raise HoldfastError("the watch process does not stay up", next="holdfast doctor")
             await asyncio.sleep(_PAUSE * deaths)  # scans that are not blamed go first
 
 
-def _scan(reply: Message, stream: str) -> WatchScan:
+def _scan(reply: Message, stream: str, is_late: bool) -> WatchScan:
     if "error" in reply:
         raise (BadValue if reply["is_bad"] else HoldfastError)(reply["error"])
     matches = [WatchMatch(stream, *match) for match in reply["matches"]]
-    return WatchScan(matches, reply["upto"], reply["complete"], reply["more"])
+    return WatchScan(matches, reply["upto"], reply["complete"], reply["more"], is_late)

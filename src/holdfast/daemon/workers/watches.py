@@ -17,7 +17,7 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.core.waiting import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
-from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
+from holdfast.daemon.workers.watch import WatchBroken, WatchScan
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
@@ -40,9 +40,10 @@ _RETRY_PAUSE = 1.0
 
 
 class OutputWatches:
-    def __init__(self, context: DaemonContext, worker: WatchWorker, events: MatchEvents) -> None:
+    def __init__(self, context: DaemonContext, events: MatchEvents) -> None:
         self._context = context
-        self._worker = worker
+        self._worker = context.watch_worker
+        self._worker.on_late = self._publish_delay
         self._events = events
         settings = context.settings
         self._rules = WatchRules(settings.watch_window, settings.watch_strikes, settings.watch_budget)
@@ -117,6 +118,9 @@ class OutputWatches:
     async def _whole_lines(self, process: HeldProcess, stream: str, at: int, upto: int) -> WatchScan:
         """A scan of new output. A line that matches before it is complete gets a moment to become complete."""
         scan = await self._scan(process, stream, at, upto, is_final=False)
+        if scan.is_late:  # so that there is one notification, also of what was written meanwhile
+            upto = (await self._context.outputs.beyond(process.id, stream, at)).end
+            scan = await self._scan(process, stream, at, upto, is_final=False)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LINE_TIMEOUT):
                 while scan.matches and scan.matches[-1].end >= scan.upto:
@@ -125,6 +129,11 @@ class OutputWatches:
                         break
                     scan = await self._scan(process, stream, at, reach.end, is_final=False)
         return scan
+
+    def _publish_delay(self, pid: int, reason: str) -> None:
+        data = {"worker_pid": pid, "reason": reason, "lag": round(self._worker.lag, 3)}
+        note("watch-late", **data)
+        self._context.background.start(self._write([Event("watch.delayed", time.time(), data)]), "watch delay")
 
     async def _apply(self, process: HeldProcess, stream: str, scan: WatchScan) -> None:
         """Apply a scan, in the turn of the process. It is on disk when this returns."""

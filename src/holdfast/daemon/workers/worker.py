@@ -2,8 +2,9 @@
 
 The process is started with the first request and ends when it was idle for a while. Requests and replies are JSON
 objects, one per line, over a socket pair (`holdfast.wire.worker` is the worker's side). A process that crashes or hangs
-fails the requests that wait for it, and the next request starts another one, after a pause if starts keep failing. The
-process ends with the daemon, because its input does.
+fails the requests that wait for it, and the next request starts another one, after a pause if starts keep failing.
+While it is in use, it is checked every second: a process that was stopped (SIGSTOP), or makes no progress, is killed.
+The process ends with the daemon, because its input does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.daemon.core.log import note
@@ -27,6 +28,10 @@ from holdfast.wire.worker import CurrentRequest
 Message = dict[str, Any]
 
 _LARGEST_REPLY = 16 << 20
+#: How often a process in use is checked. It is killed when it is stopped at two checks in a row.
+_CHECK_INTERVAL = 1.0
+#: Requests are late when the process made no progress for this long.
+_LATE_AFTER = 3.0
 #: A process that made no progress yet may still be starting, which takes long on a busy machine.
 _START_TIMEOUT = 30.0
 #: A process whose input was closed ends within this time, or is killed.
@@ -36,11 +41,13 @@ _STARTED_AFTER = 10.0
 _RESTART_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
+_STOPPED = "was stopped"
+
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from {}.__main__ import main; main(sys.argv[1:])"
 
 
 class WorkerDied(Exception):
-    """The process ended, or hung and was killed, before it replied. `is_blamed`: it was at this very request."""
+    """The process ended, or hung and was killed, before it replied. `is_blamed`: this very request was the cause."""
 
     def __init__(self, why: str, is_blamed: bool) -> None:
         super().__init__(why)
@@ -84,6 +91,8 @@ class Worker:
         self.failed_starts = 0
         #: Whether the last process died at a request.
         self.was_blamed = False
+        #: Called when requests are late, once until there is progress: the pid, the reason.
+        self.on_late: Callable[[int, str], None] = lambda pid, reason: None
 
     def launch(self) -> WorkerLaunch:
         raise NotImplementedError
@@ -137,6 +146,8 @@ class Worker:
             yield
         finally:
             self._users -= 1
+            if not self._users and self._run is not None:
+                self._run.stop_checking()
             if not self._users and not self._is_closed:
                 self._idle = asyncio.get_running_loop().call_later(self.idle_timeout, self._end, self._run)
 
@@ -148,6 +159,8 @@ class Worker:
             if self._run is None:
                 await asyncio.sleep(min(_RESTART_PAUSE * self.failed_starts, _LONGEST_PAUSE))
                 self._run = await self._start()
+            if self._users:
+                self._run.start_checking()
             return self._run
 
     def close(self) -> None:
@@ -200,9 +213,9 @@ class Worker:
 
     def ended(self, run: _Run) -> None:
         """Called by the process's own object when it ended without having been asked to."""
-        note("worker-died", worker=self.name, pid=run.pid, hung=run.is_hung)
+        note("worker-died", worker=self.name, pid=run.pid, hung=run.why_killed)
         self.was_blamed = run.is_blaming
-        self.failed_starts = 0 if run.has_started or run.is_blaming else self.failed_starts + 1
+        self.failed_starts = self.failed_starts + 1 if run.has_failed_to_start else 0
         if self._run is run:
             self._run = None
 
@@ -227,10 +240,15 @@ class _Run:
         self._numbers = itertools.count(1)
         self._replies = 0
         self._began = time.monotonic()
-        self._watchdog: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+        #: What `current` was at the last check, and the time without progress as far as it was checked.
+        self._seen, self._still = (0, 0), 0.0
+        self._is_stopped = False
+        self._is_late = False
         self._is_up = True
-        self.is_hung = False
-        #: Whether it died at a request that is still waited for.
+        #: The reason if it was killed: it hung.
+        self.why_killed: str | None = None
+        #: Whether it died at a request that is still waited for, and by itself.
         self.is_blaming = False
 
     @property
@@ -245,9 +263,11 @@ class _Run:
         return min(self.waiting, default=0) if self._owner.is_serial else 0, self._replies
 
     @property
-    def has_started(self) -> bool:
-        """Whether it did anything, or lived long enough to have."""
-        return bool(self._replies) or time.monotonic() > self._began + _STARTED_AFTER
+    def has_failed_to_start(self) -> bool:
+        """Whether it did nothing, and did not live long enough to have."""
+        if self._replies or self.is_blaming or self.why_killed == _STOPPED:
+            return False
+        return time.monotonic() <= self._began + _STARTED_AFTER
 
     async def request(self, message: Message) -> Message:
         n = next(self._numbers)
@@ -256,16 +276,12 @@ class _Run:
         try:
             if not self._is_up:
                 raise WorkerDied("it has ended", False)
-            if self._watchdog is None:
-                self._watch_progress()
             self._writer.write(json.dumps({"n": n, **message}).encode() + b"\n")
             with contextlib.suppress(ConnectionError):  # the reader notices it, too
                 await self._writer.drain()
             return await reply
         finally:
             del self.waiting[n]
-            if not self.waiting:
-                self._stop_watching()
 
     async def send_fd(self, fd: int) -> None:
         while True:
@@ -276,10 +292,11 @@ class _Run:
                 await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        """Close its input. It ends by itself."""
+        """Close its input. It ends by itself, or is killed."""
         if self._is_up:
             self._is_up = False
-            self._stop_watching()
+            self.stop_checking()
+            self._check_timer = asyncio.get_running_loop().call_later(_END_TIMEOUT, self.kill)
             with contextlib.suppress(OSError):
                 self._writer.write_eof()
 
@@ -299,44 +316,63 @@ class _Run:
                     waiting.set_result(reply)
         self._fail_waiting()
         self._writer.close()
-        try:
-            async with asyncio.timeout(_END_TIMEOUT):
-                await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            await self._process.wait()
+        await self._process.wait()
+        self.stop_checking()
 
     def _fail_waiting(self) -> None:
-        current = self.current[0]
+        current = self.current[0] if self.why_killed != _STOPPED else 0
         self.is_blaming = current in self.waiting
         if self._is_up:
             self.close()
             self._owner.ended(self)
-        why = f"hung for {self._owner.hang_timeout:.0f} s" if self.is_hung else "died over it"
+        why = self.why_killed or "died over it"
         for n, reply in self.waiting.items():
             if not reply.done():
                 reply.set_exception(WorkerDied(why, n == current))
 
-    def _watch_progress(self) -> None:
-        """Kill it when it makes no progress within the timeout."""
-        timeout, seen = self._owner.hang_timeout, self.current
-        if seen[1] == 0:
-            timeout = max(timeout, _START_TIMEOUT)
+    def start_checking(self) -> None:
+        """Kill it when it is stopped, or makes no progress within the timeout."""
+        if self._check_timer is None:
+            self._seen, self._still = self.current, 0.0
+            self._is_stopped = self._is_late = False
+            self._check_later()
 
-        def look() -> None:
-            self._watchdog = None
-            if self.current == seen:
-                self.is_hung = True
-                self.kill()
-            else:
-                self._watch_progress()
+    def stop_checking(self) -> None:
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+            self._check_timer = None
 
-        self._watchdog = asyncio.get_running_loop().call_later(timeout, look)
+    def _check_later(self) -> None:
+        interval = min(_CHECK_INTERVAL, self._owner.hang_timeout)
+        self._check_timer = asyncio.get_running_loop().call_later(interval, self._check, interval)
 
-    def _stop_watching(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            self._watchdog = None
+    def _check(self, interval: float) -> None:
+        # The intervals are added up: time in which the daemon did not run itself does not count.
+        if self.waiting and self.current == self._seen:
+            self._still += interval
+        else:
+            self._seen, self._still, self._is_late = self.current, 0.0, False
+        was_stopped, self._is_stopped = self._is_stopped, _is_stopped(self.pid)
+        timeout = max(self._owner.hang_timeout, 0.0 if self._seen[1] else _START_TIMEOUT)
+        if was_stopped and self._is_stopped:
+            self.why_killed = _STOPPED
+        elif self._still >= timeout:
+            self.why_killed = f"hung for {timeout:.0f} s"
+        if not self._is_late and (self.why_killed or self._still >= _LATE_AFTER):
+            self._is_late = True
+            self._owner.on_late(self.pid, "stopped" if self._is_stopped else "no progress")
+        if self.why_killed:
+            self.kill()
+        else:
+            self._check_later()
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a child is stopped by a signal."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
 
 
 def isolated(package: str, *arguments: str, site: bool = True) -> list[str]:

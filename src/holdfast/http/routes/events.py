@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.context import Message
-from holdfast.daemon.handlers.events import query_of
+from holdfast.daemon.handlers.events import first_cursor, query_of
 from holdfast.daemon.listener import scope
 from holdfast.errors import BadValue
 from holdfast.http import sse
@@ -58,7 +58,7 @@ async def _page(request: HttpRequest) -> Response:
     pattern, since = query_of(context, Events.read(request.query))
     limit = request.query.get("limit", _USUAL)
     found: list[Message] = []
-    position, size = since or 0, 0
+    position, size = since if since is not None else await first_cursor(context, False), 0
     call = request.call()
     async for found_now in context.stream.read(position, pattern):
         batch = scope.seen(context, call, found_now)
@@ -85,13 +85,13 @@ def _stream(request: HttpRequest) -> Response:
         query["since"] = sse.read_last_id(last)
     follow = query.get("follow", True)
     pattern, since = query_of(request.context, Events.read(query))
-    position = since if since is not None else (request.context.stream.newest if follow else 0)
-    return sse.event_stream(request, lambda write: _write_events(request, write, position, pattern, follow))
+    return sse.event_stream(request, lambda write: _write_events(request, write, since, pattern, follow))
 
 
-async def _write_events(request: HttpRequest, write: Write, position: int, pattern: str, follow: bool) -> None:
+async def _write_events(request: HttpRequest, write: Write, since: int | None, pattern: str, follow: bool) -> None:
     """First the position where it begins: a client that is cut off before the first event misses none either."""
     context, call = request.context, request.call()
+    position = since if since is not None else await first_cursor(context, follow)
     await write(sse.event("place", {"since": position}, str(position)))
     newest = context.stream.newest
     async for found in (context.stream.follow if follow else context.stream.read)(position, pattern):
