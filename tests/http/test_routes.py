@@ -33,6 +33,11 @@ def test_from_start_to_removal(api: Api) -> None:
     assert api.ask("DELETE", path).status == 404
 
 
+def test_the_beginning_of_a_name_is_taken_as_an_id(api: Api) -> None:
+    started = api.ask("POST", PROCESSES, {"command": "sleep 60", "name": "named-over-http"}).value
+    assert api.ask("GET", f"{PROCESSES}/named-over").value["id"] == started["id"]
+
+
 def test_the_same_errors_with_the_same_codes(api: Api) -> None:
     running = f"{PROCESSES}/{api.start('sleep 60')['id']}"
     assert api.ask("DELETE", running).code == "not_now"

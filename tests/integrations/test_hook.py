@@ -83,6 +83,15 @@ def test_a_conversation_that_begins_hears_what_still_runs(instance: Path) -> Non
             hf.kill(process.id)
 
 
+@pytest.mark.parametrize("source", ["compact", "clear"])
+def test_a_conversation_that_lost_its_context_hears_what_ended_before(instance: Path, source: str) -> None:
+    process = _ended()
+    assert _hook("UserPromptSubmit") is not None
+    text = _context(_hook("SessionStart", source=source), "SessionStart")
+    assert process in text and "completed normally (exit code 0)" in text
+    assert _hook("SessionStart", source="resume") is None
+
+
 def test_a_cleared_conversation_takes_its_processes_along(instance: Path) -> None:
     _hook("SessionStart", session_id="before-clear")
     with holdfast.connect("claude-before-clear") as hf:

@@ -107,7 +107,8 @@ def test_ids_are_taken_in_many_spellings(model: Model, running: str) -> None:
         assert model.process("poll", spelling)["session_id"] == running
     with holdfast.connect(model.session) as hf:
         named = hf.run("sleep 300", name=f"web-{model.session}")
-        assert model.process("poll", f"web-{model.session}")["session_id"] == named.id
+        for spelling in (f"web-{model.session}", f"web-{model.session[:-1]}"):
+            assert model.process("poll", spelling)["session_id"] == named.id
         hf.kill(named.id)
     for nonsense in (12345, 123456789012, True, 1e300, "", "no such", "../../etc", {"a": 1}, 10**400):
         assert model.process("poll", nonsense)["is_error"] is True
@@ -126,6 +127,13 @@ def test_the_list_is_of_the_session_and_leaves_out_what_the_foreground_told(mode
     assert answer["reason"] == "1 running, 0 ended"
     (row,) = answer["processes"]
     assert (row["session_id"], row["command"], row["status"]) == (running, "echo hello; exec cat", "running")
+
+
+def test_the_list_says_when_a_process_ended(model: Model) -> None:
+    process_id = model.background("true")
+    model.process("wait", process_id)
+    (row,) = model.process("list")["processes"]
+    assert time.strptime(row["ended_at"], "%Y-%m-%dT%H:%M:%SZ") and row["ended_ago"].endswith("s")
 
 
 def test_a_poll_shows_the_end_of_the_output_from_a_line_on(model: Model) -> None:

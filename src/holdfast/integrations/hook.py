@@ -9,10 +9,12 @@ import fcntl
 import os
 import signal
 import sys
+import time
 
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
+from holdfast.model import notice_texts
 from holdfast.paths import find_paths
 from holdfast.wire import light_json
 
@@ -44,8 +46,9 @@ def answer(client_name: str) -> None:
     if session is None:
         return
     is_used = os.path.exists(f"{home}/store.db")
+    is_continued = event.get("source") in _CONTINUED
     if (host := hosts.host_of_hook(client_name)) is not None:
-        _open(home, host, session, is_used, goes_on=event.get("source") in _CONTINUED)
+        _open(home, host, session, is_used, goes_on=is_continued)
     if not is_used:
         return  # nothing was ever started here
     with connect(session) as client:
@@ -53,7 +56,7 @@ def answer(client_name: str) -> None:
         if name == "SessionEnd":
             _end(client, session, str(event.get("reason")))
             return
-        _show(client, session, name, is_again=bool(event.get("stop_hook_active")))
+        _show(client, session, name, bool(event.get("stop_hook_active")), forgot=is_continued)
 
 
 def _limit_time() -> None:
@@ -92,23 +95,28 @@ def _end(client: Client, session: str, reason: str) -> None:
         client.end_session(session, keep=True)
 
 
-def _show(client: Client, session: str, event: str, is_again: bool) -> None:
+def _show(client: Client, session: str, event: str, is_again: bool, forgot: bool) -> None:
     if event == "Stop" and is_again:
         return  # the model has just been kept from stopping: the rest waits for the next prompt
     notices = client.inbox(session=session, limit=_MOST_NOTICES, take=True)
-    text = _text(client, notices, session if event == "SessionStart" else None)
+    digest = _digest(client, session, forgot) if event == "SessionStart" else ""
+    text = _text(notices, digest)
     if text:
         _write(light_json.dumps(_shaped(event, text)))
         if notices:
             client.ack(*notices, session=session)
 
 
-def _text(client: Client, notices: list[Notification], digest_of: str | None = None) -> str:
-    """For the model: what still runs in the session `digest_of`, then the notices."""
-    parts = [notice.text for notice in notices]
-    if digest_of is not None:
-        parts = [*client.redact(str(client.digest(digest_of)["text"] or "")), *parts]
-    return "\n\n".join(part for part in parts if part)
+def _digest(client: Client, session: str, forgot: bool) -> str:
+    """What still runs; for a model whose context is gone also what ended lately. Others get each end once."""
+    found = client.digest(session)
+    text = found["text"] if forgot else notice_texts.digest(found["processes"], time.time(), found["pending"])
+    return client.redact(text)[0] if text else ""
+
+
+def _text(notices: list[Notification], digest: str = "") -> str:
+    """For the model."""
+    return "\n\n".join(part for part in (digest, *(notice.text for notice in notices)) if part)
 
 
 def _shaped(event: str, text: str) -> Message:
@@ -178,7 +186,7 @@ def _wait_once(session: str) -> bool:
         notices = client.inbox(session=session, wait=_INBOX_WAIT, limit=_MOST_NOTICES, take=True)
         if not notices:
             return False
-        sys.stderr.write(f"{_text(client, notices)}\n")
+        sys.stderr.write(f"{_text(notices)}\n")
         sys.stderr.flush()
         client.ack(*notices, session=session)
         return True

@@ -142,7 +142,7 @@ def brief_command(process: Process) -> str:
 
 def row(process: Process, preview: str | None) -> Answer:
     """A process in a list."""
-    started = process.started_at
+    ended = process.ended_at
     fields = {
         "session_id": process.id,
         "name": process.name,
@@ -152,11 +152,17 @@ def row(process: Process, preview: str | None) -> Answer:
         "status": process.status,
         "reason": process.reason,
         "exit_code": process.exit_code,
-        "started_at": None if started is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "started_at": _date(process.started_at),
+        "ended_at": _date(ended),
+        "ended_ago": None if ended is None else duration_text(time.time() - ended),
         "uptime": duration_text(uptime(process)),
         "preview": preview or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def _date(at: float | None) -> str | None:
+    return None if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def uptime(process: Process) -> float:

@@ -264,14 +264,15 @@ def test_a_watch_is_told_and_shown() -> None:
 
 
 def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
-    assert out("digest") == ""
+    assert out("digest", "--session", "empty") == ""
     process_id = start("-c", "echo first; echo the last line; sleep 100")
-    ended("true")
+    over = ended("true")
     out("wait", "--until", "match", "--match", "the last", "--from", "0", process_id)
     text = out("digest")
     assert process_id in text and "the last line" in text and len(text) < 1600
     answer = as_json("digest", "--json")
     assert (answer["pending"], [one["id"] for one in answer["processes"]]) == (1, [process_id])
+    assert over in text and over in [one["id"] for one in answer["ended"]]
     assert as_json("digest", "--json", "--session", "other")["processes"] == []
 
 
