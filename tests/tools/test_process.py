@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.client.process import Process
 from holdfast.model.shortening import estimate
+from holdfast.tools.aio import ToolSession
 from holdfast.tools.answers import to_text
 from holdfast.tools.arguments import ACTIONS
 from tests.support import eventually
@@ -364,3 +366,47 @@ def test_a_write_to_a_command_of_the_foreground_says_that_it_has_no_stdin(model:
     assert answer["reason"] == "stdin_closed" and "without stdin" in answer["message"]
     assert "background=true" in answer["next"]
     model.process("kill", moved)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"limit": 20_000}, "limit 20000 was clamped to 10000"),
+        ({"limit": -3}, "limit -3 was clamped to 1"),
+        ({"limit": 0}, "limit 0 was clamped to 1"),
+        ({"offset": -20_000}, "offset -20000 was clamped to -10000"),
+        ({"data": "bytes", "limit": 2 << 20}, "limit 2097152 was clamped to 1048576"),
+        ({"data": "bytes", "limit": 5}, "limit 5 was clamped to 1024"),
+        ({"data": "bytes", "offset": -1}, "offset -1 was clamped to 0"),
+    ],
+)
+def test_a_log_says_which_of_its_numbers_were_clamped(
+    model: Model, running: str, arguments: dict[str, Any], said: str
+) -> None:
+    answer = model.process("log", running, **arguments)
+    assert (answer["output"], answer["note"]) == ("hello\n", said)
+    assert "note" not in model.process("log", running, limit=10)
+
+
+def test_a_list_and_a_search_say_which_of_their_numbers_were_clamped(model: Model, running: str) -> None:
+    assert model.process("list", limit=5000)["note"] == "limit 5000 was clamped to 1000"
+    found = model.process("search", running, "hello", limit=5000, offset=-7)
+    assert found["note"] == "limit 5000 was clamped to 1000; offset -7 was clamped to 0" and found["count"] == 1
+
+
+def test_a_resize_of_a_process_that_ends_meanwhile_says_how_it_ended(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process_id = model.background("read line; exit 4", pty=True)
+    find = ToolSession.find
+
+    async def find_then_end(tools: ToolSession, text: str) -> Process:
+        found = await find(tools, text)
+        await tools.client.send(found.id, "go")
+        await tools.client.wait(found.id)
+        return found
+
+    monkeypatch.setattr(ToolSession, "find", find_then_end)
+    answer = model.process("resize", process_id, "90x20")
+    assert (answer["status"], answer["reason"], answer["exit_code"]) == ("already_exited", "exited", 4)
+    assert answer["is_error"] is False

@@ -99,6 +99,10 @@ def test_a_request_that_is_repeated_after_a_killed_daemon_is_the_same_command(ho
     assert len((tmp_path / "runs").read_text().split()) == 1
     with holdfast.connect("repeated") as hf:
         eventually(lambda: not hf.inbox())
+        (process,) = hf.ps(all=True)
+        completed = eventually(lambda: [one for one in hf.events("tool.complete") if one["tool"] == "terminal"])
+        assert process.started_at is not None and process.ended_at is not None
+        assert completed[-1]["duration"] >= process.ended_at - process.started_at, "with the time before the crash"
 
 
 def test_tool_calls_are_events(model: Model) -> None:

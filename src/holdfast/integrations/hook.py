@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
+from holdfast.client.link import DaemonStopped, connect_again
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
@@ -146,9 +148,12 @@ def wait(client_name: str) -> int:
         return 0
     _end_with(host)
     while True:
+        if not os.environ.get("HOLDFAST_URL"):
+            connect_again(find_paths(), float("inf")).close()  # a daemon that was stopped is not started for a wait
         session = hosts.session_of(home, host) or session
-        if _wait_once(session):
-            return WAKE
+        with suppress(DaemonStopped):
+            if _wait_once(session):
+                return WAKE
 
 
 def _is_interactive() -> bool:

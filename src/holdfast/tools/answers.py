@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.model.foreground_labels import is_foreground
@@ -13,6 +13,7 @@ from holdfast.model.units import duration_text
 
 if TYPE_CHECKING:
     from holdfast.client.process import Process
+    from holdfast.tools.arguments import ProcessCall
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -184,6 +185,17 @@ def asking(process: Process) -> str | None:
 def was_background(process: Process) -> bool:
     """Whether it is, or became, a background process: not one that ended within its foreground call."""
     return process.status != "ended" or not is_foreground(process.labels, uptime(process))
+
+
+def bounded(call: ProcessCall, name: Literal["limit", "offset"], least: int, most: int, default: int) -> int:
+    """This number of the call. A note of the call says where it is not what was asked for."""
+    asked: int | None = getattr(call, name)
+    if asked is None:
+        return default
+    granted = min(max(asked, least), most)
+    if granted != asked:
+        call.notes.append(f"{name} {asked} was clamped to {granted}")
+    return granted
 
 
 def clamped(asked: float | None, default: float, most: float, least: float, notes: list[str]) -> float:
