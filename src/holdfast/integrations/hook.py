@@ -48,9 +48,8 @@ def answer(client_name: str) -> None:
     if session is None:
         return
     is_used = os.path.exists(f"{home}/store.db")
-    is_continued = event.get("source") in _CONTINUED
     if (host := hosts.host_of_hook(client_name)) is not None:
-        _open(home, host, session, is_used, goes_on=is_continued)
+        _open(home, host, session, is_used, goes_on=event.get("source") in _CONTINUED)
     if not is_used:
         return  # nothing was ever started here
     with connect(session) as client:
@@ -58,7 +57,7 @@ def answer(client_name: str) -> None:
         if name == "SessionEnd":
             _end(client, session, str(event.get("reason")))
             return
-        _show(client, session, name, bool(event.get("stop_hook_active")), forgot=is_continued)
+        _show(client, session, name, bool(event.get("stop_hook_active")), forgot=event.get("source") == "compact")
 
 
 def _limit_time() -> None:
