@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.client.sync import Client, connect
 from tests.daemon.acting import is_alive, kill_daemon, kill_keeper, log_text, told
-from tests.support import eventually
+from tests.support import eventually, never
 
 
 def counting(go: Path) -> str:
@@ -122,8 +122,7 @@ def test_one_that_was_stopped_on_purpose_is_not(hf: Client, home: Path) -> None:
     pid = hf.status()["pid"]
     hf.stop_daemon()
     eventually(lambda: not is_alive(pid))
-    time.sleep(0.5)  # longer than the keeper waits before it brings one back
-    assert not (home / "daemon.sock").exists()
+    never((home / "daemon.sock").exists, within=0.5)  # longer than the keeper waits before it brings one back
     assert [found.pid for found in hf.ps()] == [process.pid]
 
 

@@ -146,6 +146,13 @@ def joined(home: Path) -> Iterator[Callable[..., tuple[Bus, Bridge]]]:
         one.stop()
 
 
+def _until_load_flows() -> None:
+    """Until the daemon has recorded another 50 events."""
+    with holdfast.connect() as hf:
+        before = hf.status()["events"]
+        eventually(lambda: hf.status()["events"] >= before + 50, timeout=30.0)
+
+
 def test_the_link_is_cut_under_load(programs: Callable[..., Programs], home: Path) -> None:
     with holdfast.connect() as hf:
         url = hf.http("open")["url"]
@@ -154,7 +161,7 @@ def test_the_link_is_cut_under_load(programs: Callable[..., Programs], home: Pat
     with Proxy((host, int(port))) as proxy:
         begun = programs(HOLDFAST_BUS_URL=proxy.url, HOLDFAST_BUS_TOKEN=token)
         for pause in (CUT, 0.2, 0.2):
-            time.sleep(0.3)
+            _until_load_flows()
             proxy.cut()
             time.sleep(pause)
             proxy.mend()
@@ -166,7 +173,7 @@ def test_the_daemon_is_killed_under_load(programs: Callable[..., Programs], home
         hf.status()
         begun = programs()
         for _ in range(3):
-            time.sleep(0.3)
+            _until_load_flows()
             os.kill(hf.status()["pid"], signal.SIGKILL)
         hf.status()
         begun.check()

@@ -11,32 +11,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio_link import AsyncLink
-from holdfast.errors import Unsupported
 from holdfast.tools import AsyncTools
-from holdfast.wire.frames import Message
 from tests.support import eventually
-from tests.tools.model import Model
-
-
-class Sent:
-    """The operations that clients ask for, in their order. Those in `unknown` are refused as by an older daemon."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, unknown: str | None = None) -> None:
-        self.operations: list[str] = []
-        ask = AsyncLink.ask
-
-        def record(connection: AsyncLink, op: str, arguments: Message, listener: Any) -> int:
-            self.operations.append(op)
-            if op == unknown:
-                raise Unsupported(f"unknown operation {op!r}")
-            return ask(connection, op, arguments, listener)
-
-        monkeypatch.setattr(AsyncLink, "ask", record)
-
-    def of_calls(self) -> list[str]:
-        """Without greetings, events of tool calls, and the one request that listens for interrupts."""
-        return [op for op in self.operations if op not in ("hello", "publish", "events")]
+from tests.tools.model import Model, Sent
 
 
 def test_a_foreground_command_is_one_request(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
