@@ -149,8 +149,7 @@ def test_a_prompt_cannot_do_harm(hf: Client) -> None:
     assert len(asked["prompt"]) <= 200 and asked["prompt"].isprintable()
     quoted = hf.run(f"printf 'token ghp_{'A1b2' * 9} ok? '; read x", pty=True).id
     assert "A1b2" not in question(hf, quoted)["prompt"]
-    for notice in hf.inbox():
-        assert notice.text.count("[IMPORTANT") == 1
+    assert [notice.text.count("[IMPORTANT") for notice in hf.inbox()] == [1, 1]
 
 
 @pytest.mark.parametrize("who", ["daemon", "keeper"])
