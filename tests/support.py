@@ -29,6 +29,15 @@ def eventually(condition: Callable[[], T | None], timeout: float = 10.0, pause: 
         time.sleep(pause)
 
 
+def never(condition: Callable[[], object], within: float = 1.0) -> None:
+    """The condition stays false for this time: for what must not happen. AssertionError as soon as it is true."""
+    until = time.monotonic() + within
+    while time.monotonic() < until:
+        value = condition()
+        assert not value, f"{value!r} within {within} s: {getattr(condition, '__name__', condition)}"
+        time.sleep(0.02)
+
+
 def files_below(directory: Path) -> Iterator[Path]:
     """All there are, while others come and go: for that, pathlib's own walk is too easily startled."""
     for place, _, names in os.walk(directory):

@@ -69,7 +69,7 @@ async def _scan(place: str, process: str, literals: tuple[str, ...], patterns: t
         await link.scan(ProcessId(process), "out", literals, patterns, 0, 0, False)  # until it is there
         begun, after, is_complete = time.monotonic(), 0, False
         while not is_complete:
-            matches, after, is_complete, _ = await link.scan(
+            matches, after, is_complete, *_ = await link.scan(
                 ProcessId(process), "out", literals, patterns, after, None, False
             )
             assert not matches

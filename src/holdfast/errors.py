@@ -36,10 +36,10 @@ class NotFound(HoldfastError):
 
 
 class Ambiguous(HoldfastError):
-    """A prefix or name fits more than one process."""
+    """The ids or names of more than one process begin so."""
 
     code = "ambiguous"
-    next = "give more characters of the id: holdfast ps -a"
+    next = "give more characters of the id or name: holdfast ps -a"
 
 
 class BadValue(HoldfastError):

@@ -189,7 +189,8 @@ async def test_the_clock_is_looked_at_no_more_than_needed(tmp_path: Path, monkey
         clock = mock.Mock(return_value=time.time() + 2 * KEEP)
         monkeypatch.setattr(time, "time", clock)
         watching = asyncio.create_task(context.approvals.watch_time())
-        await asyncio.sleep(0.3)
+        await asyncio.to_thread(eventually, lambda: clock.called)
+        await asyncio.sleep(0.2)  # nothing more is looked at in this time
         watching.cancel()
         assert clock.call_count <= 2
 
@@ -216,10 +217,9 @@ async def test_a_clock_that_is_set_is_no_answer(tmp_path: Path, monkeypatch: pyt
         now = time.time
 
         async def choose(_: int) -> bool:
-            await asyncio.sleep(0.1)
             monkeypatch.setattr(time, "time", lambda: now() + 3600)
             with context.approvals.surface(lambda _: True):  # who waits looks up
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1)  # it must not take the clock for an answer in this time
             return True
 
         async with person(context, choose):

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support import run_cli
+from tests.support import eventually, run_cli
 
 
 def out(*arguments: str, input: bytes | None = None) -> str:
@@ -52,8 +53,32 @@ def refusal(*arguments: str, code: int = 125) -> str:
 
 def until_output(process_id: str) -> None:
     """Until a process has written something."""
-    while not as_json("inspect", "--json", process_id)["output_bytes"]:
-        time.sleep(0.01)
+    eventually(lambda: as_json("inspect", "--json", process_id)["output_bytes"])
+
+
+def until_waiting(pid: int) -> None:
+    """Until a call waits for the daemon: it has a socket and no signal to handle, and sleeps on undisturbed."""
+    seen: list[str | None] = []
+
+    def is_waiting() -> bool:
+        seen.append(_waits_since(pid))
+        return len(seen) >= 5 and seen[-1] is not None and len(set(seen[-5:])) == 1
+
+    eventually(is_waiting, timeout=30.0, pause=0.02)
+
+
+def _waits_since(pid: int) -> str | None:
+    """A number that changes whenever it was awake; None while it does not wait."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        names = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return None
+    fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    has_signals = int(fields["SigPnd"], 16) or int(fields["ShdPnd"], 16)
+    if has_signals or not fields["State"].startswith("S") or not any(name.startswith("socket:") for name in names):
+        return None
+    return fields["voluntary_ctxt_switches"]
 
 
 class Terminal:

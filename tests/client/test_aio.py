@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import AsyncClient
+from tests.support import eventually
 
 
 def with_client(work: Callable[[AsyncClient], Awaitable[None]]) -> None:
@@ -127,7 +128,8 @@ def test_a_slow_reader_is_not_flooded(instance: Path) -> None:
         await hf.wait(process.id, timeout=30)
         async with hf.read(process.id, offset=0) as reading:
             first = await anext(reading)
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(eventually, lambda: reading._ahead > 4 << 20)  # from here on it reads no more
+            await asyncio.sleep(0.1)
             assert reading._ahead < 10 << 20
             rest = sum([len(piece.data) async for piece in reading])
         assert len(first.data) + rest == 40_000_000

@@ -67,7 +67,7 @@ def test_force_for_a_member_is_told_though_the_leader_went_willingly(hf: Client,
 def test_a_command_whose_descendant_keeps_the_pipe_has_ended_and_leftovers_are_named(hf: Client) -> None:
     began = time.monotonic()
     ended = hf.wait(hf.run("sleep 300 & echo hi; exit 4").id)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30, "not as long as the descendant"
     assert (ended.status, ended.exit_code) == ("ended", 4)
     (leftover,) = ended.leftover_pids
     assert is_alive(leftover)
@@ -184,10 +184,10 @@ class TestKill:
         assert hf.ps() == []
 
     def test_of_several_takes_as_long_as_the_slowest(self, hf: Client) -> None:
-        ids = [hf.run("trap '' TERM; while :; do sleep 1; done").id for _ in range(4)]
+        ids = [hf.run("trap '' TERM; while :; do sleep 1; done").id for _ in range(8)]
         began = time.monotonic()
-        hf.kill(*ids, grace=0.5)
-        assert time.monotonic() - began < 1.9
+        hf.kill(*ids, grace=1.0)
+        assert time.monotonic() - began < 6, "one after the other would take 8 s"
 
     def test_with_a_signal_sends_just_that(self, hf: Client, tmp_path: Path) -> None:
         process = hf.run("trap 'touch got' USR1; touch up; while :; do sleep 0.05; done", cwd=tmp_path)

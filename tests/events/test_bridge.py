@@ -147,6 +147,13 @@ def joined(home: Path) -> Iterator[Callable[..., tuple[Bus, Bridge]]]:
         one.stop()
 
 
+def _until_load_flows() -> None:
+    """Until the daemon has recorded another 50 events."""
+    with holdfast.connect() as hf:
+        before = hf.status()["events"]
+        eventually(lambda: hf.status()["events"] >= before + 50, timeout=30.0)
+
+
 def test_the_link_is_cut_under_load(programs: Callable[..., Programs], home: Path) -> None:
     with holdfast.connect() as hf:
         url = hf.http("open")["url"]
@@ -155,7 +162,7 @@ def test_the_link_is_cut_under_load(programs: Callable[..., Programs], home: Pat
     with Proxy((host, int(port))) as proxy:
         begun = programs(HOLDFAST_BUS_URL=proxy.url, HOLDFAST_BUS_TOKEN=token)
         for pause in (CUT, 0.2, 0.2):
-            time.sleep(0.3)
+            _until_load_flows()
             proxy.cut()
             time.sleep(pause)
             proxy.mend()
@@ -167,7 +174,7 @@ def test_the_daemon_is_killed_under_load(programs: Callable[..., Programs], home
         hf.status()
         begun = programs()
         for _ in range(3):
-            time.sleep(0.3)
+            _until_load_flows()
             os.kill(hf.status()["pid"], signal.SIGKILL)
         hf.status()
         begun.check()
@@ -220,7 +227,7 @@ def test_what_is_too_much_is_dropped_counted_and_announced(joined: Callable[...,
         begun = time.monotonic()
         for k in range(100):
             bus.publish("many.x", {"k": k})
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 5.0
         assert joint.dropped == 90
         proxy.mend()
         assert joint.flush(20)

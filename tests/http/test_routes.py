@@ -33,6 +33,21 @@ def test_from_start_to_removal(api: Api) -> None:
     assert api.ask("DELETE", path).status == 404
 
 
+def test_the_beginning_of_a_name_is_taken_as_an_id(api: Api) -> None:
+    started = api.ask("POST", PROCESSES, {"command": "sleep 60", "name": "named-over-http"}).value
+    assert api.ask("GET", f"{PROCESSES}/named-over").value["id"] == started["id"]
+
+
+def test_ended_processes_are_listed_with_all_which_takes_true_or_false(api: Api) -> None:
+    ended = api.start("true", session="listed")["id"]
+    api.ask("GET", f"{PROCESSES}/{ended}/wait?timeout=5")
+    listed = {query: api.ask("GET", f"{PROCESSES}?session=listed{query}") for query in ("", "&all=true", "&all=false")}
+    ids = {query: [one["id"] for one in answer.value["processes"]] for query, answer in listed.items()}
+    assert ids[""] == ids["&all=false"] == [] and ended in ids["&all=true"]
+    bare = api.ask("GET", f"{PROCESSES}?all")
+    assert bare.code == "bad_value" and "true or false" in bare.value["detail"]
+
+
 def test_the_same_errors_with_the_same_codes(api: Api) -> None:
     running = f"{PROCESSES}/{api.start('sleep 60')['id']}"
     assert api.ask("DELETE", running).code == "not_now"

@@ -96,6 +96,15 @@ def test_a_conversation_that_begins_hears_what_still_runs(instance: Path) -> Non
             hf.kill(process.id)
 
 
+def test_a_conversation_that_was_compacted_is_shown_what_ended_before(instance: Path) -> None:
+    process = _ended()
+    assert _hook("UserPromptSubmit") is not None
+    text = _context(_hook("SessionStart", source="compact"), "SessionStart")
+    assert process in text and "completed normally (exit code 0)" in text
+    for source in ("resume", "clear"):
+        assert _hook("SessionStart", source=source) is None
+
+
 def test_a_cleared_conversation_takes_its_processes_along(instance: Path) -> None:
     _hook("SessionStart", session_id="before-clear")
     with holdfast.connect("claude-before-clear") as hf:
@@ -204,6 +213,6 @@ def test_bindings_of_hosts_that_are_gone_are_forgotten(instance: Path) -> None:
     child = subprocess.Popen(["true"])
     hosts.bind(str(instance), (child.pid, 1), "claude-gone")
     child.wait()
-    _hook("SessionStart")
+    _hook("SessionStart", session_id="one-that-opens")
     assert not list((instance / "hosts").glob(f"{child.pid}-*"))
     assert all(path.stat().st_mode & 0o077 == 0 for path in (instance / "hosts").iterdir())

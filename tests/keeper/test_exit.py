@@ -31,7 +31,7 @@ def test_a_grandchild_that_keeps_the_pipe_does_not_keep_the_command_running(pair
     began = time.monotonic()
     pair.start(ONE, "sleep 300 & echo hi; exit 4")
     ended = pair.control.fact("ended", ONE)["report"]["exit"]
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30, "not as long as the grandchild"
     assert ended["code"] == 4
     (leftover, _), *more = ended["leftovers"]
     assert not more

@@ -171,4 +171,4 @@ def test_a_kill_is_quick(pair: KeeperPair) -> None:
     pair.start(ONE, "sleep 300")
     began = time.monotonic()
     pair.stop(ONE)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5

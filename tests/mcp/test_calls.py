@@ -67,6 +67,13 @@ def test_clients_that_wait_longer_may(instance: Path, name: str, seconds: int) -
     asyncio.run(use())
 
 
+def _waits(process_id: str) -> bool:
+    """Whether a call of the tool `process` that waits for it has begun."""
+    with holdfast.connect() as hf:
+        begun = [(event.get("action"), event.get("id")) for event in hf.events("tool.start")]
+        return ("wait", process_id) in begun
+
+
 @pytest.mark.parametrize("mode", [OLD, NEW])
 def test_a_call_that_is_given_up_ends_its_command_and_no_other(instance: Path, tmp_path: Path, mode: str) -> None:
     pids = tmp_path / "pids"
@@ -84,7 +91,7 @@ def test_a_call_that_is_given_up_ends_its_command_and_no_other(instance: Path, t
             assert time.monotonic() - begun < 2
             assert (await host.process("poll", session_id=other))["status"] == "running"
             waiting = asyncio.create_task(host.process("wait", session_id=other))
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(eventually, lambda: _waits(other))
             waiting.cancel()
             assert (await host.process("kill", session_id=other))["status"] == "ended"
 

@@ -241,6 +241,29 @@ def test_one_that_still_runs_and_none() -> None:
     assert digest([], 3700.0) == ""
 
 
+def over(**more: Any) -> dict[str, Any]:
+    return running(**{"status": "ended", "reason": "exited", "exit_code": 1, "ended_at": 3580.0, **more})
+
+
+def test_what_just_ended_comes_after_what_still_runs() -> None:
+    said = digest([running(name="web")], 3700.0, ended=[over(last_line="no such file")])
+    assert said.splitlines() == [
+        "[IMPORTANT: 1 background process of this session still runs; 1 ended lately.",
+        "Source: holdfast (system), not the user, 1970-01-01T01:01:40Z",
+        f"{ID} web, 1h",
+        f"{ID} `make all` failed (exit code 1) 2m ago: no such file",
+        "]",
+    ]
+    only = digest([], 3700.0, ended=[over(ended_at=None, reason="lost")])
+    assert only.startswith("[IMPORTANT: 1 background process of this session ended lately.\n")
+    assert f"{ID} `make all` is lost; its exit code is unknown" in only.splitlines()
+
+
+def test_what_just_ended_is_shown_beside_very_many_that_still_run() -> None:
+    said = digest([running(last_line="x" * 500)] * 4000, 3700.0, ended=[over()] * 50)
+    assert len(said) <= 1600 and "failed (exit code 1) 2m ago" in said
+
+
 def test_very_many_that_still_run_are_one_short_block() -> None:
     said = digest([running(last_line="x" * 500)] * 4000, 3700.0)
     assert len(said) <= 1600
@@ -323,7 +346,8 @@ def test_no_output_can_end_a_block_or_pose_as_one(
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_process_can_end_the_block_of_what_still_runs(command: str, name: str, last: str) -> None:
     processes = [running(command=command, name=name, last_line=last), running(command=command, last_line=name)]
-    check_block(digest(processes, 3700.0), 1600)
+    ended = [over(command=command, name=name, last_line=last), over(command=command, last_line=name, killed_by=last)]
+    check_block(digest(processes, 3700.0, ended=ended), 1600)
 
 
 FIELDS = [

@@ -17,17 +17,16 @@ def message(receiver: Receiver, path: str = "/") -> SinkMessage:
     return SinkMessage("webhook", "note_1", "{}", "line", "", "info", address=f"{receiver.url}{path}")
 
 
-async def until_gone(pid: int | None) -> None:
-    """Until it has ended, and the event loop has noticed."""
+async def until_gone(link: SinkWorker, pid: int | None) -> None:
+    """Until it has ended, and the link has noticed."""
     assert pid is not None
-    await asyncio.to_thread(eventually, lambda: not is_alive(pid))
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(eventually, lambda: not is_alive(pid) and link.pid != pid)
 
 
 async def let_go(link: SinkWorker) -> None:
     pid = link.pid
     link.close()
-    await until_gone(pid)
+    await until_gone(link, pid)
 
 
 def test_a_sender_that_hangs_is_replaced(receiver: Receiver) -> None:
@@ -40,7 +39,7 @@ def test_a_sender_that_hangs_is_replaced(receiver: Receiver) -> None:
         assert first is not None
         os.kill(first, signal.SIGSTOP)
         assert await link.send(message(receiver)) == SendResult(False, "the sender was stopped")
-        await until_gone(first)
+        await until_gone(link, first)
         assert await link.send(message(receiver)) == SendResult(True)
         assert link.pid not in (None, first)
         await let_go(link)
@@ -55,7 +54,7 @@ def test_a_sender_that_died_between_two_messages_is_replaced(receiver: Receiver)
         pid = link.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        await until_gone(pid)
+        await until_gone(link, pid)
         assert await link.send(message(receiver)) == SendResult(True)
         await let_go(link)
 
@@ -72,7 +71,7 @@ def test_the_reply_to_a_cancelled_message_is_not_taken_for_the_next_one(receiver
         pid = link.pid
         task.cancel()
         await asyncio.wait({task})
-        await until_gone(pid)
+        await until_gone(link, pid)
         assert await link.send(message(receiver)) == SendResult(True), "the answer is that of this message"
         await let_go(link)
 

@@ -6,7 +6,12 @@ import json
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
+from holdfast.client.aio_link import AsyncLink
+from holdfast.errors import Unsupported
 from holdfast.tools import Limits, Tools
+from holdfast.wire.frames import Message
 
 STATUSES = {
     *("ok", "running", "ended", "unchanged", "already_exited", "interrupted"),
@@ -26,6 +31,26 @@ def checked(text: object) -> dict[str, Any]:
     assert answer["is_error"] is (answer["status"] in {"error", "not_found", "denied", "approval_required"})
     assert answer["reason"] != "internal", answer
     return answer
+
+
+class Sent:
+    """The operations that clients ask for, in their order. Those in `unknown` are refused as by an older daemon."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, unknown: str | None = None) -> None:
+        self.operations: list[str] = []
+        ask = AsyncLink.ask
+
+        def record(connection: AsyncLink, op: str, arguments: Message, listener: Any) -> int:
+            self.operations.append(op)
+            if op == unknown:
+                raise Unsupported(f"unknown operation {op!r}")
+            return ask(connection, op, arguments, listener)
+
+        monkeypatch.setattr(AsyncLink, "ask", record)
+
+    def of_calls(self) -> list[str]:
+        """Without greetings, events of tool calls, and the one request that listens for interrupts."""
+        return [op for op in self.operations if op not in ("hello", "publish", "events")]
 
 
 class Model:

@@ -19,7 +19,7 @@ import pytest
 import holdfast
 from holdfast.tools import AsyncTools
 from tests.support import eventually, is_alive, run_cli
-from tests.tools.model import Model, checked
+from tests.tools.model import Model, Sent, checked
 
 #: It does not end for a polite signal, and has descendants.
 STUBBORN = "trap '' TERM; echo $$; sleep 301 & sleep 302"
@@ -76,10 +76,13 @@ def test_the_foreground_command_ends_with_its_tree_and_the_background_goes_on(
 
 
 @WAYS
-def test_a_wait_returns_and_what_it_waited_for_goes_on(model: Model, interrupt: Callable[[Model], None]) -> None:
+def test_a_wait_returns_and_what_it_waited_for_goes_on(
+    model: Model, interrupt: Callable[[Model], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = Sent(monkeypatch)
     process_id = model.background("echo on; sleep 300")
     future = _under_way(model, lambda: model.process("wait", process_id), 1)
-    time.sleep(0.3)  # until it waits: nothing can be seen of that from here
+    eventually(lambda: {"wait", "events"} <= set(sent.operations))  # it waits, and listens for interrupts
     interrupt(model)
     before = time.monotonic()
     answer = future.result(timeout=30)

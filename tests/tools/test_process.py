@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.client.process import Process
 from holdfast.model.shortening import estimate
+from holdfast.tools.aio import ToolSession
 from holdfast.tools.answers import to_text
 from holdfast.tools.arguments import ACTIONS
 from tests.support import eventually
@@ -61,10 +63,8 @@ def test_on_one_that_ended(model: Model, action: str) -> None:
         assert (answer["status"], answer["reason"]) == ("running", "restarted")
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_a_foreign_one_is_as_one_that_is_not_there(model: Model, action: str) -> None:
-    if action in ("list", "inbox", "ack"):
-        return
+@pytest.mark.parametrize("action", [action for action in ACTIONS if action not in ("list", "inbox", "ack")])
+def test_a_process_of_another_session_is_as_unknown_as_one_that_does_not_exist(model: Model, action: str) -> None:
     with Model(f"{model.session}-other", "/") as other:
         foreign = other.background("sleep 300")
         unknown = "proc_000000000000"
@@ -107,7 +107,8 @@ def test_ids_are_taken_in_many_spellings(model: Model, running: str) -> None:
         assert model.process("poll", spelling)["session_id"] == running
     with holdfast.connect(model.session) as hf:
         named = hf.run("sleep 300", name=f"web-{model.session}")
-        assert model.process("poll", f"web-{model.session}")["session_id"] == named.id
+        for spelling in (f"web-{model.session}", f"web-{model.session[:-1]}"):
+            assert model.process("poll", spelling)["session_id"] == named.id
         hf.kill(named.id)
     for nonsense in (12345, 123456789012, True, 1e300, "", "no such", "../../etc", {"a": 1}, 10**400):
         assert model.process("poll", nonsense)["is_error"] is True
@@ -126,6 +127,14 @@ def test_the_list_is_of_the_session_and_leaves_out_what_the_foreground_told(mode
     assert answer["reason"] == "1 running, 0 ended"
     (row,) = answer["processes"]
     assert (row["session_id"], row["command"], row["status"]) == (running, "echo hello; exec cat", "running")
+
+
+def test_the_list_says_when_a_process_ended(model: Model) -> None:
+    process_id = model.background("true")
+    model.process("wait", process_id)
+    (row,) = model.process("list")["processes"]
+    assert time.strptime(row["ended_at"], "%Y-%m-%dT%H:%M:%SZ").tm_year > 2000
+    assert row["ended_ago"].endswith("s")
 
 
 def test_a_poll_shows_the_end_of_the_output_from_a_line_on(model: Model) -> None:
@@ -411,3 +420,47 @@ def test_a_write_to_a_command_of_the_foreground_says_that_it_has_no_stdin(model:
     assert answer["reason"] == "stdin_closed" and "without stdin" in answer["message"]
     assert "background=true" in answer["next"]
     model.process("kill", moved)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"limit": 20_000}, "limit 20000 was clamped to 10000"),
+        ({"limit": -3}, "limit -3 was clamped to 1"),
+        ({"limit": 0}, "limit 0 was clamped to 1"),
+        ({"offset": -20_000}, "offset -20000 was clamped to -10000"),
+        ({"data": "bytes", "limit": 2 << 20}, "limit 2097152 was clamped to 1048576"),
+        ({"data": "bytes", "limit": 5}, "limit 5 was clamped to 1024"),
+        ({"data": "bytes", "offset": -1}, "offset -1 was clamped to 0"),
+    ],
+)
+def test_a_log_says_which_of_its_numbers_were_clamped(
+    model: Model, running: str, arguments: dict[str, Any], said: str
+) -> None:
+    answer = model.process("log", running, **arguments)
+    assert (answer["output"], answer["note"]) == ("hello\n", said)
+    assert "note" not in model.process("log", running, limit=10)
+
+
+def test_a_list_and_a_search_say_which_of_their_numbers_were_clamped(model: Model, running: str) -> None:
+    assert model.process("list", limit=5000)["note"] == "limit 5000 was clamped to 1000"
+    found = model.process("search", running, "hello", limit=5000, offset=-7)
+    assert found["note"] == "limit 5000 was clamped to 1000; offset -7 was clamped to 0" and found["count"] == 1
+
+
+def test_a_resize_of_a_process_that_ends_meanwhile_says_how_it_ended(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process_id = model.background("read line; exit 4", pty=True)
+    find = ToolSession.find
+
+    async def find_then_end(tools: ToolSession, text: str) -> Process:
+        found = await find(tools, text)
+        await tools.client.send(found.id, "go")
+        await tools.client.wait(found.id)
+        return found
+
+    monkeypatch.setattr(ToolSession, "find", find_then_end)
+    answer = model.process("resize", process_id, "90x20")
+    assert (answer["status"], answer["reason"], answer["exit_code"]) == ("already_exited", "exited", 4)
+    assert answer["is_error"] is False

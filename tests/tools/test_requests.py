@@ -11,32 +11,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.aio_link import AsyncLink
-from holdfast.errors import Unsupported
 from holdfast.tools import AsyncTools
-from holdfast.wire.frames import Message
 from tests.support import eventually
-from tests.tools.model import Model
-
-
-class Sent:
-    """The operations that clients ask for, in their order. Those in `unknown` are refused as by an older daemon."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, unknown: str | None = None) -> None:
-        self.operations: list[str] = []
-        ask = AsyncLink.ask
-
-        def record(connection: AsyncLink, op: str, arguments: Message, listener: Any) -> int:
-            self.operations.append(op)
-            if op == unknown:
-                raise Unsupported(f"unknown operation {op!r}")
-            return ask(connection, op, arguments, listener)
-
-        monkeypatch.setattr(AsyncLink, "ask", record)
-
-    def of_calls(self) -> list[str]:
-        """Without greetings, events of tool calls, and the one request that listens for interrupts."""
-        return [op for op in self.operations if op not in ("hello", "publish", "events")]
+from tests.tools.model import Model, Sent
 
 
 def test_a_foreground_command_is_one_request(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +76,10 @@ def test_a_request_that_is_repeated_after_a_killed_daemon_is_the_same_command(ho
     assert len((tmp_path / "runs").read_text().split()) == 1
     with holdfast.connect("repeated") as hf:
         eventually(lambda: not hf.inbox())
+        (process,) = hf.ps(all=True)
+        completed = eventually(lambda: [one for one in hf.events("tool.complete") if one["tool"] == "terminal"])
+        assert process.started_at is not None and process.ended_at is not None
+        assert completed[-1]["duration"] >= process.ended_at - process.started_at, "with the time before the crash"
 
 
 def test_tool_calls_are_events(model: Model) -> None:

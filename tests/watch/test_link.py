@@ -230,7 +230,7 @@ def test_a_long_scan_does_not_delay_other_scans(tmp_path: Path) -> None:
             assert (await scan(link, "READY", process_id=other)).matches
             waits.append(time.monotonic() - begun)
         flood.cancel()
-        assert sorted(waits)[len(waits) // 2] < 0.05, waits
+        assert sorted(waits)[len(waits) // 2] < 0.5, waits
 
     run(tmp_path, work)
 

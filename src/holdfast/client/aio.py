@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Self
 
 from holdfast.client import calls
 from holdfast.client.aio_calls import AsyncCalls
 from holdfast.client.aio_link import AsyncLink, AsyncReading, open_connection
-from holdfast.client.link import MAX_CUTS, LinkCut
+from holdfast.client.launch import STOPPED_PAUSE
+from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -102,22 +104,29 @@ class AsyncClient(AsyncCalls):
     async def _call(self, ask: Ask) -> Reply:
         for _ in range(MAX_CUTS if ask.may_repeat else 0):
             try:
-                return await (await self._connected()).call(ask.op, ask.arguments, ask.limit)
+                return await (await self._connected(ask.resume)).call(ask.op, ask.arguments, ask.limit)
             except LinkCut:
                 continue
-        return await (await self._connected()).call(ask.op, ask.arguments, ask.limit)
+        return await (await self._connected(ask.resume)).call(ask.op, ask.arguments, ask.limit)
 
-    async def _connected(self) -> AsyncLink:
-        async with self._opening:
-            if not self._is_open:
-                raise calls.closed()
-            if self._connection is None or not self._connection.is_usable:
-                self._connection = await self._open()
-            return self._connection
+    async def _connected(self, resume: float | None = None) -> AsyncLink:
+        until = time.monotonic() + (resume or 0.0)
+        while True:
+            try:
+                async with self._opening:
+                    if not self._is_open:
+                        raise calls.closed()
+                    if self._connection is None or not self._connection.is_usable:
+                        self._connection = await self._open(None if resume is None else 0.0)
+                    return self._connection
+            except DaemonStopped:
+                if time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(STOPPED_PAUSE)  # without the lock: another task may start it
 
-    async def _open(self) -> AsyncLink:
+    async def _open(self, resume: float | None = None) -> AsyncLink:
         if self._address is None:
-            return await open_connection(self.paths, self.session, self._delivered, self.is_strict)
+            return await open_connection(self.paths, self.session, self._delivered, self.is_strict, resume)
         from holdfast.client.http_aio import open_http_connection
         from holdfast.client.http_link import RECONNECT_TIMEOUT
 

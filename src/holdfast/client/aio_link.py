@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from holdfast.client import launch
-from holdfast.client.link import GREET_LIMIT, LinkCut, check_version, hello
+from holdfast.client.link import GREET_LIMIT, DaemonStopped, LinkCut, check_version, hello
 from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
 from holdfast.client.reading import ReadingState
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
 
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Awaitable, Callable
 
     from holdfast.client.calls import Ask, Reply
@@ -30,23 +33,27 @@ _GREETINGS = 5
 _READ_AHEAD = 4 << 20
 
 
-async def open_connection(paths: Paths, session: str, delivered: list[str], strict: bool = False) -> AsyncLink:
-    """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
+async def open_connection(
+    paths: Paths, session: str, delivered: list[str], strict: bool = False, resume: float | None = None
+) -> AsyncLink:
+    """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported.
+
+    With `resume`, a daemon that was stopped is not started, but waited for: so many seconds, then raises DaemonStopped.
+    """
+    until = None if resume is None else time.monotonic() + resume
     for _ in range(_GREETINGS - 1):
         try:
-            return await _open_once(paths, session, delivered, strict)
+            return await _open_once(paths, session, delivered, strict, until)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return await _open_once(paths, session, delivered, strict)
+    return await _open_once(paths, session, delivered, strict, until)
 
 
-async def _open_once(paths: Paths, session: str, delivered: list[str], strict: bool = False) -> AsyncLink:
-    connecting = asyncio.get_running_loop().run_in_executor(None, launch.connect, paths)
-    try:
-        found = await asyncio.shield(connecting)
-    except asyncio.CancelledError:  # the thread goes on: its socket must not be left open
-        connecting.add_done_callback(lambda done: None if done.exception() else done.result().close())
-        raise
+async def _open_once(paths: Paths, session: str, delivered: list[str], strict: bool, until: float | None) -> AsyncLink:
+    while (found := await _connect(paths, launch.connect if until is None else launch.reconnect)) is None:
+        if until is not None and time.monotonic() >= until:
+            raise DaemonStopped(paths)
+        await asyncio.sleep(launch.STOPPED_PAUSE)
     sock = socket.socket(fileno=found.detach())
     _, connection = await asyncio.get_running_loop().create_unix_connection(lambda: AsyncLink(delivered), sock=sock)
     try:
@@ -56,6 +63,20 @@ async def _open_once(paths: Paths, session: str, delivered: list[str], strict: b
         await connection.close()
         raise
     return connection
+
+
+async def _connect(paths: Paths, connect: Callable[[Paths], _socket.socket | None]) -> _socket.socket | None:
+    connecting = asyncio.get_running_loop().run_in_executor(None, connect, paths)
+    try:
+        return await asyncio.shield(connecting)
+    except asyncio.CancelledError:  # the thread goes on: its socket must not be left open
+        connecting.add_done_callback(_close_found)
+        raise
+
+
+def _close_found(done: asyncio.Future[_socket.socket | None]) -> None:
+    if not done.cancelled() and done.exception() is None and (found := done.result()) is not None:
+        found.close()
 
 
 class AsyncLink(asyncio.Protocol):
@@ -152,7 +173,7 @@ class AsyncReading(ReadingState[T]):
 
     def __init__(
         self,
-        open_connection: Callable[[], Awaitable[AsyncLink]],
+        open_connection: Callable[[float | None], Awaitable[AsyncLink]],
         followed: Followed[T],
         call: Callable[[Ask], Awaitable[object]] | None = None,
     ) -> None:
@@ -160,6 +181,8 @@ class AsyncReading(ReadingState[T]):
         self._followed = followed
         self._call = call
         self._connection: AsyncLink | None = None
+        #: None before the first connection: the daemon is started for that one alone.
+        self._resume: float | None = None
         self._answers: deque[Answer | LinkCut] = deque()
         self._ahead = 0
         self._has_answers = asyncio.Event()
@@ -224,7 +247,8 @@ class AsyncReading(ReadingState[T]):
 
     async def _next(self) -> Answer:
         if self._connection is None:
-            self._connection = await self._open_connection()
+            self._connection = await self._open_connection(self._resume)
+            self._resume = math.inf
             self._followed.begin(self._ask)
         while not self._answers:
             self._has_answers.clear()

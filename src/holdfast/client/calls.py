@@ -68,15 +68,28 @@ _LINES_BYTES = 16 * PAGE_BYTES
 
 
 class Ask:
-    """One question. `limit` bounds the time for an answer; `may_repeat` says that asking twice does it once."""
+    """One question. `limit` bounds the time for an answer; `may_repeat` says that asking twice does it once.
 
-    __slots__ = ("op", "arguments", "limit", "may_repeat")
+    `resume` is for a wait that was cut and goes on: a daemon that was stopped on purpose is not started for it, but
+    waited for, so many seconds at most.
+    """
 
-    def __init__(self, op: str, arguments: Message, *, limit: float | None = None, may_repeat: bool = True) -> None:
+    __slots__ = ("op", "arguments", "limit", "may_repeat", "resume")
+
+    def __init__(
+        self,
+        op: str,
+        arguments: Message,
+        *,
+        limit: float | None = None,
+        may_repeat: bool = True,
+        resume: float | None = None,
+    ) -> None:
         self.op = op
         self.arguments = arguments
         self.limit = limit
         self.may_repeat = may_repeat
+        self.resume = resume
 
 
 def run(client: ClientState, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Call[Process]:
@@ -231,8 +244,14 @@ def _next_page(where: Message, offset: int, size: int, raw: bool, wait: float) -
 
     until = time.monotonic() + wait
     asked = {**where, "from": offset, "bytes": size, "wait": wait}
+    cuts = _Cuts()
     while True:
-        answer, output = yield Ask("logs", asked)
+        try:
+            answer, output = yield Ask("logs", asked, may_repeat=False, resume=cuts.resume(asked["wait"]))
+        except LinkCut as cut:
+            cuts.note(cut)
+            asked["wait"] = max(0.0, until - time.monotonic())
+            continue
         left = asked["wait"] = max(0.0, until - time.monotonic())
         lost_head = not raw and offset < answer["start"]
         page = make_page(
@@ -389,9 +408,8 @@ def wait_for(
     cuts = _Cuts()
     while True:
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
-        cuts.asked_at = time.monotonic()
         try:
-            value, _ = yield Ask("wait", {**asked, "timeout": left}, may_repeat=False)
+            value, _ = yield Ask("wait", {**asked, "timeout": left}, may_repeat=False, resume=cuts.resume(left))
         except LinkCut as cut:
             cuts.note(cut)
             continue
@@ -402,14 +420,23 @@ def wait_for(
 
 
 class _Cuts:
-    """Cuts in a row, each soon after its question: too many of them are an error."""
+    """The cuts of a wait: many in a row, each soon after its question, are an error."""
 
     def __init__(self) -> None:
-        self.asked_at = 0.0
+        self._asked_at = 0.0
         self._count = 0
+        self._was_cut = False
+
+    def resume(self, left: float | None) -> float | None:
+        """`resume` of the question that is asked now, where the wait lasts `left` seconds more."""
+        self._asked_at = time.monotonic()
+        if not self._was_cut:
+            return None
+        return float("inf") if left is None else left
 
     def note(self, cut: LinkCut) -> None:
-        self._count = 0 if time.monotonic() - self.asked_at > 1.0 else self._count + 1
+        self._was_cut = True
+        self._count = 0 if time.monotonic() - self._asked_at > 1.0 else self._count + 1
         if self._count > MAX_CUTS:
             raise cut
 
@@ -526,9 +553,8 @@ def inbox(
     left, cuts = wait, _Cuts()
     while True:
         asked = {"session": session or client.session, "wait": left, "limit": limit, "take": take, "raw": raw}
-        cuts.asked_at = time.monotonic()
         try:
-            value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False)
+            value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False, resume=cuts.resume(left))
         except LinkCut as cut:
             cuts.note(cut)
         else:

@@ -115,9 +115,12 @@ class InteractiveReading(Reading[Output]):
     owner session that sees the end here is not notified of it.
     """
 
+    #: A user waits for what it does.
+    _starts_stopped = True
+
     def __init__(
         self,
-        open_link: Callable[[], Link],
+        open_link: Callable[[float | None], Link],
         process: Process,
         offsets: dict[str, int],
         accepted: int | None = None,

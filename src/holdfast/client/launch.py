@@ -24,6 +24,8 @@ CONNECT_LIMIT = 10
 #: After a start that failed: another daemon may just be coming up, started by another caller.
 _SECOND_LOOK = 1.0
 _PAUSE = 0.01
+#: Between two looks whether a daemon that was stopped is back.
+STOPPED_PAUSE = 0.2
 
 _SUN_PATH = 108
 #: Runs in a fresh interpreter: leaves the caller's directory, descriptors and children behind, then becomes the daemon.
@@ -43,6 +45,17 @@ os.execv(sys.argv[2], sys.argv[2:])
 def connect(paths: Paths) -> _socket.socket:
     """A connection to the instance's daemon, which is started where there is none. Raises Unreachable, Denied."""
     return find(paths) or _find_or_start(paths)
+
+
+def reconnect(paths: Paths) -> _socket.socket | None:
+    """As `connect`, for a client that was cut and only waits: a daemon that crashed is started again.
+
+    None where the daemon was stopped on purpose, which removes its socket: only a new request starts it again.
+    """
+    sock = find(paths)
+    if sock is None and os.path.lexists(paths.socket):
+        return _find_or_start(paths)
+    return sock
 
 
 def find(paths: Paths) -> _socket.socket | None:

@@ -32,6 +32,13 @@ class LinkCut(Unreachable):
     """The connection was cut before the reply. What was asked may or may not have been done."""
 
 
+class DaemonStopped(Unreachable):
+    """The daemon was stopped on purpose, and was not started again in time."""
+
+    def __init__(self, paths: Paths) -> None:
+        super().__init__(f"the daemon of {paths.home} was stopped", next="holdfast daemon start, then try again")
+
+
 class Link:
     """A connection that has been greeted. Not for several threads at once. `delivered`: see ClientProtocol."""
 
@@ -130,14 +137,37 @@ class Link:
         return bool(self._poll.poll(timeout * 1000))
 
 
-def open_link(paths: Paths, session: str | None, delivered: list[str] | None = None, strict: bool = False) -> Link:
-    """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported."""
+def open_link(
+    paths: Paths,
+    session: str | None,
+    delivered: list[str] | None = None,
+    strict: bool = False,
+    resume: float | None = None,
+) -> Link:
+    """A greeted connection; the daemon is started where there is none. Raises Unreachable, Denied, Unsupported.
+
+    With `resume`, a daemon that was stopped is not started, but waited for: so many seconds, then raises DaemonStopped.
+    """
+    until = time.monotonic() + (resume or 0.0)
+
+    def connect() -> _socket.socket:
+        return launch.connect(paths) if resume is None else connect_again(paths, until)
+
     for _ in range(_GREETINGS - 1):
         try:
-            return greet(launch.connect(paths), session, delivered, strict)
+            return greet(connect(), session, delivered, strict)
         except LinkCut:  # it went away between the connect and the greeting: look again
             continue
-    return greet(launch.connect(paths), session, delivered, strict)
+    return greet(connect(), session, delivered, strict)
+
+
+def connect_again(paths: Paths, until: float) -> _socket.socket:
+    """A connection for a client that only waits: see `launch.reconnect`. Raises DaemonStopped when `until` is over."""
+    while (sock := launch.reconnect(paths)) is None:
+        if time.monotonic() >= until:
+            raise DaemonStopped(paths)
+        time.sleep(min(launch.STOPPED_PAUSE, max(0.0, until - time.monotonic())))
+    return sock
 
 
 def greet(sock: _socket.socket, session: str | None, delivered: list[str] | None = None, strict: bool = False) -> Link:

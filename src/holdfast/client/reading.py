@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.client.link import MAX_CUTS, LinkCut
+from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
 from holdfast.client.process import Process
 from holdfast.client.protocol import Done, Failed, Output
 from holdfast.errors import Unreachable
@@ -279,13 +279,20 @@ class ReadingState(Generic[T]):
 class Reading(ReadingState[T]):
     """An iterator over the items of a stream. To leave it early, close it or use it in `with`."""
 
+    #: Whether a daemon that was stopped on purpose is started again for it; else it is waited for.
+    _starts_stopped = False
+
     def __init__(
-        self, open_link: Callable[[], Link], followed: Followed[T], call: Callable[[Ask], object] | None = None
+        self,
+        open_link: Callable[[float | None], Link],
+        followed: Followed[T],
+        call: Callable[[Ask], object] | None = None,
     ) -> None:
         self._open_link = open_link
         self._followed = followed
         self._call = call
         self._link: Link | None = None
+        self._was_open = False
         self._items: list[T] = []
         self._last: T | None = None
 
@@ -336,10 +343,12 @@ class Reading(ReadingState[T]):
             items, self._items = self._items, []
             return items
         try:
-            link = self._connected()
+            link = self._connected(timeout)
             items = [item for answer in link.receive(timeout) for item in self._take(answer, link)]
         except LinkCut as cut:
             self._mend(cut)
+            return []
+        except DaemonStopped:
             return []
         if self.is_over:
             self.close()
@@ -352,9 +361,12 @@ class Reading(ReadingState[T]):
         self.close()
         self._followed.note_cut(cut)
 
-    def _connected(self) -> Link:
+    def _connected(self, timeout: float | None = None) -> Link:
+        """Raises DaemonStopped where it was stopped meanwhile, and was not started within `timeout`."""
         if self._link is None:
-            self._link = self._open_link()
+            waits = self._was_open and not self._starts_stopped
+            self._link = self._open_link((float("inf") if timeout is None else timeout) if waits else None)
+            self._was_open = True
             self._begin(self._link)
         return self._link
 

@@ -75,12 +75,12 @@ class Client(SyncCalls):
         for link in links:
             link.close()
 
-    def open_link(self) -> Link:
-        """A connection of the caller's own, for more than one call."""
+    def open_link(self, resume: float | None = None) -> Link:
+        """A connection of the caller's own, for more than one call. `resume`: see `link.open_link`."""
         if not self._is_open:
             raise calls.closed()
         if self._address is None:
-            return open_link(self.paths, self.session, self._delivered, self.is_strict)
+            return open_link(self.paths, self.session, self._delivered, self.is_strict, resume)
         from holdfast.client.http_link import RECONNECT_TIMEOUT, open_http_link
 
         link = open_http_link(self._address, self.session, self._connect_timeout, self.is_strict)
@@ -115,7 +115,7 @@ class Client(SyncCalls):
         return self._call_once(ask)
 
     def _call_once(self, ask: Ask) -> Reply:
-        link = self._take()
+        link = self._take(ask.resume)
         answered = False
         try:
             reply = link.call(ask.op, ask.arguments, ask.limit)
@@ -127,7 +127,7 @@ class Client(SyncCalls):
         finally:
             self._give_back(link) if answered else link.close()
 
-    def _take(self) -> Link:
+    def _take(self, resume: float | None = None) -> Link:
         with self._lock:
             if not self._is_open:
                 raise calls.closed()
@@ -138,7 +138,7 @@ class Client(SyncCalls):
                 if link.is_idle():
                     return link
                 link.close()
-        return self.open_link()
+        return self.open_link(resume)
 
     def _give_back(self, link: Link) -> None:
         with self._lock:

@@ -432,7 +432,7 @@ class SyncCalls(ClientState):
     def resize(self, process: Ref, cols: int, rows: int) -> None:
         """Change the size of the terminal of a process.
 
-        process: An id, a unique prefix of one (4 hex digits or more), or a name.
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
         cols: Columns.
         rows: Rows.
         """
@@ -441,7 +441,7 @@ class SyncCalls(ClientState):
     def screen(self, process: Ref, *, ansi: bool = False) -> Screen:
         """The rendered screen of the terminal of a process.
 
-        process: An id, a unique prefix of one (4 hex digits or more), or a name.
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
         ansi: With colours and styles, as escape sequences.
         """
         from holdfast.client.screen import Screen
@@ -452,7 +452,7 @@ class SyncCalls(ClientState):
     def remove(self, *processes: Ref) -> list[str]:
         """Delete ended processes with their output: all of them or none.
 
-        processes: Ids, unique prefixes of ids, or names.
+        processes: Ids, names, or unique prefixes of them.
         """
         value, _ = self._call(calls.Ask("remove", {"processes": [calls.ref(one) for one in processes]}, limit=60.0))
         return list(value["removed"])
@@ -460,7 +460,7 @@ class SyncCalls(ClientState):
     def transfer(self, process: Ref, to: str) -> Process:
         """Give a process, and its pending notifications, to another session.
 
-        process: An id, a unique prefix of one (4 hex digits or more), or a name.
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
         to: The new owner session. Required.
         """
         value, _ = self._call(calls.Ask("transfer", {"process": calls.ref(process), "to": to}, limit=60.0))
@@ -497,9 +497,10 @@ class SyncCalls(ClientState):
         return value
 
     def digest(self, session: str | None = None) -> Message:
-        """Summarise what still runs for a session, in a few lines.
+        """Summarise what still runs for a session and what ended lately, in a few lines.
 
-        Returns: text (the summary, as a block for a model), processes, pending (the number of pending notifications).
+        Returns: text (the summary, as a block for a model), processes (those that run, newest first), ended (at most
+        10 that ended in the last 30 minutes, newest end first), pending (the number of pending notifications).
         """
         value, _ = self._call(calls.Ask("digest", {"session": session or self.session}, limit=60.0))
         return value

@@ -9,10 +9,14 @@ import fcntl
 import os
 import signal
 import sys
+import time
+from contextlib import suppress
 
+from holdfast.client.link import DaemonStopped, connect_again
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
+from holdfast.model import notice_texts
 from holdfast.paths import find_paths
 from holdfast.wire import light_json
 
@@ -53,7 +57,7 @@ def answer(client_name: str) -> None:
         if name == "SessionEnd":
             _end(client, session, str(event.get("reason")))
             return
-        _show(client, session, name, is_again=bool(event.get("stop_hook_active")))
+        _show(client, session, name, bool(event.get("stop_hook_active")), forgot=event.get("source") == "compact")
 
 
 def _limit_time() -> None:
@@ -92,27 +96,31 @@ def _end(client: Client, session: str, reason: str) -> None:
         client.end_session(session, keep=True)
 
 
-def _show(client: Client, session: str, event: str, is_again: bool) -> None:
+def _show(client: Client, session: str, event: str, is_again: bool, forgot: bool) -> None:
     if event == "Stop" and is_again:
         return  # the model has just been kept from stopping: the rest waits for the next prompt
     notices = client.inbox(session=session, limit=_MOST_NOTICES, take=True)
-    text = _text(client, session, notices, event == "SessionStart")
+    digest = client.digest(session) if event == "SessionStart" or len(notices) == _MOST_NOTICES else None
+    shown = _digest(client, digest, forgot) if digest is not None and event == "SessionStart" else ""
+    text = _text(notices, session, shown, digest["pending"] if digest is not None else 0)
     if text:
         _write(light_json.dumps(_shaped(event, text)))
         if notices:
             client.ack(*notices, session=session)
 
 
-def _text(client: Client, session: str, notices: list[Notification], with_digest: bool = False) -> str:
-    """For the model: with the digest, what still runs in the session; then the notices, and how many more there are."""
-    parts = [notice.text for notice in notices]
-    if with_digest or len(notices) == _MOST_NOTICES:
-        digest = client.digest(session)
-        if with_digest:
-            parts = [*client.redact(str(digest["text"] or "")), *parts]
-        if (more := digest["pending"] - len(notices)) > 0:
-            what = "notification" if more == 1 else "notifications"
-            parts.append(f"And {more} more {what}: holdfast inbox --session {session}")
+def _digest(client: Client, found: Message, forgot: bool) -> str:
+    """What still runs; for a model whose context is gone also what ended lately. Others get each end once."""
+    text = found["text"] if forgot else notice_texts.digest(found["processes"], time.time(), found["pending"])
+    return client.redact(text)[0] if text else ""
+
+
+def _text(notices: list[Notification], session: str, digest: str = "", pending: int = 0) -> str:
+    """For the model: what still runs in the session, the notices, and how many more of the `pending` ones there are."""
+    parts = [digest, *(notice.text for notice in notices)]
+    if (more := pending - len(notices)) > 0:
+        what = "notification" if more == 1 else "notifications"
+        parts.append(f"And {more} more {what}: holdfast inbox --session {session}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -143,9 +151,12 @@ def wait(client_name: str) -> int:
         return 0
     _end_with(host)
     while True:
+        if not os.environ.get("HOLDFAST_URL"):
+            connect_again(find_paths(), float("inf")).close()  # a daemon that was stopped is not started for a wait
         session = hosts.session_of(home, host) or session
-        if _wait_once(session):
-            return WAKE
+        with suppress(DaemonStopped):
+            if _wait_once(session):
+                return WAKE
 
 
 def _is_interactive() -> bool:
@@ -183,7 +194,8 @@ def _wait_once(session: str) -> bool:
         notices = client.inbox(session=session, wait=_INBOX_WAIT, limit=_MOST_NOTICES, take=True)
         if not notices:
             return False
-        sys.stderr.write(f"{_text(client, session, notices)}\n")
+        pending = client.digest(session)["pending"] if len(notices) == _MOST_NOTICES else 0
+        sys.stderr.write(f"{_text(notices, session, pending=pending)}\n")
         sys.stderr.flush()
         client.ack(*notices, session=session)
         return True

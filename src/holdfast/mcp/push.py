@@ -28,8 +28,8 @@ _RETRY_DELAY = 1.0
 _MOST_SENT = 10_000
 
 UPDATE_INTERVAL = 1.0
-#: A read that waits for output is repeated so often.
-_READ_TIMEOUT = 60.0
+#: A read waits for output so long. A new one would start a daemon that was stopped on purpose.
+_READ_TIMEOUT = 86_400.0
 _LIST_EVENTS = frozenset({"process.started", "process.ended", "process.transferred", "session.rename"})
 
 Updated: TypeAlias = Callable[[str], Awaitable[None]]

@@ -66,8 +66,8 @@ _COMMAND, _NAME, _PATTERN, _LINE = 200, 60, 60, 300
 _MOST_PATTERNS = 5
 #: Characters for the lines of a digest of several processes.
 _LIST = 1800
-#: The same for running processes.
-_REMINDER = 1400
+#: The same for running processes and those that ended lately, and of these for the latter.
+_REMINDER, _ENDED = 1400, 500
 
 
 class _Fields:
@@ -112,19 +112,24 @@ def text(notification: Mapping[str, Any]) -> str:
     return _KINDS.get(notice.kind, _other)(notice)
 
 
-def digest(processes: Sequence[Mapping[str, Any]], now: float, pending: int = 0) -> str:
-    """The running processes of a session, given as process objects, with `last_line` where known.
+def digest(
+    processes: Sequence[Mapping[str, Any]], now: float, pending: int = 0, ended: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """The running processes of a session, then those that ended lately, given as process objects, with `last_line`
+    where known.
 
-    As many as fit, in the given order. Empty when nothing runs and nothing is pending.
+    As many as fit, in the given order. Empty when nothing runs, ended or is pending.
     """
-    if not processes and not pending:
+    if not processes and not ended and not pending:
         return ""
-    runs = f"{_many(len(processes), 'background process', 'es')} of this session still run{_s(len(processes))}"
-    waits = f"{_many(pending, 'notification')} unread" if pending else ""
-    head = "; ".join(part for part in (runs if processes else "", waits) if part)
-    return block(
-        f"{head}.", _source(now), *_listed([_running(lenient.table(process), now) for process in processes], _REMINDER)
-    )
+    subject = f"{_many(len(processes or ended), 'background process', 'es')} of this session"
+    parts = [f"{subject} still run{_s(len(processes))}"] if processes else []
+    parts += [f"{len(ended) if processes else subject} ended lately"] if ended else []
+    parts += [f"{_many(pending, 'notification')} unread"] if pending else []
+    over = _listed([_over(lenient.table(process), now) for process in ended], _ENDED)
+    left = _REMINDER - sum(len(one) + 1 for one in over)
+    running = _listed([_running(lenient.table(process), now) for process in processes], left)
+    return block(f"{'; '.join(parts)}.", _source(now), *running, *over)
 
 
 def _completion(notice: _Fields) -> str:
@@ -291,14 +296,23 @@ def _found(what: str, match: object) -> str:
 
 
 def _running(process: Mapping[str, Any], now: float) -> str:
-    started, name = lenient.moment(process.get("started_at")), line(lenient.text(process.get("name")), _NAME)
-    what = name or f"`{line(lenient.text(process.get('command')), _NAME)}`"
+    started = lenient.moment(process.get("started_at"))
     marks = [mark for mark in ("ready", "stalled") if process.get(mark) is True]
     marks += ["waits for input"] if process.get("needs_input") else []
-    last = line(lenient.text(process.get("last_line")), 100)
     age = [age_text(now - started)] if started is not None else []
-    parts = [what, *age, *marks]
-    return f"{line(lenient.text(process.get('id')), 40)} {', '.join(parts)}" + (f": {last}" if last else "")
+    return _entry(process, ", ".join(["", *age, *marks]))
+
+
+def _over(process: Mapping[str, Any], now: float) -> str:
+    at = lenient.moment(process.get("ended_at"))
+    return _entry(process, f" {how_it_ended(process)}" + (f" {age_text(now - at)} ago" if at is not None else ""))
+
+
+def _entry(process: Mapping[str, Any], state: str) -> str:
+    """A line of a digest: id, name or command, state, last line of output."""
+    name, last = line(lenient.text(process.get("name")), _NAME), line(lenient.text(process.get("last_line")), 100)
+    what = name or f"`{line(lenient.text(process.get('command')), _NAME)}`"
+    return f"{line(lenient.text(process.get('id')), 40)} {what}{state}" + (f": {last}" if last else "")
 
 
 def _listed(lines: Sequence[str], characters: int) -> list[str]:

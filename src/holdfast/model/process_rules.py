@@ -119,33 +119,38 @@ _MOST_AMBIGUOUS = 5
 
 
 def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess:
-    """The process with this id, prefix of an id, or name.
+    """The process with this id or name, or the only one whose id or name begins so.
 
     A name identifies the process that runs under it, else the last one that did. Raises BadValue for a text that is
-    none of these, NotFound when there is no such process, Ambiguous when several ids begin so.
+    none of these, NotFound when there is no such process, Ambiguous when several ids or names begin so.
     """
     exact = processes.get(ProcessId(text))
     if exact is not None:
         return exact
     prefix = id_prefix(text)
     if not is_id(text) and prefix is None and not is_name(text):
-        raise BadValue(f"{text[:80]!r} is not an id, a prefix of an id or a name", next="holdfast ps -a")
-    found = _by_name(text, processes.values())
-    if found is None and prefix is not None:
-        found = _by_prefix(prefix, text, processes)
+        raise BadValue(f"{text[:80]!r} is not an id, a name or the beginning of one", next="holdfast ps -a")
+    found = _by_name(text, processes.values()) or _by_prefix(text, prefix, processes)
     if found is None:
         raise NotFound(f"no process {text}")
     return found
 
 
 def _by_name(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:
-    named = [process for process in processes if process.meta.name == name]
-    return max(named, key=lambda process: (not process.has_ended, process.meta.requested_at), default=None)
+    return max((process for process in processes if process.meta.name == name), key=_precedence, default=None)
 
 
-def _by_prefix(prefix: str, text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess | None:
-    fitting = sorted(process_id for process_id in processes if process_id.startswith(prefix))
-    if len(fitting) > 1:
-        some = ", ".join(fitting[:_MOST_AMBIGUOUS])
-        raise Ambiguous(f"{text} may be any of {len(fitting)} processes: {some}")
-    return processes[fitting[0]] if fitting else None
+def _precedence(process: HeldProcess) -> tuple[bool, float]:
+    """Of several processes with one name, that with the highest is meant."""
+    return not process.has_ended, process.meta.requested_at
+
+
+def _by_prefix(text: str, prefix: str | None, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess | None:
+    found = {one: process for one, process in processes.items() if prefix is not None and one.startswith(prefix)}
+    begun = [process for process in processes.values() if (process.meta.name or "").startswith(text)]
+    named = {process.meta.name: process for process in sorted(begun, key=_precedence)}
+    found.update((process.id, process) for process in named.values())
+    if len(found) > 1:
+        some = [f"{one} ({name})" if (name := found[one].meta.name) else one for one in sorted(found)]
+        raise Ambiguous(f"{text} may be any of {len(found)} processes: {', '.join(some[:_MOST_AMBIGUOUS])}")
+    return next(iter(found.values()), None)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: The most lines of context of a match.
 MOST_CONTEXT = 100
-_REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
+_REF = "An id, a name, or a unique prefix of either (of an id 4 hex digits or more)."
 _STREAM = "`err` only for a process that was started with `split`."
 
 

@@ -37,7 +37,7 @@ HISTORY = 60
 _OFFSET = {"type": "integer", "minimum": 0, "maximum": LARGEST_NUMBER}
 _OFFSETS = {"type": "object", "additionalProperties": _OFFSET}
 _GRACE = "Seconds between SIGTERM and SIGKILL. Default: 10, or as configured."
-_REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
+_REF = "An id, a name, or a unique prefix of either (of an id 4 hex digits or more)."
 
 
 class List(Operation):
@@ -97,7 +97,7 @@ class Top(Operation):
 class Wait(Operation):
     """Wait until processes end, write output, write a matching line, or are ready. A timeout is not an error."""
 
-    processes: list[ProcessRef] = field((), help="Ids, unique prefixes of ids, or names.")
+    processes: list[ProcessRef] = field((), help="Ids, names, or unique prefixes of them.")
     mode: Literal["all", "any"] = field("all", help="Wait for all of them, or for any one.")
     timeout: Seconds | None = field(None, help="Seconds to wait. Default: no limit, or as configured.")
     until: Literal["exit", "output", "ready", "match"] = field("exit", help="What to wait for.")
@@ -137,7 +137,7 @@ class Wait(Operation):
 class Kill(Operation):
     """End processes with everything they started, or send them a signal."""
 
-    processes: list[ProcessRef] | None = field(None, help="Ids, unique prefixes of ids, or names.")
+    processes: list[ProcessRef] | None = field(None, help="Ids, names, or unique prefixes of them.")
     session: SessionName | None = field(None, help="All running processes of this session.")
     task: SessionName | None = field(None, help="All running processes of this task.")
     all: Flag = field(False, help="All running processes, of every session.")
@@ -265,7 +265,7 @@ class Attached(Operation):
 class Remove(Operation):
     """Delete ended processes with their output: all of them or none."""
 
-    processes: list[ProcessRef] = field((), help="Ids, unique prefixes of ids, or names.")
+    processes: list[ProcessRef] = field((), help="Ids, names, or unique prefixes of them.")
 
     class Reply(Record):
         removed: list[Text] = field(help="Ids of the processes.")

@@ -103,7 +103,7 @@ TOP_FIELDS = tuple(TopFields.FIELDS)
 
 
 class DigestProcessFields(ProcessFields):
-    """A process that still runs for a session."""
+    """A process that still runs for a session, or ended lately."""
 
     last_line: Text | None = field(help="The last line of its output; null if it was not read.")
 

@@ -75,13 +75,14 @@ class RenameSession(Operation):
 
 
 class Digest(Operation):
-    """Summarise what still runs for a session, in a few lines."""
+    """Summarise what still runs for a session and what ended lately, in a few lines."""
 
     session: SessionName | None = field(None)
 
     class Reply(Record):
         text: Text = field(help="The summary, as a block for a model.")
-        processes: list[DigestProcessFields] = field()
+        processes: list[DigestProcessFields] = field(help="Those that run, newest first.")
+        ended: list[DigestProcessFields] = field(help="At most 10 that ended in the last 30 minutes, newest end first.")
         pending: Integer = field(help="The number of pending notifications.")
 
     traits = Traits(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.model.foreground_labels import is_foreground
@@ -13,6 +13,7 @@ from holdfast.model.units import duration_text
 
 if TYPE_CHECKING:
     from holdfast.client.process import Process
+    from holdfast.tools.arguments import ProcessCall
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -142,7 +143,7 @@ def brief_command(process: Process) -> str:
 
 def row(process: Process, preview: str | None) -> Answer:
     """A process in a list."""
-    started = process.started_at
+    ended = process.ended_at
     fields = {
         "session_id": process.id,
         "name": process.name,
@@ -152,11 +153,17 @@ def row(process: Process, preview: str | None) -> Answer:
         "status": process.status,
         "reason": process.reason,
         "exit_code": process.exit_code,
-        "started_at": None if started is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "started_at": _date(process.started_at),
+        "ended_at": _date(ended),
+        "ended_ago": None if ended is None else duration_text(time.time() - ended),
         "uptime": duration_text(uptime(process)),
         "preview": preview or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def _date(at: float | None) -> str | None:
+    return None if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def uptime(process: Process) -> float:
@@ -178,6 +185,17 @@ def asking(process: Process) -> str | None:
 def was_background(process: Process) -> bool:
     """Whether it is, or became, a background process: not one that ended within its foreground call."""
     return process.status != "ended" or not is_foreground(process.labels, uptime(process))
+
+
+def bounded(call: ProcessCall, name: Literal["limit", "offset"], least: int, most: int, default: int) -> int:
+    """This number of the call. A note of the call says where it is not what was asked for."""
+    asked: int | None = getattr(call, name)
+    if asked is None:
+        return default
+    granted = min(max(asked, least), most)
+    if granted != asked:
+        call.notes.append(f"{name} {asked} was clamped to {granted}")
+    return granted
 
 
 def clamped(asked: float | None, default: float, most: float, least: float, notes: list[str]) -> float:

@@ -17,6 +17,8 @@ LONGEST_DATA = 1 << 20
 _LONGEST_NAME = 4096
 _MOST_PATTERNS = 100
 _MOST_IDS = 100
+#: The largest whole number that JSON carries exactly everywhere.
+LARGEST_NUMBER = (1 << 53) - 1
 
 ACTIONS = (
     *("list", "poll", "log", "wait", "kill", "write", "submit", "close"),
@@ -166,7 +168,7 @@ def _whole(given: Mapping[str, object], name: str) -> int | None:
     value = _number(given, name)
     if value is None:
         return None
-    if not math.isfinite(value) or abs(value) >= 1 << 53:
+    if not math.isfinite(value) or abs(value) > LARGEST_NUMBER:
         raise _bad(name, f"must be a whole number, not {shown(given[name])}")
     return int(value)
 

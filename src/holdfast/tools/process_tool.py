@@ -12,7 +12,7 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from holdfast.client.signals import signal_number
-from holdfast.errors import HoldfastError, StdinClosed
+from holdfast.errors import HoldfastError, NotNow, StdinClosed
 from holdfast.model.foreground_labels import CALL, WINDOW
 from holdfast.tools import output
 from holdfast.tools.answers import (
@@ -22,12 +22,14 @@ from holdfast.tools.answers import (
     about,
     answer,
     asking,
+    bounded,
     clamped,
     row,
     uptime,
     was_background,
     with_note,
 )
+from holdfast.tools.arguments import LARGEST_NUMBER
 from holdfast.tools.interrupts import Interrupted
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _KILL_TIMEOUT = 30.0
 _LARGEST_TERMINAL = 10_000
 _MOST_LINES = 10_000
+_MOST_LISTED = 1000
 _MOST_BYTES = 1 << 20
 #: Half a secret is not recognised as one, so no page is shorter than this.
 _LEAST_BYTES = 1024
@@ -65,7 +68,7 @@ async def _list(tools: ToolSession, call: ProcessCall) -> Answer:
     found = [process for process in found if was_background(process)]
     running = sum(process.status != "ended" for process in found)
     found.sort(key=lambda process: (process.status == "ended", -(process.started_at or 0.0)))
-    most = max(1, min(call.limit or tools.limits.listed, 1000))
+    most = bounded(call, "limit", 1, _MOST_LISTED, tools.limits.listed)
     next = "limit shows more" if len(found) > most else "you are notified of ends; wait if there is nothing else to do"
     if not found:
         next = "terminal(background=true) starts one"
@@ -127,10 +130,10 @@ async def _log(tools: ToolSession, call: ProcessCall) -> Answer:
     process = await tools.find(call.ids[0])
     if (call.data or "").strip().lower() == "bytes":
         return await _log_bytes(tools, call, process)
-    lines = max(1, min(call.limit or tools.limits.page, _MOST_LINES))
+    lines = bounded(call, "limit", 1, _MOST_LINES, tools.limits.page)
     first = call.offset if call.offset is not None and call.offset >= 0 else None
     if call.offset is not None and call.offset < 0:
-        lines = min(-call.offset, _MOST_LINES)
+        lines = -bounded(call, "offset", -_MOST_LINES, -1, -1)
     page = await tools.client.logs(process.id, line=first, lines=lines, consume=True)
     shown = output.fitted(page, tools.limits.budget if call.limit is None else tools.limits.large_budget, first)
     tools.seen.shown(process, shown)
@@ -162,12 +165,12 @@ async def _line_count(tools: ToolSession, process: Process, size: int) -> int | 
 
 
 async def _log_bytes(tools: ToolSession, call: ProcessCall, process: Process) -> Answer:
-    size = max(_LEAST_BYTES, min(call.limit or tools.limits.budget.characters, _MOST_BYTES))
-    note = f"at least {_LEAST_BYTES} bytes are shown" if call.limit is not None and call.limit < _LEAST_BYTES else None
-    page = await tools.client.logs(process.id, offset=max(0, call.offset or 0), bytes=size, consume=True)
+    size = bounded(call, "limit", _LEAST_BYTES, _MOST_BYTES, tools.limits.budget.characters)
+    offset = bounded(call, "offset", 0, LARGEST_NUMBER, 0)
+    page = await tools.client.logs(process.id, offset=offset, bytes=size, consume=True)
     shown = output.fitted(page, tools.limits.large_budget)
     tools.seen.shown(process, shown)
-    return about(page.process or process, _how_to_go_on(shown, shown.end), note=note, **shown.fields())
+    return about(page.process or process, _how_to_go_on(shown, shown.end), **shown.fields())
 
 
 def _how_to_go_on(shown: output.Shown, after: int | None) -> str:
@@ -187,8 +190,8 @@ async def _search(tools: ToolSession, call: ProcessCall) -> Answer:
     """Lines that match, with their numbers; `offset` goes on from a byte."""
     pattern = _data(call, "a regular expression")
     process = await tools.find(call.ids[0])
-    limit = max(1, min(call.limit or _MATCHES, _MOST_MATCHES))
-    offset = max(0, call.offset) if call.offset is not None else None
+    limit = bounded(call, "limit", 1, _MOST_MATCHES, _MATCHES)
+    offset = bounded(call, "offset", 0, LARGEST_NUMBER, 0) if call.offset is not None else None
     found = await tools.client.search(process.id, pattern, limit=limit, offset=offset)
     numbers = ("" if match.line is None else f"{match.line}: " for match in found.matches)
     lines = [f"{number}{match.text[:_MATCH_WIDTH]}" for number, match in zip(numbers, found.matches, strict=True)]
@@ -387,7 +390,13 @@ async def _resize(tools: ToolSession, call: ProcessCall) -> Answer:
     found = await tools.find(call.ids[0])
     if found.status == "ended":
         return await _already_exited(tools, found)
-    await tools.client.resize(found.id, int(words[0]), int(words[1]))
+    try:
+        await tools.client.resize(found.id, int(words[0]), int(words[1]))
+    except NotNow:
+        now = await tools.client.inspect(found.id)
+        if now.status != "ended":
+            raise
+        return await _already_exited(tools, now)
     return about(found, reason="resized")
 
 

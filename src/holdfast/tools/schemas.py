@@ -61,7 +61,7 @@ _PROCESS_PARAMETERS: Schema = {
         "action": {"type": "string", "enum": list(ACTIONS)},
         "session_id": {
             "type": "string",
-            "description": "Id, unique prefix or name. wait: several with commas, for the first to end.",
+            "description": "Id, name, or unique prefix of either. wait: several with commas, for the first to end.",
         },
         "data": {
             "type": "string",

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from tests.cli.calling import Terminal, as_json, out, refusal, start
-from tests.support import eventually, run_cli
+from tests.cli.calling import Terminal, as_json, out, refusal, start, until_waiting
+from tests.support import eventually, never, run_cli
 
 
 @pytest.fixture(autouse=True)
@@ -42,18 +42,8 @@ def waiting(*arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    eventually(lambda: _is_connected(call.pid))
+    until_waiting(call.pid)
     return call
-
-
-def _is_connected(pid: int) -> bool:
-    """Whether it sleeps, with a socket open: it has asked, and waits for the answer."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        names = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return False
-    return state == "S" and any(name.startswith("socket:") for name in names)
 
 
 def test_what_is_pending_is_shown_until_it_is_acknowledged() -> None:
@@ -95,8 +85,7 @@ def test_waiting_wakes_at_once_and_costs_nothing() -> None:
     process_id = start("--stdin", "-c", "read line")
     call = waiting("--ack", "--json")
     used = _cpu(call.pid)
-    time.sleep(0.3)
-    assert _cpu(call.pid) - used <= 0.01
+    never(lambda: _cpu(call.pid) - used > 0.01, within=0.3)
     out("send", process_id, "go")
     stdout, _ = call.communicate(timeout=10)
     assert [one["process"] for one in json.loads(stdout)] == [process_id]
@@ -125,7 +114,7 @@ def test_a_wait_longer_than_is_granted_goes_on(home: Path) -> None:
     (home / "config.toml").write_text("wait_limit = 0.1\n")
     process_id = start("--stdin", "-c", "read line")
     call = waiting("--json")
-    time.sleep(0.3)
+    never(lambda: call.poll() is not None, within=0.3)  # three times what is granted
     out("send", process_id, "go")
     stdout, _ = call.communicate(timeout=10)
     assert [one["process"] for one in json.loads(stdout)] == [process_id]
@@ -264,14 +253,15 @@ def test_a_watch_is_told_and_shown() -> None:
 
 
 def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
-    assert out("digest") == ""
+    assert out("digest", "--session", "empty") == ""
     process_id = start("-c", "echo first; echo the last line; sleep 100")
-    ended("true")
+    over = ended("true")
     out("wait", "--until", "match", "--match", "the last", "--from", "0", process_id)
     text = out("digest")
     assert process_id in text and "the last line" in text and len(text) < 1600
     answer = as_json("digest", "--json")
     assert (answer["pending"], [one["id"] for one in answer["processes"]]) == (1, [process_id])
+    assert over in text and over in [one["id"] for one in answer["ended"]]
     assert as_json("digest", "--json", "--session", "other")["processes"] == []
 
 

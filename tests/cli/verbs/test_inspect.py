@@ -9,7 +9,7 @@ from tests.support import run_cli
 
 def test_by_id_prefix_and_name() -> None:
     process_id = start("--name", "inspected", "sleep", "60")
-    for name in (process_id, process_id[:9], process_id[5:9], process_id[5:], "inspected"):
+    for name in (process_id, process_id[:9], process_id[5:9], process_id[5:], "inspected", "inspec"):
         assert as_json("inspect", "--json", name)["id"] == process_id
 
 
@@ -38,6 +38,13 @@ def test_bad_values() -> None:
     error = as_json("inspect", "--json", "nobody", code=125)["error"]
     assert error["code"] == "not_found"
     assert as_json("inspect", "--json", code=125)["error"]["code"] == "bad_value"
+
+
+def test_the_beginning_of_two_names_is_refused_and_names_both() -> None:
+    start("--name", "twin-one", "sleep", "60")
+    start("--name", "twin-two", "sleep", "60")
+    said = refusal("inspect", "twin")
+    assert "twin-one" in said and "twin-two" in said
 
 
 def test_an_ambiguous_prefix_is_refused_by_name() -> None:

@@ -103,7 +103,7 @@ def test_what_daemon_cannot(words: list[str]) -> None:
 
 def test_doctor() -> None:
     checks = as_json("doctor", "--json")["checks"]
-    assert all({"name", "ok", "detail", "degrades"} <= set(check) for check in checks)
+    assert checks and all({"name", "ok", "detail", "degrades"} <= set(check) for check in checks)
     assert all(check["name"] in out("doctor") for check in checks)
     refusal("doctor", "x")
 

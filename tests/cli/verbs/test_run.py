@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.ops.records import PROCESS_FIELDS
-from tests.cli.calling import Terminal, as_json, out, refusal, start
+from tests.cli.calling import Terminal, as_json, out, refusal, start, until_waiting
 from tests.support import eventually, run_cli
 
 #: The process object, as the contract lists it.
@@ -157,7 +157,7 @@ def test_a_second_interrupt_ends_it_by_force_at_once() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGINT)
-    time.sleep(0.2)
+    until_waiting(process.pid)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert finish(process)[2] == 137
@@ -171,9 +171,10 @@ def test_a_third_interrupt_does_not_wait_for_that() -> None:
     daemon = as_json("daemon", "status", "--json")["pid"]
     os.kill(daemon, signal.SIGSTOP)  # so that nothing of what is asked for happens
     try:
-        for _ in range(3):
+        for _ in range(2):
             process.send_signal(signal.SIGINT)
-            time.sleep(0.2)
+            until_waiting(process.pid)
+        process.send_signal(signal.SIGINT)
         _, said, code = finish(process)
     finally:
         os.kill(daemon, signal.SIGCONT)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.cli.calling import as_json, refusal, start
+from tests.cli.calling import as_json, refusal, start, until_waiting
 from tests.support import run_cli
 
 
@@ -59,19 +59,18 @@ def test_until_output() -> None:
     assert run_cli("wait", "--until", "output", "--timeout", "0.2", process_id).returncode == 124
     call = [sys.executable, "-m", "holdfast", "wait", "--until", "output", process_id]
     with subprocess.Popen(call) as waiting:
-        while waiting.poll() is None:
-            run_cli("send", process_id, "x")
-            time.sleep(0.05)
-        assert waiting.returncode == 0
+        until_waiting(waiting.pid)
+        run_cli("send", process_id, "x")
+        assert waiting.wait(20) == 0
 
 
 def test_it_wakes_at_once() -> None:
     process_id = start("--stdin", "-c", "read x; exit 9")
     with subprocess.Popen([sys.executable, "-m", "holdfast", "wait", process_id], stderr=subprocess.DEVNULL) as waiting:
-        time.sleep(0.3)
-        began = time.monotonic()
+        until_waiting(waiting.pid)
         run_cli("send", process_id, "go")
-        assert waiting.wait(10) == 9
+        began = time.monotonic()
+        assert waiting.wait(20) == 9
         assert time.monotonic() - began < 2
 
 
@@ -79,7 +78,7 @@ def test_an_interrupt_is_no_traceback_and_leaves_the_process() -> None:
     process_id = start("sleep", "60")
     call = [sys.executable, "-m", "holdfast", "wait", process_id]
     with subprocess.Popen(call, stderr=subprocess.PIPE) as waiting:
-        time.sleep(0.5)
+        until_waiting(waiting.pid)
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait(10) == 130
         assert waiting.stderr is not None

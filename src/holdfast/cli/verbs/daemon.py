@@ -29,7 +29,8 @@ VERB = Verb(
 
         run runs the daemon in the foreground, for a service manager: see holdfast service. start starts it in the
         background, unless it runs. stop stops it: processes with lifetime daemon end, the others go on and are adopted
-        when it starts again. status shows its state, and does not start it.
+        when it starts again, with the next call: clients that only wait, such as events -f, do not start it. status
+        shows its state, and does not start it.
 
         http serves HTTP on the loopback address, now and after every start of the daemon, and prints the URL and the
         file with the token that clients need; --off stops it. The Unix socket always serves HTTP. See docs/http.md.

@@ -14,11 +14,12 @@ VERB = Verb(
     "digest",
     synopsis=["digest [--session S] [--json]"],
     about="""
-        Shows in a few lines what still runs for a session, for a model whose context was compacted or a user who comes
-        back: id, name or command, age, state and last line of output of each process, newest first, and the number of
-        pending notifications (holdfast inbox). It prints nothing if there is nothing.
+        Shows in a few lines what still runs for a session and what ended in the last 30 minutes, for a model whose
+        context was compacted or a user who comes back: id, name or command, age, state and last line of output of each
+        process, newest first, and the number of pending notifications (holdfast inbox). It prints nothing if there is
+        nothing.
 
-        With --json an object: text, processes (process objects, with last_line), pending.
+        With --json an object: text, processes and ended (process objects, with last_line), pending.
     """,
     options=[SESSION, JSON],
     exits=[("0", "Shown, also if there is nothing.")],

@@ -62,7 +62,7 @@ class Registry:
         return process.meta.session if process is not None else None
 
     def identify(self, text: str) -> HeldProcess:
-        """The process with this id, prefix of an id, or name. Raises NotFound, Ambiguous or BadValue."""
+        """The process with this id or name, or a unique prefix of one. Raises NotFound, Ambiguous or BadValue."""
         exact = self._processes.get(ProcessId(text))
         if exact is not None and not isinstance(exact.state, Requested):
             return exact

@@ -37,18 +37,21 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
 
     A completion in the reply counts as delivered when the client has confirmed the reply, as in `wait`.
     """
-    asked_at = time.time()
+    asked_at, begun_at = time.time(), time.monotonic()
     budget = shortening.CharacterBudget(ask.characters, ask.tokens)
     process_id = ProcessId(ask.id)
     called = {"tool": "terminal", "session": context.current_name(ask.session) or call.owner, "id": process_id}
-    is_new = context.registry.get(process_id) is None
-    if is_new:
+    known = context.registry.get(process_id)
+    is_new = known is None
+    if known is None:
         _record(context, "tool.start", called)
+    else:  # repeated after a cut: the call began with the first request
+        begun_at -= max(0.0, asked_at - known.meta.requested_at)
     with context.inbox.awaiting([process_id], call.owner, True):
         try:
             started = await _started(context, call, ask)
         except HoldfastError as error:
-            status = {"status": "error", "reason": error.code, "duration": time.time() - asked_at}
+            status = {"status": "error", "reason": error.code, "duration": _since(begun_at)}
             _record(context, "tool.complete", {**called, **status})
             raise
         found: Message = started["process"]
@@ -64,7 +67,7 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
     log = context.place.log(ProcessId(process["id"]), "out")
     shown = await context.read(_shown, log, process["id"], budget, is_complete)
     shown["text"] = await context.secrets.mask(shown["text"])
-    _record_end(context, {**called, "id": process["id"]}, process, asked_at)
+    _record_end(context, {**called, "id": process["id"]}, process, begun_at)
     return {
         "process": process,
         "notes": started["notes"],
@@ -96,13 +99,17 @@ def _record(context: DaemonContext, topic: str, fields: Message) -> None:
     context.store.record_soon([Event(topic, time.time(), fields)])
 
 
-def _record_end(context: DaemonContext, called: Message, process: Message, asked_at: float) -> None:
+def _since(begun_at: float) -> float:
+    return round(time.monotonic() - begun_at, 3)
+
+
+def _record_end(context: DaemonContext, called: Message, process: Message, begun_at: float) -> None:
     reason = process["reason"]
     if process["status"] != "ended":
         reason = "moved_to_background" if process["needs_input"] is None else "needs_input"
         _record(context, "tool.progress", {**called, "reason": reason})
     status = {"status": process["status"], "reason": reason, "exit_code": process["exit_code"]}
-    _record(context, "tool.complete", {**called, **status, "duration": time.time() - asked_at})
+    _record(context, "tool.complete", {**called, **status, "duration": _since(begun_at)})
 
 
 def _shown(log: Log, process_id: str, size: shortening.CharacterBudget, is_complete: bool) -> Message:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import BadValue
 from holdfast.model import notice_texts
+from holdfast.model.foreground_labels import is_foreground
+from holdfast.model.lifecycle import Ended
 from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import end_with_session, parent_of
 from holdfast.ops.sessions import Digest, EndSession, RenameSession, Sessions
 
 #: Processes of a digest whose last line of output is shown.
 _MOST_LINES = 20
+#: Ended processes in a digest: those that ended within this many seconds, and how many of them at most.
+_LATELY, _MOST_ENDED = 1800.0, 10
 
 
 async def sessions(context: DaemonContext, call: Call, ask: Sessions) -> Message:
@@ -83,15 +88,35 @@ async def rename_session(context: DaemonContext, call: Call, ask: RenameSession)
 
 
 async def digest(context: DaemonContext, call: Call, ask: Digest) -> Message:
-    """The running processes of a session, the newest first, as objects and as a text. Acknowledges nothing."""
-    session = context.current_name(ask.session) or call.owner
-    owned = [process for process in context.registry.running() if process.meta.session == session]
+    """What runs for a session and what ended lately, newest first, as objects and as a text. Acknowledges nothing."""
+    session, now = context.current_name(ask.session) or call.owner, time.time()
+    owned = [process for process in context.registry.shown() if process.meta.session == session]
     owned.sort(key=lambda process: process.meta.requested_at, reverse=True)
-    lines: list[str | None] = [await _last_line(context, process) for process in owned[:_MOST_LINES]]
-    lines += [None] * (len(owned) - len(lines))
-    shown = [{**one, "last_line": line} for one, line in zip(await context.show_fresh(owned), lines, strict=True)]
+    running = await _with_last_lines(context, [process for process in owned if process.is_running])
+    ended = await _with_last_lines(context, _ended_lately(owned, now))
     pending = len(context.inbox.all_of(session))
-    return {"text": notice_texts.digest(shown, time.time(), pending), "processes": shown, "pending": pending}
+    text = notice_texts.digest(running, now, pending, ended)
+    return {"text": text, "processes": running, "ended": ended, "pending": pending}
+
+
+def _ended_lately(processes: list[HeldProcess], now: float) -> list[HeldProcess]:
+    """The last to end comes first. Without those that ended within a foreground call, which has shown the end."""
+    ends = [
+        (process.state.known_at, process)
+        for process in processes
+        if isinstance(process.state, Ended) and now - process.state.known_at < _LATELY
+    ]
+    ends.sort(key=lambda end: end[0], reverse=True)
+    found = (
+        one for at, one in ends if not is_foreground(one.meta.labels, at - (one.started_at or one.meta.requested_at))
+    )
+    return list(islice(found, _MOST_ENDED))
+
+
+async def _with_last_lines(context: DaemonContext, processes: list[HeldProcess]) -> list[Message]:
+    lines: list[str | None] = [await _last_line(context, process) for process in processes[:_MOST_LINES]]
+    lines += [None] * (len(processes) - len(lines))
+    return [{**one, "last_line": line} for one, line in zip(await context.show_fresh(processes), lines, strict=True)]
 
 
 async def _last_line(context: DaemonContext, process: HeldProcess) -> str:

@@ -61,14 +61,15 @@ class Server:
 
     async def close(self) -> None:
         """Accept no more requests, and send the replies that are written."""
-        if self._listener is not None:
-            self._listener.close()
         with contextlib.suppress(OSError):
+            # First: a missing socket file tells clients that the daemon was stopped and did not crash.
             # Where the home directory was deleted, another daemon may listen there now.
             if self._socket_file is not None and os.path.samestat(
                 self._socket_file, os.stat(self._context.paths.socket)
             ):
                 os.unlink(self._context.paths.socket)
+        if self._listener is not None:
+            self._listener.close()
         for connection in list(self._connections):
             connection.close()
         with contextlib.suppress(TimeoutError):

@@ -148,7 +148,7 @@ def _operation(process: HeldProcess, kind: object, control: Message) -> tuple[st
 class Attach(Operation):
     """Output and input on one WebSocket: binary messages whose first byte is a channel."""
 
-    process: ProcessRef = field(help="An id, a unique prefix of one (4 hex digits or more), or a name.")
+    process: ProcessRef = field(help="An id, a name, or a unique prefix of either (of an id 4 hex digits or more).")
     from_: Size | None = field(
         None, help="Begin at this byte of the output; with the output that comes next unless given."
     )

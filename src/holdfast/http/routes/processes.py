@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.ops.kinds import Anything, Flag, Integer, ProcessRef, Seconds, Text
     from holdfast.ops.records import AwaitedMatchFields, ProcessFields
 
-_REF = "An id, a unique prefix of one (4 hex digits or more), or a name."
+_REF = "An id, a name, or a unique prefix of either (of an id 4 hex digits or more)."
 _LONGEST_KEY = 255
 
 
