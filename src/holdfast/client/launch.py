@@ -172,6 +172,8 @@ def environment(paths: Paths) -> dict[str, str]:
     env = minimal(os.environ)
     if paths.runtime == paths.home:
         env["HOLDFAST_HOME"] = paths.home  # absolute: the daemon works in another directory
+    if (outer := os.environ.get("HOLDFAST_ID")) is not None:
+        env["HOLDFAST_OUTER_ID"] = outer  # a held command of another instance: to this one, its programs are free
     return env
 
 

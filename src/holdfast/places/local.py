@@ -21,7 +21,7 @@ from holdfast.machine import cgroups, proc, readers
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import Terminal
-from holdfast.places.base import Activity, ExecutionPlace, InputState, ProcessInfo, Sudo
+from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -76,6 +76,7 @@ class LocalPlace(ExecutionPlace):
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._group_name = cgroups.name_of(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
         self.default_directory = home if os.path.isdir(home) else "/"
@@ -188,6 +189,13 @@ class LocalPlace(ExecutionPlace):
 
     is_alive = staticmethod(proc.is_alive)
     ancestors = staticmethod(proc.ancestors)
+
+    def marks(self, pid: int) -> CallerMarks | None:
+        groups, environ = proc.read_all(pid, "cgroup"), proc.read_all(pid, "environ")
+        if groups is None or environ is None:
+            return None
+        held = next((word[12:] for word in environ.split(b"\0") if word.startswith(b"HOLDFAST_ID=")), None)
+        return CallerMarks(cgroups.member_of(groups, self._group_name), None if held is None else os.fsdecode(held))
 
     async def sudo_above(self, pid: int) -> Sudo | None:
         return await asyncio.to_thread(proc.sudo_above, pid)

@@ -15,7 +15,7 @@ from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
 from holdfast.ops.sessions import RenameSession
-from holdfast.ops.start import Foreground, Start
+from holdfast.ops.start import ApprovalOptions, Foreground, Start
 
 
 def check_allowed(operation: type[Operation]) -> None:
@@ -27,6 +27,8 @@ def check_allowed(operation: type[Operation]) -> None:
 
 def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
+    if call.is_bound and isinstance(ask, ApprovalOptions):
+        ask.asker = False  # it cannot approve, so it has no approver to ask
     match ask.traits.scope:
         case Scope.PROCESS:
             ask.process = find(context, call, ask.process).id
