@@ -1,7 +1,7 @@
 """The contract of a place. tests/contracts/ is the suite that every implementation must pass.
 
-Pids that a place returns or takes are its own, as its keeper reports them. Only `ancestors`, `marks` and `sudo_above` take
-the pid of a caller of the daemon, as the daemon's kernel reports it.
+Pids that a place returns or takes are its own, as its keeper reports them. Only `ancestors`, `marks` and `sudo_above`
+take the pid of a caller of the daemon, as the daemon's kernel reports it.
 """
 
 from __future__ import annotations

@@ -39,9 +39,7 @@ class Hello(Operation):
 class SocketConnection(asyncio.Protocol):
     """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
 
-    def __init__(
-        self, context: DaemonContext, caller: Caller, on_end: Callable[[SocketConnection], None]
-    ) -> None:
+    def __init__(self, context: DaemonContext, caller: Caller, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
         self._decoder = frames.FrameDecoder()

@@ -14,7 +14,8 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
-from holdfast.ops.sessions import RenameSession
+from holdfast.ops.processes import Transfer
+from holdfast.ops.sessions import EndSession, RenameSession
 from holdfast.ops.start import ApprovalOptions, Foreground, Start
 
 
@@ -29,6 +30,8 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
     if call.is_bound and isinstance(ask, ApprovalOptions):
         ask.asker = False  # it cannot approve, so it has no approver to ask
+    if isinstance(ask, Transfer | EndSession) and ask.to is not None:
+        _check_heir(context, call, ask.to)
     match ask.traits.scope:
         case Scope.PROCESS:
             ask.process = find(context, call, ask.process).id
@@ -74,8 +77,16 @@ def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
 def _start(context: DaemonContext, call: Call, ask: Start) -> None:
     if ask.session is not None and not call.sees(context.sessions.resolve(ask.session)):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
+    if call.is_bound and ask.parent_session is not None:
+        raise BadValue("a session gets its parent from outside", next="leave parent_session out")
     ask.session = call.owner
     ask.gate = ask.gate or call.is_gated
+
+
+def _check_heir(context: DaemonContext, call: Call, to: str) -> None:
+    """A held command gives nothing to other sessions; tools of a session give to one that is not in use."""
+    if not call.sees(context.sessions.resolve(to)) and (call.is_bound or _is_anothers(context, call, to)):
+        raise Denied("this connection cannot give processes to another session", next="ask the user")
 
 
 def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
