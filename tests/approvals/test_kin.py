@@ -166,6 +166,32 @@ client.approve(sys.argv[1])
     eventually(lambda: [one.state for one in hf.approvals(all=True)] == ["approved"], timeout=30)
 
 
+def test_it_cannot_take_the_name_of_a_session_that_is_yet_to_come(hf: Client) -> None:
+    assert "ask the user" in output(hf, f"{HOLDFAST} session rename agent chat-43")
+
+
+def test_it_publishes_for_its_own_session_alone(hf: Client) -> None:
+    """Hooks and other sessions must not take its events for those of the daemon."""
+    for words in ("process.ended", "approval.requested", """custom.x '{"type": "approval.decided"}'"""):
+        said = output(hf, f"{HOLDFAST} publish {words}")
+        assert "are published by the daemon" in said, said
+    output(hf, f"{HOLDFAST} publish custom.topic")
+    assert [event["session"] for event in hf.events("custom.topic")] == ["agent"]
+    with holdfast.connect(session="other", strict=True) as other:
+        assert list(other.events("custom.topic")) == []
+
+
+def test_the_session_that_it_names_is_its_own(hf: Client) -> None:
+    """As an agent does that was started as a held command, and names the conversation that it has."""
+    with holdfast.connect(session="agent") as user:
+        name = "export HOLDFAST_SESSION=chat"
+        process = user.run(f"{name}; {HOLDFAST} run -d sleep 1000; {HOLDFAST} ps --session chat --json")
+        user.wait(process.id, timeout=30)
+        started = user.logs(process).text.splitlines()[0]
+        assert user.inspect(started).session == "agent"
+        assert started in user.logs(process).text.splitlines()[-1]
+
+
 @pytest.mark.parametrize("way", ["{} > said 2>&1", "({} > said 2>&1 &)"])
 def test_nor_can_its_stop_command(hf: Client, tmp_path: Path, way: str) -> None:
     """Which is no child of the command, but of the daemon."""

@@ -46,7 +46,7 @@ def test_a_refusal_names_the_parameter_of_the_call(instance: Path) -> None:
             (lambda: client.ack(anything), "notifications"),
         ):
             with pytest.raises(holdfast.BadValue, match=f"^{named} "):
-                call()  # type: ignore[no-untyped-call]
+                call()
 
     async def use() -> None:
         async with holdfast.aconnect() as client:

@@ -16,10 +16,9 @@ from typing import Any, cast
 import pytest
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.listener import ancestry
 from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
 from holdfast.machine import proc
-from holdfast.model.lifecycle import Running
+from holdfast.model.lifecycle import Requested, Running
 from holdfast.places.base import CallerMarks, ExecutionPlace
 from tests.model import made
 
@@ -65,7 +64,7 @@ class AcceptedCaller:
 def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcceptedCaller]:
     """Its parent is another process than the one that asks for its origin, as for the daemon."""
     with calling(tmp_path) as accepted:
-        monkeypatch.setattr(ancestry.os, "getpid", lambda: NO_PID - 1)
+        monkeypatch.setattr("holdfast.daemon.listener.ancestry.os.getpid", lambda: NO_PID - 1)
         yield accepted
 
 
@@ -118,6 +117,16 @@ def test_what_the_keeper_adopted_is_bound_to_the_session_of_its_cgroup(caller: A
     assert is_untraced(caller.origin(found(keepers=keepers, marks=CallerMarks(None, made.process(1).id))))
     assert caller.origin(found(keepers=keepers, marks=CallerMarks("7-1-ab", None), group="/sys/x/7-1-ab")) == BOUND
     assert is_untraced(caller.origin(found(marks=CallerMarks("7-2-cd", None), group="/sys/x/7-1-ab")))
+
+
+def test_a_command_that_calls_before_its_start_is_known_is_bound_to_its_session(caller: AcceptedCaller) -> None:
+    info = proc.look(caller.pid)
+    assert info is not None
+    starting = made.process(2, Requested(), session="bound", gated=True)
+    for marks in (CallerMarks(None, starting.id), CallerMarks("7-3-ef", starting.id)):
+        known = found(keepers=frozenset({info.ppid}), marks=marks)
+        known._registry.put(starting)
+        assert caller.origin(known) == BOUND
 
 
 def test_what_it_adopted_is_bound_to_the_process_whose_session_it_is_in(caller: AcceptedCaller) -> None:

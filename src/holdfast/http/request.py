@@ -133,9 +133,11 @@ class HttpRequest:
     def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
         """Who asks. Raises BadValue."""
         origin: BoundOrigin | None = self.scope["state"]["origin"]
-        session = origin.session if origin is not None else self._session()
+        named = self._session()
+        session = origin.session if origin is not None else named
         resolved = self.context.sessions.resolve(session) if session is not None else None
-        return Call(resolved, send_data or _cannot_stream, taker, is_strict=self._is_strict(), origin=origin)
+        claimed = named if origin is not None else None
+        return Call(resolved, send_data or _cannot_stream, taker, self._is_strict(), origin, claimed=claimed)
 
     def find(self, name: str | None = None) -> HeldProcess:
         """The process that the path names, or `name`, among those that the caller sees.

@@ -21,6 +21,7 @@ from holdfast.machine import cgroups, proc, readers
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import Terminal
+from holdfast.peers import peer_credentials
 from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
@@ -76,6 +77,8 @@ class LocalPlace(ExecutionPlace):
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        #: The process that listens for the daemon, which is the keeper, and its anchor.
+        self._listener_pids: set[int] = set()
         self._group_name = cgroups.name_of(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
@@ -86,10 +89,18 @@ class LocalPlace(ExecutionPlace):
     async def connect(self) -> socket.socket:
         """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
-            return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            sock = _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
         except OSError:
             await asyncio.to_thread(self._start_anchor)
-        return await self._await_keeper()
+            sock = await self._await_keeper()
+        line = [info.pid for info in proc.ancestors(peer_credentials(sock)[0])]
+        self._listener_pids = {pid for pid in line if self.directory in proc.arguments(pid)}
+        return sock
+
+    @property
+    def keeper_pids(self) -> set[int]:
+        """Also before the keeper has answered: one that is stopped adopts all the same."""
+        return super().keeper_pids | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
         return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)

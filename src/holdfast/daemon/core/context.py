@@ -120,7 +120,18 @@ class DaemonContext:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "is_strict", "is_bound", "is_gated", "pid", "taker", "consumed", "given_up", "send")
+    __slots__ = (
+        "session",
+        "claimed",
+        "is_strict",
+        "is_bound",
+        "is_gated",
+        "pid",
+        "taker",
+        "consumed",
+        "given_up",
+        "send",
+    )
 
     def __init__(
         self,
@@ -130,9 +141,12 @@ class Call:
         is_strict: bool = False,
         origin: BoundOrigin | None = None,
         pid: int | None = None,
+        claimed: str | None = None,
     ) -> None:
         #: The session that the client speaks for.
         self.session = session
+        #: The session that a bound client said it speaks for: to the client, a name of its own session.
+        self.claimed = claimed
         #: Whether it comes from within a held process, or cannot be traced: it approves nothing.
         self.is_bound = origin is not None
         #: Whether it is bound to its session: processes of other sessions do not exist for it.

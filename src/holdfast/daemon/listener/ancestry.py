@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.model.ids import ProcessId
+from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess
 from holdfast.peers import peer_pidfd
 from holdfast.places.base import ExecutionPlace, ProcessInfo
@@ -106,9 +107,14 @@ class CallerAncestry:
             return untraced()
         if marks.group is not None or last > 1:
             members = (one.id for one in self._registry.all.values() if one.group and _name(one.group) == marks.group)
-            return self._bound(next(members, None))
+            return self._bound(next(members, None) or self._starting(marks.held_id))
         is_outer = marks.held_id == self._outer and marks.held_id not in self._registry.all
         return None if marks.held_id is None or is_outer else self._bound(marks.held_id)
+
+    def _starting(self, named: str | None) -> str | None:
+        """The process that is being started, if it is that one: its pid and its cgroup are not known yet."""
+        process = self._registry.get(ProcessId(named)) if named else None
+        return named if process is not None and isinstance(process.state, Requested) else None
 
     def _bound(self, process_id: str | None) -> BoundOrigin:
         process = self._registry.get(ProcessId(process_id)) if process_id else None

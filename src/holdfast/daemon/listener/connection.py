@@ -51,6 +51,7 @@ class SocketConnection(asyncio.Protocol):
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
+        self._claimed: str | None = None
         self._is_strict = False
         self._caller = caller
 
@@ -170,7 +171,7 @@ class SocketConnection(asyncio.Protocol):
             await self._can_write.wait()
 
         caller = self._caller
-        return Call(self._owner(), send_data, self, is_strict=self._is_strict, origin=caller.origin, pid=caller.pid)
+        return Call(self._owner(), send_data, self, self._is_strict, caller.origin, caller.pid, self._claimed)
 
     def _owner(self) -> str | None:
         """The session that the client speaks for, by its current name."""
@@ -191,6 +192,7 @@ class SocketConnection(asyncio.Protocol):
             return
         origin = self._caller.origin
         self._session = origin.session if origin is not None else hello.session
+        self._claimed = hello.session if origin is not None else None
         self._is_strict = hello.strict
         self._is_greeted = True
         if hello.had:

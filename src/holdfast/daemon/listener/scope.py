@@ -38,9 +38,9 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
         case Scope.PROCESSES if ask.processes is not None:
             ask.processes = [find(context, call, name).id for name in ask.processes]
         case Scope.PROCESSES if ask.session is not None:
-            ask.session = session_for(context, call, context.sessions.resolve(ask.session))
+            ask.session = session_for(context, call, ask.session)
         case Scope.SESSION:
-            ask.session = session_for(context, call, context.sessions.resolve(ask.session or call.owner))
+            ask.session = session_for(context, call, ask.session or call.owner)
         case Scope.SPECIAL:
             _SPECIAL[type(ask)](context, call, ask)
 
@@ -59,7 +59,13 @@ def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
 
 def session_for(context: DaemonContext, call: Call, named: str) -> str:
     """The session; the name of an unknown one where the caller does not see it."""
-    return named if call.sees(context.sessions.resolve(named)) else f"unknown-{os.urandom(8).hex()}"
+    named = current_name(context, call, named)
+    return named if call.sees(named) else f"unknown-{os.urandom(8).hex()}"
+
+
+def current_name(context: DaemonContext, call: Call, named: str) -> str:
+    """The current name of a session that a caller names. What a bound one calls its session is its session."""
+    return call.owner if named == call.claimed else context.sessions.resolve(named)
 
 
 def seen(context: DaemonContext, call: Call, batch: Batch) -> Batch:
@@ -75,7 +81,7 @@ def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
 
 
 def _start(context: DaemonContext, call: Call, ask: Start) -> None:
-    if ask.session is not None and not call.sees(context.sessions.resolve(ask.session)):
+    if ask.session is not None and not call.sees(current_name(context, call, ask.session)):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
     if call.is_bound and ask.parent_session is not None:
         raise BadValue("a session gets its parent from outside", next="leave parent_session out")
@@ -91,6 +97,8 @@ def _check_heir(context: DaemonContext, call: Call, to: str) -> None:
 
 def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
     """Only its own session, and to an unused name: it must not become another session."""
+    if call.is_bound:  # nor one that is yet to come
+        raise Denied("a held command cannot rename its session", next="ask the user")
     if ask.from_ is not None and not call.sees(context.sessions.resolve(ask.from_)):
         raise NotFound(f"no session {ask.from_}", next="holdfast sessions")
     if ask.to is not None and _is_anothers(context, call, ask.to):
@@ -111,10 +119,25 @@ def _is_anothers(context: DaemonContext, call: Call, name: str) -> bool:
 
 
 def _publish(context: DaemonContext, call: Call, ask: Publish) -> None:
-    named = ask.payload.get("session") if ask.payload is not None else None
-    if isinstance(named, str) and not call.sees(context.sessions.resolve(named)):
+    payload = dict(ask.payload or {})
+    if call.is_bound:
+        _check_topic(ask.topic, payload.get("type"))
+    named = payload.get("session")
+    if isinstance(named, str) and not call.sees(current_name(context, call, named)):
         raise BadValue("this connection publishes for its own session alone", next="leave session out")
+    if call.is_bound:
+        ask.payload = {**payload, "session": call.owner}
 
+
+def _check_topic(*topics: object) -> None:
+    """Raises Denied for events that the daemon publishes: hooks and other programs rely on them."""
+    for topic in topics:
+        if isinstance(topic, str) and (topic.startswith(_DAEMON_TOPICS) or topic in _SESSION_TOPICS):
+            raise Denied(f"{topic[:60]} events are published by the daemon", next="choose another topic")
+
+
+_DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.")
+_SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "session.reset"})
 
 _SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {
     Start: _start,
