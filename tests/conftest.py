@@ -21,6 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Nothing that a test starts finds the user's own instance, also where the test forgets to name one."""
     for name, usual in _CACHES.items():
         os.environ.setdefault(name, os.path.expanduser(usual))
+    os.environ.pop("HOLDFAST_ID", None)  # else all tests would be bound callers
     private = tempfile.mkdtemp(prefix="holdfast-tests-")
     config.add_cleanup(lambda: shutil.rmtree(private, ignore_errors=True))
     os.environ.update(HOME=private, XDG_STATE_HOME=f"{private}/state", HOLDFAST_HOME=f"{private}/instance")

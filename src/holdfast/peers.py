@@ -1,12 +1,70 @@
-"""The process at the other end of a Unix socket, as the kernel reports it."""
+"""The process at the other end of a socket, as the kernel reports it."""
 
 from __future__ import annotations
 
 import _socket
+import errno
+import os
 import struct
+import sys
+
+#: Linux 6.5. The `socket` module of Python does not name it yet.
+_SO_PEERPIDFD = 77
 
 
 def peer_credentials(sock: _socket.socket) -> tuple[int, int, int]:
     """Pid, uid and gid of the process that made the connection. It may have passed it to another one since."""
     pid, uid, gid = struct.unpack("3i", sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
     return pid, uid, gid
+
+
+def peer_pidfd(sock: _socket.socket, pid: int) -> int | None:
+    """A descriptor of that process, to be closed; None where it is gone.
+
+    A kernel without SO_PEERPIDFD knows the pid alone: there it is the process that has the pid now.
+    """
+    try:
+        return sock.getsockopt(_socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as refused:
+        if refused.errno != errno.ENOPROTOOPT:
+            return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def foreign_listener(sock: _socket.socket) -> int | None:
+    """The user at the other end of a TCP connection within this machine, unless that is this user or root.
+
+    -1 where the kernel does not show it, as for another network namespace. A secret must not be sent there: every user
+    can listen on a port that is free.
+    """
+    server, client = sock.getpeername(), sock.getsockname()
+    uids = set()
+    for table, forms, any_address in _addresses(server[0], client[0]):
+        try:
+            with open(f"/proc/self/net/{table}", "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        at, back = b":%04X" % server[1], b":%04X" % client[1]
+        listening = [form + at + b" " + any_address + b":0000 0A" for form in (forms[0], any_address)]
+        for row in (*listening, forms[0] + at + b" " + forms[1] + back):
+            if (begin := text.find(b" " + row)) >= 0:
+                uids.add(int(text[begin:].split(None, 7)[6]))
+    return next(iter(uids - {os.geteuid(), 0}), None) if uids else -1
+
+
+def _addresses(*ips: str) -> list[tuple[str, list[bytes], bytes]]:
+    """The tables of the kernel, with these addresses and the one for any address as they are written there."""
+    if ":" in ips[0]:
+        return [("tcp6", [_hex(_socket.inet_pton(_socket.AF_INET6, ip)) for ip in ips], b"0" * 32)]
+    packed = [_socket.inet_pton(_socket.AF_INET, ip) for ip in ips]
+    mapped = [_hex(bytes(10) + b"\xff\xff" + ip) for ip in packed]  # a server that takes both kinds
+    return [("tcp", [_hex(ip) for ip in packed], b"0" * 8), ("tcp6", mapped, b"0" * 32)]
+
+
+def _hex(address: bytes) -> bytes:
+    words = (address[at : at + 4] for at in range(0, len(address), 4))
+    return b"".join(b"%08X" % int.from_bytes(word, sys.byteorder) for word in words)

@@ -19,7 +19,8 @@ from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Scope
 from tests.approvals.surfaces import RISKY
 from tests.daemon.acting import ask
-from tests.support import eventually
+from tests.http.asking import Api
+from tests.support import eventually, run_cli
 
 UNKNOWN = "proc_0123456789ab"
 
@@ -130,9 +131,69 @@ def test_events_of_others_are_not_heard(agent: Client, foreign: Process) -> None
 def test_it_starts_for_its_own_session_alone(agent: Client, foreign: Process) -> None:
     with pytest.raises(holdfast.BadValue):
         agent.run("true", session="owner")
-    with pytest.raises(holdfast.NotNow) as taken:
-        agent.run("exec sleep 1000", name="theirs")
-    assert foreign.id not in str(taken.value.to_wire())
+
+
+def test_a_name_that_another_session_has_is_free(agent: Client, foreign: Process) -> None:
+    """A refusal would tell that there is such a process."""
+    mine = agent.run("exec sleep 1000", name="theirs")
+    assert mine.name == "theirs"
+    assert agent.inspect("theirs").id == mine.id
+    with pytest.raises(holdfast.NotNow):
+        agent.run("exec sleep 1000", name="theirs", if_running="allow")
+    with holdfast.connect(session="owner", strict=True) as owner:
+        assert owner.inspect("theirs").id == foreign.id
+    with holdfast.connect(session="person") as person:
+        with pytest.raises(holdfast.Ambiguous):
+            person.inspect("theirs")
+        with pytest.raises(holdfast.NotNow):
+            person.run("exec sleep 1000", name="theirs")
+
+
+def test_counts_are_ones_own(agent: Client, foreign: Process) -> None:
+    before = agent.status()
+    with holdfast.connect(session="owner") as owner:
+        more = [owner.run("echo output; exec sleep 1000", if_running="allow") for _ in range(3)]
+        owner.publish("custom.topic", {"session": "owner"})
+        eventually(lambda: all(owner.inspect(one).output_bytes for one in more))
+        try:
+            assert (before["processes"], before["held"]) == (0, 0)
+            assert {**agent.status(), "events": 0} == {**before, "events": 0}
+            assert before["log_bytes"] is None
+            assert owner.status()["processes"] >= 4
+        finally:
+            owner.kill(*more, grace=0)
+            owner.remove(*more)
+
+
+def test_figures_of_the_instance_are_for_operators(agent: Client, instance: Path) -> None:
+    with holdfast.connect() as person:
+        api = Api(person)
+        assert api.ask("GET", "/metrics", headers={"Holdfast-Strict": "true"}).status == 403
+        assert api.ask("GET", "/metrics").status == 200
+
+
+def test_a_process_is_given_to_no_other_session(agent: Client, foreign: Process) -> None:
+    mine = agent.run("exec sleep 1000")
+    with pytest.raises(holdfast.Denied):
+        agent.transfer(mine, "owner")
+    with pytest.raises(holdfast.Denied):
+        agent.end_session("agent", to="owner")
+    assert agent.transfer(mine, "agent").id == mine.id
+
+
+def test_a_held_command_gives_its_process_to_no_session_at_all(agent: Client, foreign: Process) -> None:
+    """Nor by a parent session, which would get what it leaves."""
+    mine = agent.run("exec sleep 1000")
+    inside = {"HOLDFAST_ID": mine.id, "HOLDFAST_URL": ""}
+    for words in (
+        ("transfer", mine.id, "owner"),
+        ("transfer", mine.id, "nobody"),
+        ("session", "end", "agent", "--to", "nobody"),
+        ("run", "-d", "--parent-session", "owner", "true"),
+    ):
+        assert run_cli(*words, env=inside).returncode == 125
+    assert agent.inspect(mine).session == "agent"
+    assert [one.id for one in agent.ps()] == [mine.id]
 
 
 def test_a_start_with_the_id_of_another_tells_nothing_of_it(agent: Client, foreign: Process) -> None:

@@ -162,6 +162,19 @@ OWN = (
     "sqlite3 {home}/store.db 'select 1'",
     "cp x {home}/hooks/x",
     "cat {home}/token",
+    "grep '' {home}/token",
+    "head -c 100 {home}/token",
+    "tail -n 1 {home}/token",
+    "grep -r . {home}",
+    "rg . {home}",
+    "git diff --no-index /dev/null {home}/token",
+    "cat $HOLDFAST_HOME/token",
+    "cat {home}/*",
+    "cat {home}/place/live/*/spec.json",
+    "cp -r {home}/place/done x",
+    "less {home}/login-env.json",
+    "tail -f {home}/place/live/proc_000000000000/out.0",
+    "cd {home}/place && cat live/*/out.0",
     "socat - UNIX-CONNECT:{home}/daemon.sock",
     "curl --unix-socket {home}/daemon.sock http://x/",
     "{python} -m holdfast approve appr_000000000000",
@@ -176,7 +189,7 @@ def test_what_holdfast_goes_by_is_not_touched_unasked(hf: Client, instance: Path
         request_of(partial(hf.run, command.format(home=instance, python=sys.executable), gate=True))
 
 
-def test_logs_of_processes_are_nobodys_secret(hf: Client, instance: Path) -> None:
+def test_that_holdfast_has_files_is_no_secret(hf: Client, instance: Path) -> None:
     process = hf.run(f"ls {instance}; echo d''one", gate=True)
     assert says(hf, process, "done")
 

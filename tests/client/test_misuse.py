@@ -32,6 +32,30 @@ def test_numbers_are_finite(instance: Path, number: float) -> None:
                 client.run("true", **{option: number})  # type: ignore[arg-type]
 
 
+def test_a_refusal_names_the_parameter_of_the_call(instance: Path) -> None:
+    """And not the field of the request."""
+    anything: Any = {"A": 5}
+    with holdfast.connect() as client:
+        for call, named in (
+            (lambda: client.run("true", env=anything), "env"),
+            (lambda: client.run("true", env={"A=B": "c"}), "env"),
+            (lambda: client.rename_session("\n", "x"), "old"),
+            (lambda: client.rename_session("x", "\n"), "new"),
+            (lambda: client.logs("x", offset=-1), "offset"),
+            (lambda: client.search("x", "y", offset=-1), "offset"),
+            (lambda: client.ack(anything), "notifications"),
+        ):
+            with pytest.raises(holdfast.BadValue, match=f"^{named} "):
+                call()
+
+    async def use() -> None:
+        async with holdfast.aconnect() as client:
+            with pytest.raises(holdfast.BadValue, match=r"^old "):
+                await client.rename_session("\n", "x")
+
+    asyncio.run(use())
+
+
 def test_a_closed_client_says_so(instance: Path) -> None:
     with holdfast.connect() as client:
         process = client.run(["true"])

@@ -312,6 +312,19 @@ def test_a_caller_from_elsewhere_is_traced_to_no_held_process(staged: StagedPlac
     staged.stop(process)
 
 
+def test_what_a_command_starts_has_its_marks(staged: StagedPlace) -> None:
+    process = staged.start("sh", "-c", "setsid -f sleep 1000; echo; exec sleep 1000")
+    staged.until(lambda: staged.output(process).endswith(b"\n"))
+    group = process.group and os.path.basename(process.group)
+    for pid in staged.run(staged.place.tree(process.id)):
+        marks = staged.place.marks(pid)
+        assert marks is not None and marks.group == group
+    elsewhere = staged.place.marks(os.getpid())
+    assert elsewhere is not None and elsewhere.group is None
+    assert staged.place.marks(NO_PID) is None
+    staged.stop(process)
+
+
 def test_what_a_command_leaves_behind_is_adopted_by_the_keeper(staged: StagedPlace) -> None:
     process = staged.start("sh", "-c", "sleep 1000 & echo $!")
     staged.until(lambda: staged.output(process).endswith(b"\n"))
@@ -360,6 +373,15 @@ def test_the_login_environment_comes_from_a_login_shell(staged: StagedPlace) -> 
 
 
 # The keeper.
+
+
+def test_keeper_and_anchor_are_known_before_the_keeper_answers(staged: StagedPlace) -> None:
+    """Else a caller that they adopted would count as free while the keeper is stopped."""
+    known, about = staged.place.keeper_pids, staged.place.keeper.about
+    staged.place.keeper.about = {}
+    with staged.run(staged.place.connect()):
+        assert staged.place.keeper_pids == known
+    staged.place.keeper.about = about
 
 
 def test_a_keeper_that_died_is_replaced_and_knows_its_processes(staged: StagedPlace) -> None:

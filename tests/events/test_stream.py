@@ -276,6 +276,17 @@ def test_sessions_and_the_daemon_announce_themselves(home: Path) -> None:
         assert [event["type"] for event in kept("session.*")][3:] == ["session.end", "session.start"]
 
 
+def test_the_end_of_an_unknown_session_is_no_event(home: Path) -> None:
+    with holdfast.connect("a") as hf:
+        hf.end_session("nobody")
+        hf.run("true")
+        hf.end_session("a")
+        assert [(event["type"], event["session"]) for event in kept("session.*")] == [
+            ("session.start", "a"),
+            ("session.end", "a"),
+        ]
+
+
 def test_a_new_daemon_and_a_new_keeper_announce_what_they_took_over(home: Path) -> None:
     with holdfast.connect() as hf:
         process = hf.run("sleep 100")

@@ -205,6 +205,27 @@ def test_the_same_key_is_the_same_process(api: Api) -> None:
     assert api.ask("POST", PROCESSES, {**body, "id": "proc_0123456789ab"}, key).code == "bad_value"
 
 
+def test_a_key_of_another_session_is_another_key(api: Api) -> None:
+    key = {"Idempotency-Key": f"shared-{time.time_ns()}"}
+    one, other = (
+        api.ask("POST", PROCESSES, {"command": f"echo {name}"}, {**key, "Holdfast-Session": name, **more})
+        for name, more in (("one", {}), ("other", {"Holdfast-Strict": "true"}))
+    )
+    assert (one.status, other.status) == (201, 201)
+    assert one.value["id"] != other.value["id"]
+    again = api.ask("POST", PROCESSES, {"command": "echo one"}, {**key, "Holdfast-Session": "one"})
+    assert (again.status, again.value["id"]) == (200, one.value["id"])
+
+
+def test_the_same_id_with_another_command_is_a_conflict(api: Api) -> None:
+    body = {"id": f"proc_{os.urandom(6).hex()}", "command": "echo one", "cwd": "/"}
+    assert api.ask("POST", PROCESSES, body).status == 201
+    assert api.ask("POST", PROCESSES, body).status == 200
+    for other in ({"command": "echo two"}, {"cwd": "/tmp"}):
+        refused = api.ask("POST", PROCESSES, {**body, **other})
+        assert (refused.status, refused.code) == (409, "not_now")
+
+
 def test_racing_starts_with_one_key_end_in_one_process(api: Api) -> None:
     key = {"Idempotency-Key": f"race-{time.time_ns()}"}
     replies = []

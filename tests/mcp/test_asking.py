@@ -178,6 +178,40 @@ def test_an_answer_counts_for_the_call_that_asked_alone(instance: Path, tmp_path
     assert victim.exists() and other.exists()
 
 
+@pytest.mark.parametrize("answerer", ["other", None])
+@pytest.mark.parametrize("asker", ["one", None])
+def test_a_session_cannot_answer_the_question_of_another(
+    instance: Path, tmp_path: Path, asker: str | None, answerer: str | None
+) -> None:
+    """Even if it knows the approval, and the call that was asked for."""
+    command, victim = dangerous(tmp_path)
+    yes: types.InputResponses = {"approval": types.ElicitResult(action="accept", content={"decision": "once"})}
+
+    def named(session: str | None) -> dict[str, str]:
+        return {"holdfast-session": session} if session is not None else {}
+
+    async def call(host: Host, **more: Any) -> object:
+        return await host.client.session.call_tool("terminal", {"command": command}, allow_input_required=True, **more)
+
+    async def use() -> None:
+        person = Person("accept", {"decision": "once"})
+        async with http(NEW, named(asker), elicitation_callback=person) as host:
+            question = await call(host)
+            assert isinstance(question, types.InputRequiredResult)
+        with holdfast.connect() as user:
+            (request,) = [one for one in user.approvals() if one.command == command]
+        async with http(NEW, named(answerer), elicitation_callback=person) as host:
+            states = [request.id] if asker == answerer else [request.id, question.request_state]
+            for state in states:
+                again = await call(host, input_responses=yes, request_state=state)
+                assert isinstance(again, types.InputRequiredResult)  # it is asked for itself
+
+    asyncio.run(use())
+    assert victim.exists()
+    with holdfast.connect() as user:
+        assert not [one for one in user.approvals(all=True) if one.command == command and one.state == "approved"]
+
+
 def test_a_judged_command_cannot_approve_by_being_a_client(home: Path, tmp_path: Path) -> None:
     """Neither by a server of its own nor by the daemon's."""
     command, victim = dangerous(tmp_path)

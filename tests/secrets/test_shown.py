@@ -154,6 +154,25 @@ def test_any_text_can_be_masked_over_http(host: Path) -> None:
             assert seen_in(remote.logs(process, raw=True).data) == []
 
 
+def test_a_bound_session_cannot_guess_the_secrets_of_another(host: Path) -> None:
+    value, own = "correct-horse-battery", "staple-of-its-own"
+    with holdfast.connect("a") as client, holdfast.connect("b", strict=True) as bound:
+        client.run("exec sleep 1000", env={"DB_PASSWORD": value}, clean=True, name="server")
+        bound.run("true", env={"DB_PASSWORD": own}, clean=True, notify="never")
+        assert client.redact(value, own) == [MASK, MASK]
+        assert bound.redact(value, own) == [value, MASK]
+        process = bound.run(["echo", value, own], notify="any")
+        (notice,) = bound.inbox(wait=10)
+        assert (notice.process, notice.data["output"]) == (process.id, f"{value} {MASK}")
+        client.rename_session("b", "c")
+        assert bound.redact(value, own) == [value, MASK]
+        client.transfer("server", "c")
+        assert bound.redact(value, own) == [MASK, MASK]
+        os.kill(client.status()["pid"], signal.SIGKILL)
+        with holdfast.connect("d", strict=True) as other:
+            assert other.redact(value, own) == [value, own]
+
+
 def test_files_of_the_home_are_for_their_owner_alone(host: Path) -> None:
     before = os.umask(0)
     try:

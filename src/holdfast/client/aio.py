@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Self
 from holdfast.client import calls
 from holdfast.client.aio_calls import AsyncCalls
 from holdfast.client.aio_link import AsyncLink, AsyncReading, open_connection
+from holdfast.client.caller import in_own_words
 from holdfast.client.launch import STOPPED_PAUSE
 from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadValue, HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.client.calls import Ask, Call, Reply, T
@@ -104,10 +105,17 @@ class AsyncClient(AsyncCalls):
     async def _call(self, ask: Ask) -> Reply:
         for _ in range(MAX_CUTS if ask.may_repeat else 0):
             try:
-                return await (await self._connected(ask.resume)).call(ask.op, ask.arguments, ask.limit)
+                return await self._call_once(ask)
             except LinkCut:
                 continue
-        return await (await self._connected(ask.resume)).call(ask.op, ask.arguments, ask.limit)
+        return await self._call_once(ask)
+
+    async def _call_once(self, ask: Ask) -> Reply:
+        connection = await self._connected(ask.resume)
+        try:
+            return await connection.call(ask.op, ask.arguments, ask.limit)
+        except BadValue as error:
+            raise in_own_words(ask.op, error) from None
 
     async def _connected(self, resume: float | None = None) -> AsyncLink:
         until = time.monotonic() + (resume or 0.0)

@@ -56,6 +56,17 @@ def address_of(url: str | None, token: str | None, is_home_named: bool, paths: P
     return find_address(url, token, paths)
 
 
+def in_own_words(op: str, error: BadValue) -> BadValue:
+    """The error of an operation, with the name that a field has as a parameter of the method."""
+    from holdfast.ops.catalog import OPERATIONS
+
+    field, space, rest = error.message.partition(" ")
+    names = OPERATIONS[op].traits.names if op in OPERATIONS else {}
+    if space and field in names:
+        return BadValue(f"{names[field]} {rest}", next=error.next, data=error.data)
+    return error
+
+
 def session_of(named: str | None) -> str:
     if named is None:
         return os.environ.get("HOLDFAST_SESSION") or DEFAULT_SESSION

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from holdfast.client.aio_link import AsyncLink
-from holdfast.client.http_exchange import HttpExchange
+from holdfast.client.http_exchange import HttpExchange, check_listener
 from holdfast.client.http_link import RECONNECT_TIMEOUT, unreachable
 from holdfast.client.link import LinkCut
 from holdfast.errors import HoldfastError
@@ -123,7 +123,13 @@ class HttpConnection(AsyncLink):
                     raise unreachable(self._address, refused) from refused
                 await asyncio.sleep(_CONNECT_INTERVAL)
             else:
-                writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock = writer.get_extra_info("socket")
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                try:
+                    check_listener(self._address, sock)
+                except BaseException:
+                    writer.close()
+                    raise
                 return reader, writer
 
 

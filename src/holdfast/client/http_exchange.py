@@ -9,14 +9,17 @@ from urllib.parse import quote, urlencode
 from holdfast.client.http_parser import EventParser, InvalidHttp, ResponseParser
 from holdfast.client.link import LinkCut
 from holdfast.client.protocol import Done, Failed, Output, refusal
-from holdfast.errors import BadValue, HoldfastError, Unsupported, from_wire
+from holdfast.errors import BadValue, Denied, HoldfastError, Unsupported, from_wire
 from holdfast.model.addresses import is_loopback
 from holdfast.ops.approvals import ApprovalReply
 from holdfast.ops.catalog import OPERATIONS
+from holdfast.peers import foreign_listener
 from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
+
     from holdfast.client.protocol import Answer
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
@@ -65,6 +68,16 @@ def _own_token(paths: Paths) -> str | None:
             return file.read(1024).strip() or None
     except OSError:
         return None
+
+
+def check_listener(address: HttpAddress, sock: socket.socket) -> None:
+    """Before the token is sent on a connection within this machine. Raises Denied if another user listens there."""
+    if address.token is None or not is_loopback(sock.getpeername()[0]):
+        return
+    if (uid := foreign_listener(sock)) is not None:
+        who = f"another user (uid {uid})" if uid >= 0 else "another user, or another network namespace"
+        what = f"{who} listens at http://{address.authority}: the token was not sent"
+        raise Denied(what, next="holdfast daemon http")
 
 
 class HttpExchange:

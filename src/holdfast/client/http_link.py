@@ -6,7 +6,7 @@ import select
 import socket
 import time
 
-from holdfast.client.http_exchange import HttpExchange
+from holdfast.client.http_exchange import HttpExchange, check_listener
 from holdfast.client.link import Link, LinkCut
 from holdfast.errors import Unreachable
 
@@ -131,6 +131,11 @@ class HttpLink(Link):
             else:
                 sock.settimeout(None)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                try:
+                    check_listener(self._address, sock)
+                except BaseException:
+                    sock.close()
+                    raise
                 return sock
 
     def _unanswered(self, op: str) -> Unreachable:

@@ -6,9 +6,10 @@ import os
 from _thread import allocate_lock
 
 from holdfast.client import calls
+from holdfast.client.caller import in_own_words
 from holdfast.client.link import MAX_CUTS, LinkCut, open_link
 from holdfast.client.sync_calls import SyncCalls
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,8 +122,10 @@ class Client(SyncCalls):
             reply = link.call(ask.op, ask.arguments, ask.limit)
             answered = True
             return reply
-        except HoldfastError:
+        except HoldfastError as error:
             answered = link.is_usable
+            if isinstance(error, BadValue):
+                raise in_own_words(ask.op, error) from None
             raise
         finally:
             self._give_back(link) if answered else link.close()

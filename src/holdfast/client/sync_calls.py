@@ -594,10 +594,11 @@ class SyncCalls(ClientState):
 
         Returns: pid, keeper_pid, anchor_pid, version, home, socket, started_at, processes (running processes), held
         (running processes whose descriptors the daemon holds, too), ended (ended processes that are still kept),
-        log_bytes (output on disk), log_total (the limit on output on disk, for all processes together), events (the
-        number of the newest event), bridges (connected event bridges), ignored_frames (frames of bridges that were
-        malformed and ignored), watch_lag (how long output waits to be searched by watches; 0 where none does), cgroup
-        (the cgroup below which commands run; null where there is none).
+        log_bytes (output on disk; null for a caller that is bound to its session), log_total (the limit on output on
+        disk, for all processes together), events (the number of the newest event), bridges (connected event bridges),
+        ignored_frames (frames of bridges that were malformed and ignored), watch_lag (how long output waits to be
+        searched by watches; 0 where none does), cgroup (the cgroup below which commands run; null where there is
+        none).
         """
         value, _ = self._call(calls.Ask("status", {}, limit=60.0))
         return value
@@ -608,9 +609,9 @@ class SyncCalls(ClientState):
         return list(value["checks"])
 
     def http(self, what: str = "tell", listen: str | None = None) -> Message:
-        """Show, open or close the TCP port on which HTTP is served.
+        """Show, open or close the TCP port on which HTTP is served, or replace its token.
 
-        what: `tell` shows it, `open` opens it, `shut` closes it.
+        what: `tell` shows it, `open` opens it, `shut` closes it; `rotate` makes a new token.
         listen: With `open`: a loopback address and port. Default: a free port on 127.0.0.1.
 
         Returns: url (null where HTTP is served on the Unix socket only), token_file (the file with the token that a
@@ -628,7 +629,7 @@ class SyncCalls(ClientState):
         return value
 
     def redact(self, *texts: str) -> list[str]:
-        """Mask secrets in texts: values that look like one, and values of secret variables of any process.
+        """Mask secrets in texts: values that look like one, and secret variables of processes that the caller sees.
 
         texts: The texts to mask.
         """

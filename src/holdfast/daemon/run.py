@@ -90,7 +90,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
 
     try:
         context.background.start(context.place.login.refresh(), "login environment")
-        context.background.start(context.secrets.relearn(context.place), "secrets")
+        context.background.start(context.secrets.relearn(context.place, context.registry.owner), "secrets")
         vital = [
             context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
@@ -170,6 +170,8 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
     ancestry = CallerAncestry(registry, place)
+    secrets = KnownSecrets(settings, lambda: (tcp.token,), names.resolve)
+    sessions.on_transfer.append(partial(secrets.transferred, place))
     context = DaemonContext(
         paths=paths,
         settings=settings,
@@ -193,7 +195,7 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
         outputs=outputs,
         inputs=inputs,
         screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, background, place.readers),
-        secrets=KnownSecrets(settings, lambda: (tcp.token,)),
+        secrets=secrets,
         tcp=tcp,
         mcp=McpWorker(environ),
         watch_worker=WatchWorker(place.directory, environ),

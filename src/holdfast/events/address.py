@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from holdfast.model.addresses import is_loopback
 from holdfast.paths import find_paths
+from holdfast.peers import foreign_listener
 
 URL = "HOLDFAST_BUS_URL"
 TOKEN = "HOLDFAST_BUS_TOKEN"
@@ -33,6 +34,9 @@ class BusAddress(NamedTuple):
             return _connect_unix(self.path)
         sock = socket.create_connection((self.host, self.port), timeout=_CONNECT)
         sock.settimeout(None)
+        if self.token is not None and is_loopback(sock.getpeername()[0]) and foreign_listener(sock) is not None:
+            sock.close()
+            raise PermissionError(f"another user listens at {self.host}:{self.port}: the token was not sent")
         return sock
 
 

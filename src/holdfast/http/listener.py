@@ -12,6 +12,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from holdfast.daemon.core.context import DaemonContext
+from holdfast.daemon.listener.ancestry import BoundOrigin
 from holdfast.http.app import HttpApp
 from holdfast.http.request import MOST_BODY
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
@@ -137,9 +138,9 @@ class HttpListener:
         )
         self._config.load()
 
-    def protocol(self, tcp: bool, pid: int | None = None) -> asyncio.Protocol:
-        """A protocol that takes a connection over; `pid` is the client's, where that is known."""
-        return BoundedProtocol(self._config, self._state, {"tcp": tcp, "pid": pid})
+    def protocol(self, tcp: bool, origin: BoundOrigin | None) -> asyncio.Protocol:
+        """A protocol that takes a connection over. On TCP the token decides, so there is no origin."""
+        return BoundedProtocol(self._config, self._state, {"tcp": tcp, "origin": origin})
 
     async def close(self) -> None:
         """Accept no more requests, end those that wait or stream, and send responses that are nearly done."""

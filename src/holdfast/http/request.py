@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
+from holdfast.daemon.listener.ancestry import BoundOrigin
 from holdfast.daemon.listener.calls import PendingCall
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
@@ -131,11 +132,12 @@ class HttpRequest:
 
     def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
         """Who asks. Raises BadValue."""
-        kinship = self.context.ancestry.of(self.scope["state"]["pid"])
-        session = (kinship.session if kinship is not None else None) or self._session()
+        origin: BoundOrigin | None = self.scope["state"]["origin"]
+        named = self._session()
+        session = origin.session if origin is not None else named
         resolved = self.context.sessions.resolve(session) if session is not None else None
-        is_gated = kinship is not None
-        return Call(resolved, send_data or _cannot_stream, taker, is_strict=self._is_strict(), is_gated=is_gated)
+        claimed = named if origin is not None else None
+        return Call(resolved, send_data or _cannot_stream, taker, self._is_strict(), origin, claimed=claimed)
 
     def find(self, name: str | None = None) -> HeldProcess:
         """The process that the path names, or `name`, among those that the caller sees.

@@ -65,6 +65,23 @@ def read(pid: int | str, name: str, limit: int = 1 << 14) -> bytes:
         os.close(fd)
 
 
+def read_all(pid: int, name: str) -> bytes | None:
+    """A whole file of a process; None where it is gone or may not be read."""
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    found = b""
+    try:
+        while piece := os.read(fd, 1 << 16):
+            found += piece
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return found
+
+
 def link(path: str) -> str:
     """The target of a link in /proc; empty where there is none."""
     try:

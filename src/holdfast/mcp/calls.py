@@ -83,6 +83,11 @@ class _Call(NamedTuple):
     def what(self) -> object:
         return self.name, self.given
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether the client names no session: this call has a new one."""
+        return self.peer.is_brief and self.key.session == self.peer.session
+
 
 class Calls:
     """`find_push` finds what a client is sent by itself; `pushes`: that acknowledges notices."""
@@ -112,14 +117,18 @@ class Calls:
         """Any arguments get an answer of the one shape, or a question to the user."""
         try:
             call = self._read(ctx, params.name, params.arguments)
-            state = params.request_state
-            answered = None if state is None else self._questions.take(state, call.what)
+            answered = self._answered(call, params.request_state)
             if answered is not None:
                 call = call._replace(key=call.key._replace(session=answered.session))
             made = await self._finished(self._made(call, answered, params.input_responses))
             return made if isinstance(made, types.InputRequiredResult) else to_result(_with_session(call, made))
         except Exception as error:  # noqa: BLE001 - the model gets an answer after any error
             return to_result(of_error(error))
+
+    def _answered(self, call: _Call, state: str | None) -> McpQuestion | None:
+        if state is None or not call.key.can_ask:
+            return None
+        return self._questions.take(state, call.what, call.key.session, call.is_brief)
 
     async def settle(self, seconds: float) -> None:
         """Until the calls that were given up have ended."""
@@ -157,8 +166,8 @@ class Calls:
         session = call.key.session
         async with elicitation.denied_if_cancelled(call.ctx, session, approval):
             if is_modern(call.ctx):
-                self._questions.put(McpQuestion(approval, session, call.what, time.monotonic()))
-                return await elicitation.question_result(session, approval)
+                question = McpQuestion(approval, session, call.is_brief, call.what, time.monotonic())
+                return await elicitation.question_result(session, approval, self._questions.put(question))
             said = await elicitation.elicit(call.ctx, session, approval, call.key.limit * _ASK_SHARE)
         denied = await elicitation.decide(call.ctx, session, approval, said)
         return denied if denied is not None else await self._answer(call, _with_time_left(call))

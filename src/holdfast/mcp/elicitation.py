@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -53,27 +54,34 @@ class McpQuestion(NamedTuple):
 
     approval: str
     session: str
+    is_brief: bool
+    """Whether nothing ties the client to the session but the state of the question."""
     call: object
     at: float
 
 
 class Questions:
-    """Open questions of the newest protocol, by the state that comes back with the answer."""
+    """Open questions of the newest protocol, by the state that comes back with the answer: it cannot be guessed."""
 
     def __init__(self) -> None:
         self._open: dict[str, McpQuestion] = {}
 
-    def put(self, question: McpQuestion) -> None:
-        self._open[question.approval] = question
+    def put(self, question: McpQuestion) -> str:
+        """Returns its state."""
+        state = secrets.token_urlsafe(16)
+        self._open[state] = question
         while len(self._open) > _MOST_QUESTIONS:
             del self._open[next(iter(self._open))]
+        return state
 
-    def take(self, state: str, call: object) -> McpQuestion | None:
-        """The question that this call answers; None where it answers none of ours."""
+    def take(self, state: str, call: object, session: str, is_brief: bool) -> McpQuestion | None:
+        """The question that this call of this session answers; None where it answers none of its own."""
         found = self._open.get(state)
         if found is None or found.call != call or time.monotonic() - found.at > _KEPT:
             return None
-        return self._open.pop(found.approval)
+        if found.session != session and not (found.is_brief and is_brief):
+            return None
+        return self._open.pop(state)
 
 
 async def elicit(ctx: Context, session: str, approval: str, seconds: float) -> types.ElicitResult | CouldNotAsk | None:
@@ -102,10 +110,10 @@ async def denied_if_cancelled(ctx: Context, session: str, approval: str) -> Asyn
         raise
 
 
-async def question_result(session: str, approval: str) -> types.InputRequiredResult:
+async def question_result(session: str, approval: str, state: str) -> types.InputRequiredResult:
     """The question as the newest protocol asks it."""
     params = types.ElicitRequestFormParams(message=await _message(session, approval), requested_schema=_FORM)
-    return types.InputRequiredResult(input_requests={KEY: types.ElicitRequest(params=params)}, request_state=approval)
+    return types.InputRequiredResult(input_requests={KEY: types.ElicitRequest(params=params)}, request_state=state)
 
 
 async def decide(ctx: Context, session: str, approval: str, said: object) -> Answer | None:

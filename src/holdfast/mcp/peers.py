@@ -39,13 +39,13 @@ def is_handle(text: str) -> bool:
 class McpPeer:
     """One conversation. `session` is its own; with a handle it goes on with another.
 
-    `is_gated`: it comes from within a command that was judged, and cannot approve anything. `is_brief`: the server
-    forgets it after this request, unless the handle is passed.
+    `is_bound`: it comes from within a held process: it has that one session, and cannot approve anything. `is_brief`:
+    the server forgets it after this request, unless the handle is passed.
     """
 
-    def __init__(self, session: str | None = None, *, is_gated: bool = False, is_brief: bool = False) -> None:
+    def __init__(self, session: str | None = None, *, is_bound: bool = False, is_brief: bool = False) -> None:
         self.session = session or new_handle()
-        self.is_gated = is_gated
+        self.is_bound = is_bound
         self.is_brief = is_brief
         self._known: set[str] = set()
 
@@ -53,7 +53,7 @@ class McpPeer:
         """The session that a call is for. Raises ToolRefusal for anything but a handle."""
         if handle is None or handle == "" or handle == self.session:
             return self.session
-        if isinstance(handle, str) and is_handle(handle.strip()):
+        if isinstance(handle, str) and is_handle(handle.strip()) and not self.is_bound:
             return handle.strip()
         raise ToolRefusal("unknown_session", "no such session", "leave `session` out", status="not_found")
 
@@ -82,7 +82,7 @@ def can_ask(ctx: Context, peer: McpPeer) -> bool:
     """Whether the client shows forms to the user, and may approve."""
     capabilities = ctx.session.client_capabilities
     elicitation = capabilities.elicitation if capabilities is not None else None
-    if elicitation is None or peer.is_gated or (elicitation.form is None and elicitation.url is not None):
+    if elicitation is None or peer.is_bound or (elicitation.form is None and elicitation.url is not None):
         return False
     return is_modern(ctx) or ctx.session.can_send_request
 
@@ -127,15 +127,15 @@ class HttpPeers:
         if named is not None:
             with suppress(UnicodeDecodeError, UnicodeEncodeError):
                 named = named.encode("latin-1").decode()
-        is_gated = headers.get("holdfast-gated") == "true"
+        is_bound = headers.get("holdfast-bound") == "true"
         protocol = headers.get("mcp-session-id")
         if protocol is None:
-            peer = McpPeer(named, is_gated=is_gated, is_brief=named is None)
+            peer = McpPeer(named, is_bound=is_bound, is_brief=named is None)
             peer.is_first_answer(peer.session)  # the host knows the name that it gave; a brief one gets it otherwise
             return peer
-        key = f"{protocol} {is_gated} {named or ''}"
+        key = f"{protocol} {is_bound} {named or ''}"
         known = self._peers.pop(key, None)
-        found = self._peers[key] = known or McpPeer(named, is_gated=is_gated)
+        found = self._peers[key] = known or McpPeer(named, is_bound=is_bound)
         while len(self._peers) > _MOST_HTTP_PEERS:
             del self._peers[next(iter(self._peers))]
         return found

@@ -16,12 +16,15 @@ from holdfast.model.process import HeldProcess, Meta
 _MOST_NAMED = 20
 
 
-def check_process_limit(running: Collection[ProcessId], at_most: int) -> None:
-    """Raises LimitReached with the running processes when no further one may be started."""
+def check_process_limit(
+    running: Collection[ProcessId], at_most: int, seen: Collection[ProcessId] | None = None
+) -> None:
+    """Raises LimitReached when no further one may be started, with the running ones that the caller sees."""
     if len(running) < at_most:
         return
-    named = sorted(running)[:_MOST_NAMED]
-    more = len(running) - len(named)
+    seen = running if seen is None else seen
+    named = sorted(seen)[:_MOST_NAMED]
+    more = len(seen) - len(named)
     tail = f" and {more} more" if more else ""
     raise LimitReached(f"{len(running)} processes run, {at_most} may: {', '.join(named)}{tail}")
 
@@ -122,7 +125,8 @@ def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProce
     """The process with this id or name, or the only one whose id or name begins so.
 
     A name identifies the process that runs under it, else the last one that did. Raises BadValue for a text that is
-    none of these, NotFound when there is no such process, Ambiguous when several ids or names begin so.
+    none of these, NotFound when there is no such process, Ambiguous when several ids or names begin so, or when
+    processes of several sessions run under the name.
     """
     exact = processes.get(ProcessId(text))
     if exact is not None:
@@ -137,7 +141,12 @@ def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProce
 
 
 def _by_name(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:
-    return max((process for process in processes if process.meta.name == name), key=_precedence, default=None)
+    named = [process for process in processes if process.meta.name == name]
+    living = sorted(process.id for process in named if not process.has_ended)
+    if len(living) > 1:
+        some = ", ".join(living[:_MOST_AMBIGUOUS])
+        raise Ambiguous(f"{len(living)} processes run under the name {name}: {some}")
+    return max(named, key=_precedence, default=None)
 
 
 def _precedence(process: HeldProcess) -> tuple[bool, float]:

@@ -28,7 +28,7 @@ class Status(Operation):
         processes: Integer = field(help="Running processes.")
         held: Integer = field(help="Running processes whose descriptors the daemon holds, too.")
         ended: Integer = field(help="Ended processes that are still kept.")
-        log_bytes: Size | None = field(help="Output on disk.")
+        log_bytes: Size | None = field(help="Output on disk; null for a caller that is bound to its session.")
         log_total: Size | None = field(help="The limit on output on disk, for all processes together.")
         events: Integer = field(help="The number of the newest event.")
         bridges: Integer = field(help="Connected event bridges.")
@@ -49,9 +49,11 @@ class Doctor(Operation):
 
 
 class Http(Operation):
-    """Show, open or close the TCP port on which HTTP is served."""
+    """Show, open or close the TCP port on which HTTP is served, or replace its token."""
 
-    what: Literal["tell", "open", "shut"] = field("tell", help="`tell` shows it, `open` opens it, `shut` closes it.")
+    what: Literal["tell", "open", "shut", "rotate"] = field(
+        "tell", help="`tell` shows it, `open` opens it, `shut` closes it; `rotate` makes a new token."
+    )
     listen: Text | None = field(
         None, longest=256, help="With `open`: a loopback address and port. Default: a free port on 127.0.0.1."
     )
@@ -83,7 +85,7 @@ class Stop(Operation):
 
 
 class Redact(Operation):
-    """Mask secrets in texts: values that look like one, and values of secret variables of any process."""
+    """Mask secrets in texts: values that look like one, and secret variables of processes that the caller sees."""
 
     texts: list[Text] | None = field(None, help="The texts to mask.")
 

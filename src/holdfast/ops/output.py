@@ -51,7 +51,13 @@ class Logs(Operation):
         )
         consumes: list[Text] = field((), help="As in `wait`.")
 
-    traits = Traits(streams=True, scope=Scope.PROCESS, route="GET /processes/{process}/log", http_name="getLog")
+    traits = Traits(
+        streams=True,
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/log",
+        http_name="getLog",
+        names={"from": "offset"},
+    )
 
 
 class Search(Operation):
@@ -88,4 +94,10 @@ class Search(Operation):
         first: Size = field(help="The first byte that is still kept.")
         total: Size = field(help="Bytes written in all.")
 
-    traits = Traits(waits=True, scope=Scope.PROCESS, route="GET /processes/{process}/search", http_name="searchLog")
+    traits = Traits(
+        waits=True,
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/search",
+        http_name="searchLog",
+        names={"from": "offset"},
+    )

@@ -108,7 +108,7 @@ class Start(ApprovalOptions):
     )
     name: Text | None = field(
         None,
-        longest=4096,
+        longest=64,
         pattern="^[A-Za-z0-9._-]+$",
         rule=_check_name,
         flag="--name",
@@ -371,6 +371,7 @@ class Start(ApprovalOptions):
         time_limit=TIME_LIMIT,
         route="POST /processes",
         http_name="startProcess",
+        names={"grant": "env"},
     )
 
 
@@ -390,7 +391,7 @@ class Foreground(Start):
         notifications: list[NotificationFields] = field(help="Claimed for this client, which acknowledges them.")
         consumes: list[Text] = field((), help="As in `wait`.")
 
-    traits = Traits(waits=True, scope=Scope.SPECIAL)
+    traits = Traits(waits=True, scope=Scope.SPECIAL, names={"grant": "env"})
 
 
 class CommandLineOptions(Record):

@@ -1,7 +1,7 @@
 """The contract of a place. tests/contracts/ is the suite that every implementation must pass.
 
-Pids that a place returns or takes are its own, as its keeper reports them. Only `ancestors` and `sudo_above` take the
-pid of a caller of the daemon, as the daemon's kernel reports it.
+Pids that a place returns or takes are its own, as its keeper reports them. Only `ancestors`, `marks` and `sudo_above`
+take the pid of a caller of the daemon, as the daemon's kernel reports it.
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ class PortState(NamedTuple):
     """Another process listens on it."""
     foreign_pid: int | None
     """That process, where it may be seen."""
+
+
+class CallerMarks(NamedTuple):
+    """What shows that a process was started by a held command."""
+
+    group: str | None
+    """The name of the cgroup of a held command that it is in."""
+    held_id: str | None
+    """HOLDFAST_ID in its environment."""
 
 
 class PortWatch(Protocol):
@@ -147,6 +156,10 @@ class ExecutionPlace(Bundles):
     @abstractmethod
     def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
         """A caller, its parent, and so on, as far as they are in this place; nothing for one that is dead."""
+
+    @abstractmethod
+    def marks(self, pid: int) -> CallerMarks | None:
+        """None for a caller that is dead, or whose marks may not be read."""
 
     @abstractmethod
     async def sudo_above(self, pid: int) -> Sudo | None:

@@ -21,7 +21,8 @@ from holdfast.machine import cgroups, proc, readers
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import Terminal
-from holdfast.places.base import Activity, ExecutionPlace, InputState, ProcessInfo, Sudo
+from holdfast.peers import peer_credentials
+from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -76,6 +77,9 @@ class LocalPlace(ExecutionPlace):
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        #: The process that listens for the daemon, which is the keeper, and its anchor.
+        self._listener_pids: set[int] = set()
+        self._group_name = cgroups.name_of(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
         self.default_directory = home if os.path.isdir(home) else "/"
@@ -85,10 +89,18 @@ class LocalPlace(ExecutionPlace):
     async def connect(self) -> socket.socket:
         """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
-            return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            sock = _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
         except OSError:
             await asyncio.to_thread(self._start_anchor)
-        return await self._await_keeper()
+            sock = await self._await_keeper()
+        line = [info.pid for info in proc.ancestors(peer_credentials(sock)[0])]
+        self._listener_pids = {pid for pid in line if self.directory in proc.arguments(pid)}
+        return sock
+
+    @property
+    def keeper_pids(self) -> set[int]:
+        """Also before the keeper has answered: one that is stopped adopts all the same."""
+        return super().keeper_pids | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
         return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
@@ -188,6 +200,13 @@ class LocalPlace(ExecutionPlace):
 
     is_alive = staticmethod(proc.is_alive)
     ancestors = staticmethod(proc.ancestors)
+
+    def marks(self, pid: int) -> CallerMarks | None:
+        groups, environ = proc.read_all(pid, "cgroup"), proc.read_all(pid, "environ")
+        if groups is None or environ is None:
+            return None
+        held = next((word[12:] for word in environ.split(b"\0") if word.startswith(b"HOLDFAST_ID=")), None)
+        return CallerMarks(cgroups.member_of(groups, self._group_name), None if held is None else os.fsdecode(held))
 
     async def sudo_above(self, pid: int) -> Sudo | None:
         return await asyncio.to_thread(proc.sudo_above, pid)

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
-#: Files in the home of an instance that only holdfast and its owner touch; logs of processes are not among them.
-_OWN_FILES = (
-    "policy.toml", "config.toml", "store.db*", "daemon.*", "start.lock", "token", "http-listen", "hooks", "hooks/**",
-    "place", "place/*.sock",
-)  # fmt: skip
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (
@@ -101,11 +96,11 @@ def load_policy(home: str | None = None, environ: Mapping[str, str] | None = Non
 
 
 def _about_home(rule: Rule, home: str) -> Rule:
-    """The rules about holdfast's own files, with those of this instance."""
-    if rule.name != "own-files" or not rule.path:
+    """The rules about holdfast's own files, with those of this instance: also specs and logs, of any session."""
+    if rule.name != "own-files" or "*" not in rule.program:
         return rule
     top = HOMES.sub("~", os.path.abspath(home))
-    return replace(rule, path=(*rule.path, top, *(f"{top}/{name}" for name in _OWN_FILES)))
+    return replace(rule, path=(*rule.path, top, f"{top}/**"))
 
 
 def _read_file(path: str) -> tuple[Rule, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "daemon",
-    synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off] [--json]"],
+    synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off | --rotate] [--json]"],
     about="""
         The daemon starts automatically with the first call, so this is rarely needed.
 
@@ -33,7 +33,8 @@ VERB = Verb(
         shows its state, and does not start it.
 
         http serves HTTP on the loopback address, now and after every start of the daemon, and prints the URL and the
-        file with the token that clients need; --off stops it. The Unix socket always serves HTTP. See docs/http.md.
+        file with the token that clients need; --off stops it, --rotate makes a new token. The Unix socket always serves
+        HTTP. See docs/http.md.
 
         With --json, status prints pid, keeper_pid, anchor_pid, version, home, processes and more; running is false if
         no daemon runs.
@@ -41,6 +42,7 @@ VERB = Verb(
     options=[
         Option("--port", metavar="N", convert=count, help="http: the port to listen on. Default: a free one."),
         Option("--off", help="http: stop listening."),
+        Option("--rotate", help="http: replace the token, and close all connections that were opened with it."),
         JSON,
     ],
     exits=[("0", "Done, also if it ran already or had stopped already."), ("125", "status: no daemon runs.")],
@@ -62,8 +64,8 @@ def run(given: Given) -> int:
     act = {"run": _run, "start": _start, "stop": _stop, "status": _status, "http": _http}.get(action)
     if act is None:
         raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop, status or http")
-    if action != "http" and (given.off or given.port is not None):
-        raise BadValue("--port and --off are for http", next=given.usage)
+    if action != "http" and (given.off or given.rotate or given.port is not None):
+        raise BadValue("--port, --off and --rotate are for http", next=given.usage)
     return act(given, find_paths())
 
 
@@ -166,10 +168,11 @@ def _status(given: Given, paths: Paths) -> int:
 
 
 def _http(given: Given, paths: Paths) -> int:
-    if given.off and given.port is not None:
-        raise BadValue("either --port or --off, not both", next=given.usage)
+    if sum((given.off, given.rotate, given.port is not None)) > 1:
+        raise BadValue("one of --port, --off and --rotate", next=given.usage)
     listen = f"127.0.0.1:{given.port}" if given.port is not None else None
-    reply = _ask(paths, "http", {"what": "shut" if given.off else "open", "listen": listen})
+    what = "shut" if given.off else "rotate" if given.rotate else "open"
+    reply = _ask(paths, "http", {"what": what, "listen": listen})
     if given.json:
         console.out_json(reply)
     elif reply["url"] is None:

@@ -17,7 +17,7 @@ from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.process_object import ProcessObject, process_object
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
@@ -122,7 +122,18 @@ class DaemonContext:
 class Call:
     """One request of one client, while it is under way."""
 
-    __slots__ = ("session", "is_strict", "is_gated", "pid", "taker", "consumed", "given_up", "send")
+    __slots__ = (
+        "session",
+        "claimed",
+        "is_strict",
+        "is_bound",
+        "is_gated",
+        "pid",
+        "taker",
+        "consumed",
+        "given_up",
+        "send",
+    )
 
     def __init__(
         self,
@@ -130,15 +141,20 @@ class Call:
         send_data: Callable[[str, int, bytes], Awaitable[None]],
         taker: object = None,
         is_strict: bool = False,
-        is_gated: bool = False,
+        origin: BoundOrigin | None = None,
         pid: int | None = None,
+        claimed: str | None = None,
     ) -> None:
-        #: The session that the client said it speaks for.
+        #: The session that the client speaks for.
         self.session = session
+        #: The session that a bound client said it speaks for: to the client, a name of its own session.
+        self.claimed = claimed
+        #: Whether it comes from within a held process, or cannot be traced: it approves nothing.
+        self.is_bound = origin is not None
         #: Whether it is bound to its session: processes of other sessions do not exist for it.
-        self.is_strict = is_strict or is_gated
-        #: Whether it comes from within a command that was judged: what it starts is judged, and it approves nothing.
-        self.is_gated = is_gated
+        self.is_strict = is_strict or self.is_bound
+        #: Whether what it starts is judged: it comes from within a command that was judged, or may do so.
+        self.is_gated = origin is not None and origin.is_judged
         #: The process that made the connection; None where the kernel does not know it.
         self.pid = pid
         #: Set when the client does not wait for the reply any more. Operations that complete may check it.

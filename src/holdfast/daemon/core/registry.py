@@ -72,13 +72,15 @@ class Registry:
         """Other living processes with the same session, command and directory, oldest first."""
         return [self._living[other] for other in self._alike.get(duplicate_key(meta), ()) if other != meta.id]
 
-    def check_name(self, meta: Meta) -> None:
-        """Raises NotNow when another living process has the name."""
+    def check_name(self, meta: Meta, everywhere: bool) -> None:
+        """Raises NotNow when another living process of the session, or of any, has the name."""
         if meta.name is None:
             return
         for other in self.living.values():
             if other.meta.name == meta.name and other.id != meta.id:
-                if other.meta.session != meta.session:  # which session has it is not for others to know
+                if other.meta.session != meta.session:
+                    if not everywhere:
+                        continue
                     raise NotNow(f"the name {meta.name} is taken", next="choose another name")
                 raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
 

@@ -73,7 +73,7 @@ async def _again_by_request(context: DaemonContext, process: HeldProcess, began:
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
         check_process_limit(context.registry.living.keys(), context.settings.max_processes)
-        context.registry.check_name(process.meta)
+        context.registry.check_name(process.meta, everywhere=False)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
     await context.supervisor.commit(process, needs_disk=True)

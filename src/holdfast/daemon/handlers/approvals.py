@@ -84,8 +84,8 @@ def _password(encoded: str) -> bytearray:
 
 
 def _check_may_approve(call: Call) -> None:
-    if call.is_gated:
-        raise Denied("a judged command cannot approve anything", next="the user does, in a terminal")
+    if call.is_bound:
+        raise Denied("a held command cannot approve anything", next="the user does, in a terminal")
 
 
 async def _follow(context: DaemonContext, call: Call, sees: Callable[[str], bool]) -> None:

@@ -18,8 +18,12 @@ _KEEPER_TIMEOUT = 1.0
 
 
 async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
-    """The state of the daemon. The figures of the keeper are null when it does not answer at once."""
-    ids = {process.id for process in context.registry.running()}
+    """The state of the daemon. The figures of the keeper are null when it does not answer at once.
+
+    A caller that is bound to its session gets the counts of that session.
+    """
+    seen = [process for process in context.registry.shown() if call.sees(process.meta.session)]
+    ids = {process.id for process in seen if process.is_running}
     keeper = context.keeper.about
     usage: Message = {}
     try:
@@ -37,8 +41,8 @@ async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
         "started_at": context.started_at,
         "processes": len(ids),
         "held": len(ids & set(context.place.fd_store.held)),
-        "ended": len(context.registry.shown()) - len(ids),
-        "log_bytes": usage.get("log_bytes"),
+        "ended": len(seen) - len(ids),
+        "log_bytes": None if call.is_strict else usage.get("log_bytes"),
         "log_total": usage.get("log_total"),
         "events": context.stream.newest,
         "bridges": context.bridges.connected,
@@ -56,6 +60,8 @@ async def http(context: DaemonContext, call: Call, ask: Http) -> Message:
         await context.tcp.open(parse_address(ask.listen or "127.0.0.1:0"))
     elif ask.what == "shut":
         await context.tcp.shut()
+    elif ask.what == "rotate":
+        await context.tcp.rotate()
     address = context.tcp.address
     url = address.url if address is not None else None
     return {"url": url, "token_file": context.paths.token, "socket": context.paths.socket}
@@ -76,7 +82,7 @@ async def end_processes(context: DaemonContext) -> Message:
 
 
 async def redact(context: DaemonContext, call: Call, ask: Redact) -> Message:
-    """The texts with known secrets masked."""
+    """The texts with known secrets masked: all, or those of its session where the caller is bound to one."""
     if ask.texts is None:
         raise BadValue("the texts are missing")
-    return {"texts": await context.secrets.mask(ask.texts)}
+    return {"texts": await context.secrets.mask(ask.texts, call.owner if call.is_strict else None)}

@@ -66,7 +66,7 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
     is_complete = known is None or known.output_closed
     log = context.place.log(ProcessId(process["id"]), "out")
     shown = await context.read(_shown, log, process["id"], budget, is_complete)
-    shown["text"] = await context.secrets.mask(shown["text"])
+    shown["text"] = await context.secrets.mask(shown["text"], called["session"])
     _record_end(context, {**called, "id": process["id"]}, process, begun_at)
     return {
         "process": process,

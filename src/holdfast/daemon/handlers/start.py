@@ -14,6 +14,7 @@ from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
+from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.process_rules import check_process_limit
@@ -39,7 +40,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         if twins and ask.if_running == "reuse":
             kept = spec.not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
-        process = await _start(context, start_spec, ask.attached)
+        process = await _start(context, call, start_spec, ask.attached)
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += spec.notes(ask)
@@ -63,6 +64,10 @@ def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message
         return None
     if not call.sees(known.meta.session):
         raise BadValue("this id is taken", next="choose another one")
+    asked, meta = start_spec.meta, known.meta
+    is_same = asked.command == meta.command and asked.cwd == meta.cwd
+    if not is_same and asked.fingerprint is None:  # where there is one, HTTP compares that
+        raise NotNow(f"{known.id} was started with another command", next="choose another id")
     return {"process": context.show(known), "notes": []}
 
 
@@ -80,7 +85,7 @@ async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec) -
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": context.paths.home}
     login, caller = await context.place.login.get(with_secrets=not ask.clean), start_spec.env
     removed: tuple[str, ...] = ()
-    context.secrets.note({**login, **caller, **start_spec.grant})
+    context.secrets.note({**login, **caller, **start_spec.grant}, meta.session)
     if ask.clean:
         removed = await asyncio.to_thread(context.secrets.to_remove, {**login, **caller}, start_spec.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
@@ -121,13 +126,13 @@ async def _replace(context: DaemonContext, twins: list[HeldProcess], meta: Meta)
         raise NotNow(f"processes to be replaced do not die: {', '.join(alive)}")
 
 
-async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: bool) -> HeldProcess:
+async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_attached: bool) -> HeldProcess:
     """Launch it. The keeper's bundle is the record that survives every crash; the row is written behind."""
     start_spec = _owned(context, start_spec)  # it may have been renamed meanwhile
     meta = start_spec.meta
     _check_offers(context, start_spec)
-    check_process_limit(context.registry.living.keys(), context.settings.max_processes)
-    context.registry.check_name(meta)
+    check_process_limit(context.registry.living.keys(), context.settings.max_processes, _seen(context, call))
+    context.registry.check_name(meta, everywhere=not call.is_strict)  # a strict one must not learn of others
     process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
     context.registry.put(process)
     try:
@@ -146,6 +151,10 @@ async def _start(context: DaemonContext, start_spec: StartSpec, is_attached: boo
         context.deadlines_changed.set()
     note_soon("started", process=process.id, pid=process.pid, session=meta.session)
     return process
+
+
+def _seen(context: DaemonContext, call: Call) -> list[ProcessId]:
+    return [process.id for process in context.registry.living.values() if call.sees(process.meta.session)]
 
 
 def _check_offers(context: DaemonContext, start_spec: StartSpec) -> None:

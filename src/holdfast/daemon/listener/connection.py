@@ -12,10 +12,10 @@ from holdfast import fast_json
 from holdfast.daemon.approvals import requests
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.ancestry import Caller
 from holdfast.daemon.listener.calls import Outcome, PendingCall
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.ops.declare import Operation, field
-from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames
 from holdfast_keeper import failpoints
@@ -40,7 +40,7 @@ class Hello(Operation):
 class SocketConnection(asyncio.Protocol):
     """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
 
-    def __init__(self, context: DaemonContext, on_end: Callable[[SocketConnection], None]) -> None:
+    def __init__(self, context: DaemonContext, caller: Caller, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
         self._decoder = frames.FrameDecoder(fast_json.loads)
@@ -52,8 +52,9 @@ class SocketConnection(asyncio.Protocol):
         self._can_write.set()
         self._is_greeted = False
         self._session: str | None = None
-        self._is_strict = self._is_gated = False
-        self._pid: int | None = None
+        self._claimed: str | None = None
+        self._is_strict = False
+        self._caller = caller
 
     # Called by the transport.
 
@@ -170,8 +171,8 @@ class SocketConnection(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
-        bound = {"is_strict": self._is_strict, "is_gated": self._is_gated}
-        return Call(self._owner(), send_data, taker=self, pid=self._pid, **bound)
+        caller = self._caller
+        return Call(self._owner(), send_data, self, self._is_strict, caller.origin, caller.pid, self._claimed)
 
     def _owner(self) -> str | None:
         """The session that the client speaks for, by its current name."""
@@ -190,24 +191,17 @@ class SocketConnection(asyncio.Protocol):
         except HoldfastError as error:
             self._refuse(rid, error)
             return
-        self._session, self._is_strict = hello.session, hello.strict
-        self._bind()
+        origin = self._caller.origin
+        self._session = origin.session if origin is not None else hello.session
+        self._claimed = hello.session if origin is not None else None
+        self._is_strict = hello.strict
         self._is_greeted = True
         if hello.had:
             owner = self._owner() or "default"
             self._context.background.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
-        is_bound = self._is_strict or self._is_gated
+        is_bound = self._is_strict or origin is not None
         greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
         self._send({"rid": rid, "ok": greeting})
-
-    def _bind(self) -> None:
-        """A client inside a judged command speaks for the session of that command, not for the one it names."""
-        if self._transport is not None:
-            self._pid = peer_credentials(self._transport.get_extra_info("socket"))[0]
-        origin = self._context.ancestry.of(self._pid)
-        if origin is not None:
-            self._is_gated = True
-            self._session = origin.session or self._session
 
     # Replies.
 

@@ -14,8 +14,9 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import identify
 from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
-from holdfast.ops.sessions import RenameSession
-from holdfast.ops.start import Foreground, Start
+from holdfast.ops.processes import Transfer
+from holdfast.ops.sessions import EndSession, RenameSession
+from holdfast.ops.start import ApprovalOptions, Foreground, Start
 
 
 def check_allowed(operation: type[Operation]) -> None:
@@ -27,15 +28,19 @@ def check_allowed(operation: type[Operation]) -> None:
 
 def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
+    if call.is_bound and isinstance(ask, ApprovalOptions):
+        ask.asker = False  # it cannot approve, so it has no approver to ask
+    if isinstance(ask, Transfer | EndSession) and ask.to is not None:
+        _check_heir(context, call, ask.to)
     match ask.traits.scope:
         case Scope.PROCESS:
             ask.process = find(context, call, ask.process).id
         case Scope.PROCESSES if ask.processes is not None:
             ask.processes = [find(context, call, name).id for name in ask.processes]
         case Scope.PROCESSES if ask.session is not None:
-            ask.session = session_for(context, call, context.sessions.resolve(ask.session))
+            ask.session = session_for(context, call, ask.session)
         case Scope.SESSION:
-            ask.session = session_for(context, call, context.sessions.resolve(ask.session or call.owner))
+            ask.session = session_for(context, call, ask.session or call.owner)
         case Scope.SPECIAL:
             _SPECIAL[type(ask)](context, call, ask)
 
@@ -54,7 +59,13 @@ def find(context: DaemonContext, call: Call, text: str) -> HeldProcess:
 
 def session_for(context: DaemonContext, call: Call, named: str) -> str:
     """The session; the name of an unknown one where the caller does not see it."""
-    return named if call.sees(context.sessions.resolve(named)) else f"unknown-{os.urandom(8).hex()}"
+    named = current_name(context, call, named)
+    return named if call.sees(named) else f"unknown-{os.urandom(8).hex()}"
+
+
+def current_name(context: DaemonContext, call: Call, named: str) -> str:
+    """The current name of a session that a caller names. What a bound one calls its session is its session."""
+    return call.owner if named == call.claimed else context.sessions.resolve(named)
 
 
 def seen(context: DaemonContext, call: Call, batch: Batch) -> Batch:
@@ -70,14 +81,24 @@ def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
 
 
 def _start(context: DaemonContext, call: Call, ask: Start) -> None:
-    if ask.session is not None and not call.sees(context.sessions.resolve(ask.session)):
+    if ask.session is not None and not call.sees(current_name(context, call, ask.session)):
         raise BadValue("this connection starts processes of its own session alone", next="leave session out")
+    if call.is_bound and ask.parent_session is not None:
+        raise BadValue("a session gets its parent from outside", next="leave parent_session out")
     ask.session = call.owner
     ask.gate = ask.gate or call.is_gated
 
 
+def _check_heir(context: DaemonContext, call: Call, to: str) -> None:
+    """A held command gives nothing to other sessions; tools of a session give to one that is not in use."""
+    if not call.sees(context.sessions.resolve(to)) and (call.is_bound or _is_anothers(context, call, to)):
+        raise Denied("this connection cannot give processes to another session", next="ask the user")
+
+
 def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
     """Only its own session, and to an unused name: it must not become another session."""
+    if call.is_bound:  # nor one that is yet to come
+        raise Denied("a held command cannot rename its session", next="ask the user")
     if ask.from_ is not None and not call.sees(context.sessions.resolve(ask.from_)):
         raise NotFound(f"no session {ask.from_}", next="holdfast sessions")
     if ask.to is not None and _is_anothers(context, call, ask.to):
@@ -98,10 +119,25 @@ def _is_anothers(context: DaemonContext, call: Call, name: str) -> bool:
 
 
 def _publish(context: DaemonContext, call: Call, ask: Publish) -> None:
-    named = ask.payload.get("session") if ask.payload is not None else None
-    if isinstance(named, str) and not call.sees(context.sessions.resolve(named)):
+    payload = dict(ask.payload or {})
+    if call.is_bound:
+        _check_topic(ask.topic, payload.get("type"))
+    named = payload.get("session")
+    if isinstance(named, str) and not call.sees(current_name(context, call, named)):
         raise BadValue("this connection publishes for its own session alone", next="leave session out")
+    if call.is_bound:
+        ask.payload = {**payload, "session": call.owner}
 
+
+def _check_topic(*topics: object) -> None:
+    """Raises Denied for events that the daemon publishes: hooks and other programs rely on them."""
+    for topic in topics:
+        if isinstance(topic, str) and (topic.startswith(_DAEMON_TOPICS) or topic in _SESSION_TOPICS):
+            raise Denied(f"{topic[:60]} events are published by the daemon", next="choose another topic")
+
+
+_DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.")
+_SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "session.reset"})
 
 _SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {
     Start: _start,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.ancestry import BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
 from holdfast.peers import peer_credentials
@@ -49,7 +50,7 @@ class Server:
         self._socket_file = os.stat(self._context.paths.socket)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_unix_server(
-            lambda: ProtocolChooser(self._choose), sock=sock, backlog=_BACKLOG
+            lambda: ProtocolChooser(self._context.ancestry, self._choose), sock=sock, backlog=_BACKLOG
         )
 
     async def reopen(self) -> None:
@@ -83,27 +84,31 @@ class Server:
             self._http.abort()
         self._context.tcp.close()
 
-    def _choose(self, transport: asyncio.Transport, first: bytes) -> asyncio.Protocol | None:
+    def _choose(self, transport: asyncio.Transport, first: bytes, caller: Caller) -> asyncio.Protocol | None:
         """The protocol of a client whose first bytes are these: frames begin with 0, HTTP never does.
 
         None where HTTP takes over later: its modules are imported when the first client speaks it.
         """
         if first[:1] != b"\0":
-            self._accept_http(transport, first, tcp=False)
+            self._accept_http(transport, first, caller.origin, tcp=False)
             return None
-        connection = SocketConnection(self._context, self._ended)
+        connection = SocketConnection(self._context, caller, self._ended)
         self._connections.add(connection)
         self._all_closed.clear()
         return connection
 
-    def _accept_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+    def _accept_http(
+        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None = None, *, tcp: bool
+    ) -> None:
         if self._http is not None:
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+            _hand_over(transport, self._http.protocol(tcp, origin), first)
         else:
             transport.pause_reading()
-            self._context.background.start(self._load_http(transport, first, tcp), "http")
+            self._context.background.start(self._load_http(transport, first, origin, tcp), "http")
 
-    async def _load_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
+    async def _load_http(
+        self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None, tcp: bool
+    ) -> None:
         """In a thread: the import takes a while."""
         try:
             listener = await asyncio.to_thread(_import_listener)
@@ -115,7 +120,7 @@ class Server:
         if self._http is None:
             self._http = listener(self._context)
         if not transport.is_closing():
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+            _hand_over(transport, self._http.protocol(tcp, origin), first)
             transport.resume_reading()
 
     def _ended(self, connection: SocketConnection) -> None:
@@ -130,10 +135,6 @@ def _import_listener() -> type[HttpListener]:
     return HttpListener
 
 
-def _peer(transport: asyncio.Transport) -> tuple[int, int, int]:
-    return peer_credentials(transport.get_extra_info("socket"))
-
-
 def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: bytes) -> None:
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
@@ -141,22 +142,35 @@ def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, first: 
 
 
 class ProtocolChooser(asyncio.Protocol):
-    """Accepts the owner alone, reads the first bytes, and passes the connection to the protocol that they belong to."""
+    """Accepts the owner alone, reads the first bytes, and passes the connection to the protocol that they belong to.
 
-    def __init__(self, choose: Callable[[asyncio.Transport, bytes], asyncio.Protocol | None]) -> None:
+    Where the caller comes from is decided here, before it can pass the connection to another process unseen.
+    """
+
+    def __init__(
+        self,
+        ancestry: CallerAncestry,
+        choose: Callable[[asyncio.Transport, bytes, Caller], asyncio.Protocol | None],
+    ) -> None:
+        self._ancestry = ancestry
         self._choose = choose
         self._transport: asyncio.Transport | None = None
+        self._caller: Caller | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        _, uid, _ = _peer(self._transport)
+        sock = self._transport.get_extra_info("socket")
+        pid, uid, _ = peer_credentials(sock)
         if uid not in (os.geteuid(), 0):
             note("client-refused", uid=uid)
             self._transport.abort()
+            return
+        self._caller = Caller(pid, self._ancestry.of(sock, pid))
 
     def data_received(self, data: bytes) -> None:
-        assert self._transport is not None
-        chosen = self._choose(self._transport, data)
+        if self._transport is None or self._caller is None:
+            return
+        chosen = self._choose(self._transport, data, self._caller)
         if chosen is not None:
             _hand_over(self._transport, chosen, data)
 

@@ -90,6 +90,13 @@ class TcpListener:
             files.replace(self._paths.http_listen, b"\n")
             self.close()
 
+    async def rotate(self) -> None:
+        """Replace the token, and close all connections: they were opened with the old one."""
+        async with self._lock:
+            self.token = _new_token(self._paths.token)
+            for connection in list(self.connections):
+                connection.abort()
+
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
@@ -152,6 +159,10 @@ def make_token(path: str) -> str:
         if token := read_token(path):
             return token
         os.unlink(path)
+    return _new_token(path)
+
+
+def _new_token(path: str) -> str:
     token = secrets.token_urlsafe(32)
     files.replace(path, f"{token}\n".encode(), finish=os.fsync)
     return token

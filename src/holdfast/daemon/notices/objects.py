@@ -36,8 +36,11 @@ async def notification_objects(context: DaemonContext, notices: list[Notice], is
     for some in (notices[at : at + _AT_ONCE] for at in range(0, len(notices), _AT_ONCE)):
         completed += await asyncio.gather(*(complete(context, notice, is_raw) for notice in some))
     if not is_raw:
-        masked = await context.secrets.mask([notice.data for notice in completed])
-        completed = [replace(notice, data=data) for notice, data in zip(completed, masked, strict=True)]
+        for session in {notice.session for notice in completed}:
+            own = [notice for notice in completed if notice.session == session]
+            masked = await context.secrets.mask([notice.data for notice in own], context.sessions.resolve(session))
+            known = {notice.id: replace(notice, data=data) for notice, data in zip(own, masked, strict=True)}
+            completed = [known.get(notice.id, notice) for notice in completed]
     return [_object(notice) for notice in completed]
 
 

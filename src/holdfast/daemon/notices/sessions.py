@@ -42,6 +42,9 @@ class Names:
         self._active[session] = time.time()
         return is_new
 
+    def knows(self, session: str) -> bool:
+        return session in self._active
+
     def ends(self, session: str) -> None:
         self._active.pop(session, None)
 
@@ -136,12 +139,21 @@ class SessionOwnership:
             left = [process.id for process in living if to is None]
             fields = {"session": session, "to": to, "ended": ended, "passed": passed, "left": left}
             happened = [_transferred(process, heir) for process in passing]
-            happened.append(Event("session.end", time.time(), fields))
+            if ended or living or self._is_known(session):
+                happened.append(Event("session.end", time.time(), fields))
+            for listener in self.on_transfer:
+                for process in passing:
+                    listener(process.id, heir)
             pending = partial(self._inbox.all_of, session) if to is not None else list[Notice]
             notices = await self._move(passing, pending, heir, happened)
             if not left:
                 self._names.ends(session)
         return EndedSession(passed, left, notices)
+
+    def _is_known(self, session: str) -> bool:
+        """Whether it has, or had lately, a process or a notice."""
+        owners = (process.meta.session for process in self._registry.all.values())
+        return self._names.knows(session) or session in owners or bool(self._inbox.all_of(session))
 
     def reset_idle(self, now: float) -> None:
         """Record which sessions were reset because they were idle."""

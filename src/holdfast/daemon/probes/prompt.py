@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
@@ -98,7 +99,8 @@ class _PromptWatch:
         is_secret = found.terminal is not None and not found.terminal.echo
         if not prompts.asks(found.terminal, found.reader, text.rpartition("\n")[2]):
             return _Look(None, prompts.rests(*found))
-        shown = await asyncio.to_thread(prompts.prompt_of, text, self._context.secrets.masked_text)
+        mask = partial(self._context.secrets.masked_text, session=self._process.meta.session)
+        shown = await asyncio.to_thread(prompts.prompt_of, text, mask)
         # Where typing is echoed, the line of the prompt grows: the prompt is identified by where that line begins.
         need = InputNeed(self._process.started_at or 0.0, time.time(), end if is_secret else begin, shown, is_secret)
         return _Look(need, rests=True)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.start.environment import NEEDED
+from holdfast.model.ids import ProcessId
 from holdfast.model.matches import MOST_LINES, WatchMatch
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms, masked_forms, secret_names
@@ -32,21 +33,35 @@ Environment = Mapping[str, str]
 
 
 class KnownSecrets:
-    """`configured` gives the secrets in holdfast's own configuration, as they are now."""
+    """`configured` gives the secrets in holdfast's own configuration, `resolve` the current name of a session.
 
-    def __init__(self, settings: Settings, configured: Callable[[], Iterable[str]]) -> None:
+    What a session is shown is masked by its own secrets: by those of others it could check a guess.
+    """
+
+    def __init__(
+        self, settings: Settings, configured: Callable[[], Iterable[str]], resolve: Callable[[str], str] = str
+    ) -> None:
         self.is_on = settings.redact
         self._passed = frozenset(settings.pass_env)
         self._configured = configured
-        self._noted: list[Environment] = []
-        self._forms: dict[str, None] = {}
+        self._resolve = resolve
+        self._noted: list[tuple[Callable[[], Environment], str]] = []
+        #: With the sessions whose processes have it.
+        self._forms: dict[str, set[str]] = {}
         self._turn = threading.Lock()
         self._has_relearned = threading.Event()
         self._has_relearned.set()
 
-    def note(self, env: Environment) -> None:
+    def note(self, env: Environment, session: str) -> None:
         """Remember the secrets of an environment, before the next text is masked."""
-        self._noted.append(env)
+        self._note(lambda: env, session)
+
+    def transferred(self, place: ExecutionPlace, process_id: ProcessId, session: str) -> None:
+        """The secrets of a process are those of its new owner, too."""
+        self._note(lambda: _known_environment(place, process_id), session)
+
+    def _note(self, read: Callable[[], Environment], session: str) -> None:
+        self._noted.append((read, session))
         if len(self._noted) > _MOST_NOTED:
             asyncio.get_running_loop().run_in_executor(None, self._forms_now)
 
@@ -55,61 +70,67 @@ class KnownSecrets:
         found = secret_names(env, {value for value in self._configured() if value})
         return tuple(sorted(found - NEEDED - self._passed - set(granted)))
 
-    async def mask(self, value: Any) -> Any:
-        """A JSON value with the secrets in its texts masked; unchanged where the settings say so."""
-        return await asyncio.to_thread(self.masked, value) if self.is_on else value
+    async def mask(self, value: Any, session: str | None) -> Any:
+        """A JSON value with the secrets of a session, or all, masked; unchanged where the settings say so."""
+        return await asyncio.to_thread(self._masked, value, session) if self.is_on else value
 
-    async def mask_matches(self, matches: Sequence[WatchMatch]) -> list[WatchMatch]:
+    async def mask_matches(self, matches: Sequence[WatchMatch], session: str) -> list[WatchMatch]:
         """Matches with masked lines. Lines in the middle of many are not masked: notices only count them."""
         if not matches or not self.is_on:
             return list(matches)
         quoted = {*range(min(len(matches), MOST_LINES + 1)), len(matches) - 1}
-        outputs = dict(zip(quoted, await self.mask([matches[index].output for index in quoted]), strict=True))
+        masked = await self.mask([matches[index].output for index in quoted], session)
+        outputs = dict(zip(quoted, masked, strict=True))
         return [
             replace(match, output=outputs[index]) if index in outputs else match for index, match in enumerate(matches)
         ]
 
-    def masked(self, value: Any) -> Any:
-        """As `mask`, to be called in a thread."""
-        if not self.is_on:
-            return value
-        forms = self._forms_now()
+    def _masked(self, value: Any, session: str | None) -> Any:
+        forms = self._forms_now(session)
         return _each_text(value, lambda text: for_model(text, forms))
 
-    def masked_text(self, text: str) -> str:
-        return for_model(text, self._forms_now()) if self.is_on else text
+    def masked_text(self, text: str, session: str) -> str:
+        """To be called in a thread."""
+        return for_model(text, self._forms_now(session)) if self.is_on else text
 
-    def _forms_now(self) -> Forms:
+    def _forms_now(self, session: str | None = None) -> Forms:
+        """The secrets of a session, or all."""
         self._has_relearned.wait(_RELEARN_BUDGET)
         with self._turn:
             noted, self._noted = self._noted, []
-            for env in noted:
-                self._remember(known_forms(env))
+            for read, owner in noted:
+                self._remember(known_forms(read()), owner)
             ours = {form for value in self._configured() if value for form in masked_forms(value)}
-            return Forms.of([*self._forms, *ours])
+            known = self._forms
+            if session is not None:
+                known = {form: names for form, names in known.items() if session in map(self._resolve, names)}
+            return Forms.of([*known, *ours])
 
-    def _remember(self, forms: Iterable[str]) -> None:
+    def _remember(self, forms: Iterable[str], session: str) -> None:
         for form in forms:
-            self._forms.pop(form, None)
-            self._forms[form] = None
+            self._forms[form] = {*self._forms.pop(form, ()), session}
         for oldest in list(self._forms)[: max(0, len(self._forms) - _MOST)]:
             del self._forms[oldest]
 
-    async def relearn(self, place: ExecutionPlace) -> None:
-        """Search the environments of all commands on disk. Specs that cannot be read are left out."""
+    async def relearn(self, place: ExecutionPlace, owner: Callable[[ProcessId], str | None]) -> None:
+        """Search the environments of all commands on disk. Specs that cannot be read are left out.
+
+        `owner` gives the session that owns a process.
+        """
         self._has_relearned.clear()
         try:
-            await asyncio.to_thread(self._relearn, place)
+            await asyncio.to_thread(self._relearn, place, owner)
         finally:
             self._has_relearned.set()
 
-    def _relearn(self, place: ExecutionPlace) -> None:
-        judged: set[tuple[str, str]] = set()  # most environments are alike
+    def _relearn(self, place: ExecutionPlace, owner: Callable[[ProcessId], str | None]) -> None:
+        judged: dict[str, set[tuple[str, str]]] = {}  # most environments are alike
         for spec in place.specs():
-            new = _environment(spec).items() - judged
-            judged |= new
+            session = _session(spec, owner)
+            new = _environment(spec).items() - judged.setdefault(session, set())
+            judged[session] |= new
             with self._turn:
-                self._remember(known_forms(dict(new)))
+                self._remember(known_forms(dict(new)), session)
 
 
 def left_out(names: tuple[str, ...]) -> str:
@@ -127,6 +148,20 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [_each_text(one, change) for one in value]
     return value
+
+
+def _known_environment(place: ExecutionPlace, process_id: ProcessId) -> Environment:
+    try:
+        return _environment(place.spec(process_id))
+    except (OSError, ValueError):
+        return {}
+
+
+def _session(spec: dict[str, Any], owner: Callable[[ProcessId], str | None]) -> str:
+    """The session that owns it, or did when it was started."""
+    meta = spec.get("meta")
+    known = meta if isinstance(meta, dict) else {}
+    return owner(ProcessId(str(known.get("id")))) or str(known.get("session"))
 
 
 def _environment(spec: dict[str, Any]) -> dict[str, str]:

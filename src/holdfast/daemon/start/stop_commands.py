@@ -22,6 +22,8 @@ from holdfast.settings import Settings
 #: Characters of the output of a failed command that are logged, from its end.
 _LOGGED_OUTPUT = 500
 _DRAIN_BUDGET = 0.2
+#: uvloop cannot set the umask of a child.
+_WITH_UMASK = ("/bin/sh", "-c", 'umask "$0" && exec "$@"')
 
 
 class StopCommands:
@@ -72,10 +74,11 @@ class StopCommands:
         env = {**spec["env"], "HOLDFAST_PID": str(process.pid)}
         argv = self._place.shell_argv(process.meta.stop_cmd, self._settings.shell, env)
         child = await asyncio.create_subprocess_exec(
+            *_WITH_UMASK,
+            f"{spec['umask']:04o}",
             *argv,
             cwd=spec["cwd"],
             env=env,
-            umask=spec["umask"],
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

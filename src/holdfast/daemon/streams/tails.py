@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
@@ -35,7 +36,7 @@ async def tail_of(
 
     Secrets are masked, unless it is to be raw.
     """
-    mask = str if is_raw else context.secrets.masked_text
+    mask = str if is_raw else partial(context.secrets.masked_text, session=process.meta.session)
     return await context.read(_tail, context.place, process, since or {}, upto or {}, mask)
 
 

@@ -113,7 +113,7 @@ class OutputWatches:
     async def _scan(self, process: HeldProcess, stream: str, at: int, upto: int, is_final: bool) -> WatchScan:
         meta = process.meta
         scan = await self._worker.scan(process.id, stream, meta.watch, meta.watch_regex, at, upto, is_final)
-        return scan._replace(matches=await self._context.secrets.mask_matches(scan.matches))
+        return scan._replace(matches=await self._context.secrets.mask_matches(scan.matches, meta.session))
 
     async def _whole_lines(self, process: HeldProcess, stream: str, at: int, upto: int) -> WatchScan:
         """A scan of new output. A line that matches before it is complete gets a moment to become complete."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.errors import Unreachable
+from holdfast.errors import Denied, Unreachable
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response
 from holdfast.http.routing import API, JSON, Route, Success
@@ -41,6 +41,8 @@ def has_space(home: str) -> bool:
 
 
 async def metrics(request: HttpRequest) -> Response:
+    if request.call().is_strict:
+        raise Denied("the figures of the instance are not for a connection that is bound to its session")
     lag = await _lag()
     return Response(200, "".join(await _lines(request.context, lag)).encode(), METRICS)
 

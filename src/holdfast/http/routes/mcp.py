@@ -41,7 +41,7 @@ async def serve(request: HttpRequest) -> Response:
 
 
 def _headers(request: HttpRequest) -> list[tuple[str, str]]:
-    """Headers for the worker. A client inside a judged command speaks for its session, and cannot approve."""
+    """Headers for the worker. A client inside a held process speaks for its session, and cannot approve."""
     call = request.call()
     forwarded = [("host", "localhost")]
     for name, values in request.headers.items():
@@ -49,8 +49,8 @@ def _headers(request: HttpRequest) -> list[tuple[str, str]]:
             forwarded.append((name, ", ".join(values)))
     if call.session is not None:
         forwarded.append(("holdfast-session", call.session.encode().decode("latin-1")))
-    if call.is_gated:
-        forwarded.append(("holdfast-gated", "true"))
+    if call.is_bound:
+        forwarded.append(("holdfast-bound", "true"))
     return forwarded
 
 

@@ -37,7 +37,7 @@ async def start(request: HttpRequest) -> Response:
     if key is not None:
         if ask.get("id") is not None:
             raise BadValue("either an id or an Idempotency-Key, not both")
-        ask |= {"id": key_id(key), "fingerprint": fingerprint(ask)}
+        ask |= {"id": key_id(key, ask.get("session") or request.call().owner), "fingerprint": fingerprint(ask)}
     registry = request.context.registry
     is_new = registry.get(ProcessId(str(ask.get("id")))) is None
     reply = await request.while_connected(request.ask("start", _start_fields(ask)))
@@ -62,12 +62,13 @@ def _start_fields(ask: Message) -> Message:
 # and a crash loses nothing.
 
 
-def key_id(key: str) -> str:
-    """The id that a key stands for. Raises BadValue."""
+def key_id(key: str, session: str) -> str:
+    """The id that a key of a session stands for. Raises BadValue."""
     if not 1 <= len(key) <= _LONGEST_KEY or not all("!" <= letter <= "~" for letter in key):
         what = f"an Idempotency-Key has 1 to {_LONGEST_KEY} visible ASCII characters"
         raise BadValue(what, next="use a UUID")
-    return PREFIX + hashlib.sha256(b"holdfast key " + key.encode()).hexdigest()[:12]
+    named = key if session == "default" else f"{session}\0{key}"
+    return PREFIX + hashlib.sha256(b"holdfast key " + named.encode()).hexdigest()[:12]
 
 
 def fingerprint(body: dict[str, Any]) -> str:
@@ -220,7 +221,7 @@ _UNCHANGED = {"type": "object", "properties": {"unchanged": {"const": True}}, "r
 _KEY = HeaderField(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": _LONGEST_KEY, "pattern": "^[!-~]+$"},
-    "The same key is the same process, for as long as it is remembered; with another body it is refused.",
+    "The same key of a session is the same process, for as long as it is remembered; with another body it is refused.",
 )
 _STARTED_BEFORE = "It was started before: with the same key or id, or as the process that is reused"
 
