@@ -68,6 +68,11 @@ class Policy:
                 self._by_program[program] = found
         return found
 
+    @functools.cached_property
+    def programs(self) -> frozenset[str]:
+        """The programs that rules name."""
+        return frozenset(name.lstrip("!") for _, rule in self.ordered for name in rule.program if "*" not in name)
+
     def about_text(self, text: str) -> Iterator[tuple[Level, Rule]]:
         """The rules about exactly this text, in order."""
         return ((level, rule) for level, rule in self.ordered if rule.command and rule.command.strip() == text.strip())

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import code, finders, outputs, shells, wrappers
+from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.programs.base import Run
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
+from holdfast.safety.tables import DATABASES, LANGUAGES, WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +83,8 @@ def _inside(run: Run, head: Word) -> Feed | None:
         return Run(run.reader, run.name, run.arguments, state, run.stdin, run.where).here(line)
     if "/" in head.text and run.held(head) is not None:
         return shells.code_file(run, head, tuple(word.marked for word in run.arguments))
+    if run.name not in WRAPPERS and run.name not in LANGUAGES and run.name not in DATABASES:
+        look_at_words(run, run.arguments, is_script="/" in head.text and not head.text.startswith("/"))
     if handler := HANDLERS.get(run.name):
         return handler(run)
     wrappers.look_for_commands(run)

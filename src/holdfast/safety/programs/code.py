@@ -8,10 +8,12 @@ that is computed, piped or fetched cannot be judged, and asks.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs.base import Run, as_text
+from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.state import Feed, SimulatedCall, Word
 from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, DatabaseClient, Language
 
@@ -36,11 +38,11 @@ _DELETES = re.compile(
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 _WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File\.(?:write|open)|[\"']\s*>")
 #: Code that passes strings to a shell or starts programs.
-_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|Command|qx)\b|`|%x")
+_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x")
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
-_EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
+_EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _SQL_TEXT = re.compile(r"'(?:[^']|'')*'")
 #: Commands that a database client passes to a shell.
@@ -85,6 +87,8 @@ def _from_elsewhere(run: Run, language: Language) -> None:
         file = operands[0]
         if UNKNOWN in file.marked and FETCHERS.intersection(re.findall(r"\w+", file.source)):
             run.find("@piped-code", file.source)
+        script = replace(run, name=file.text.rpartition("/")[2])
+        look_at_words(script, run.arguments[run.arguments.index(file) + 1 :], is_script=True)
         _look_at_feed(run, run.held(file), from_file=file.text != "-" and not file.text.startswith("/dev/fd/"))
     elif language.reads:
         _look_at_feed(run, run.stdin, from_file=False)
@@ -191,7 +195,9 @@ def editor(run: Run) -> Feed | None:
 
 def database(run: Run) -> Feed | None:
     client = DATABASES[run.name]
-    texts = [word.marked for word in _statements_given(run, client)]
+    given = _statements_given(run, client)
+    look_at_words(run, [word for word in run.arguments if word not in given])
+    texts = [word.marked for word in given]
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in map(as_text, texts):
