@@ -28,6 +28,8 @@ HANDLERS: dict[str, Handler] = {
     **shells.HANDLERS,
 }
 _VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
+#: `npm:rimraf`, `rimraf@5`
+_PACKAGE = re.compile(r"^(?:npm|jsr):|(?<=\w)@[\w.^~-]*$")
 _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 #: Shell keywords that the grammar takes for programs behind `time`, `!` and `coproc`.
 _KEYWORDS = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
@@ -66,7 +68,7 @@ def _perform(reader: Reader, words: list[Word], state: JudgeState, stdin: Feed |
 
 def program_name(text: str) -> str:
     """The last part of a path; versions of interpreters go by the common name."""
-    name = text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2]
+    name = _PACKAGE.sub("", text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2])
     if versioned := _VERSIONED.fullmatch(name):
         return {"python": "python3"}.get(versioned[1], versioned[1])
     return "ld.so" if _LOADER.fullmatch(name) else name

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs.base import Run, as_text
 from holdfast.safety.programs.unknown import look_at_words
+from holdfast.safety.programs.wrappers import wrapper
 from holdfast.safety.state import Feed, SimulatedCall, Word
-from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, DatabaseClient, Language
+from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, WRAPPERS, DatabaseClient, Language
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
@@ -38,7 +39,7 @@ _DELETES = re.compile(
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 _WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File\.(?:write|open)|[\"']\s*>")
 #: Code that passes strings to a shell or starts programs.
-_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x")
+_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x|[\"']\s*\.?!")
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
@@ -51,6 +52,8 @@ _SQL_SHELL = re.compile(r"(?im)^\s*(?:\\!|\.shell|\.system|system)\s*(.+)$|\bpro
 
 def interpreter(run: Run) -> Feed | None:
     language = LANGUAGES[run.name]
+    if run.name in WRAPPERS:
+        wrapper(run)
     given = _inline(run, language)
     for word in given:
         look_at_code(run, word.marked, word.source)
@@ -83,7 +86,9 @@ def _from_elsewhere(run: Run, language: Language) -> None:
         run.perform(run.arguments[run.arguments.index(module) if module in run.arguments else 0 :])
         return
     operands = run.operands(language.values)
-    if operands:
+    if language.subcommand:
+        look_at_words(run, run.arguments, is_script=True)
+    elif operands:
         file = operands[0]
         if UNKNOWN in file.marked and FETCHERS.intersection(re.findall(r"\w+", file.source)):
             run.find("@piped-code", file.source)

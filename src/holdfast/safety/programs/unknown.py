@@ -31,9 +31,13 @@ _RISKY = re.compile(PATTERNS["risky_options"])
 _CODE_OPTION = re.compile(PATTERNS["code_options"])
 _CODE = re.compile(PATTERNS["code_text"], re.DOTALL)
 _ACCOUNT = re.compile(PATTERNS["account"])
+_VERB_FIRST = re.compile(PATTERNS["verb_first"])
+_STATEMENT = re.compile(PATTERNS["statement"], re.DOTALL)
 _OUTPUT = re.compile(PATTERNS["output_options"])
-_METHOD = re.compile(r"(?:-X|--(?:request|method)=?)?(?:POST|PUT|PATCH|DELETE)")
+_METHOD = re.compile(r"(?:-X|--(?:request|method)=?)?(?:POST|PUT|PATCH|DELETE|PURGE)")
 _ADDRESS = re.compile(r"(?:https?|wss?)://(?!localhost|127\.|0\.0\.0\.0|\[::1\])\S+")
+#: Verbs that count as the first part of a word: `metadata clear`, not `config:clear`.
+_ALONE = frozenset(("clear", "empty", "down", "replace", "leave"))
 #: Programs for which `-o` names a file to write.
 _WRITE_O = ("curl", "wget", "gcc", "g++", "cc", "c++", "clang", "clang++", "ld", "sort", "aria2c")
 
@@ -62,6 +66,8 @@ def _look_at_outputs(run: Run, words: Sequence[Word]) -> None:
             if len(name) == 2 and run.name in KNOWN and run.name not in _WRITE_O:
                 continue
             target = value if equals else "".join(other.marked for other in words[place + 1 : place + 2])
+            if run.name not in KNOWN and _ADDRESS.fullmatch(target):
+                run.reader.report(SimulatedCall("@risky", (Word("remote"), Word(target)), run.where, run.state.cwd))
             if target.startswith(("/", HOME)):
                 run.reader.report(SimulatedCall(">", (Word(target, word.source),), run.where, run.state.cwd))
 
@@ -73,6 +79,8 @@ def _risks(program: str, words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
         text = word.text
         if _PROSE.fullmatch(previous):
             pass
+        elif _STATEMENT.match(text):
+            yield "deletes", word
         elif text.startswith("-"):
             name, _, value = text.partition("=")
             if _RISKY.fullmatch(name) and "cache" not in text:
@@ -99,21 +107,24 @@ def _verb(program: str, operands: Sequence[Word]) -> Iterator[tuple[str, Word]]:
         following = operands[place + 1].text if place + 1 < len(operands) else ""
         if word.text in inside or "cache" in word.text.lower():
             return
-        parts = _parts(word.text)
-        if not parts:
+        pieces = _pieces(word.text)
+        if not pieces:
             continue
+        parts = pieces[0]
         if parts[0] in READS and following not in DELETES:
             return
-        if parts[0] in DELETES or parts[-1] in DELETES:
+        verbs = {parts[0], *(part for piece in pieces for part in (piece[0], piece[-1]) if part not in _ALONE)}
+        if not verbs.isdisjoint(DELETES) or _VERB_FIRST.fullmatch(parts[0]):
             yield "deletes", word
             return
-        if (parts[0] in ACTS or parts[-1] in ACTS) and following not in READS:
+        if not verbs.isdisjoint(ACTS) and following not in READS:
             yield "remote", word
             return
 
 
-def _parts(text: str) -> list[str]:
-    """The words in the name of a subcommand; none in a path, a file name or a sentence."""
+def _pieces(text: str) -> list[list[str]]:
+    """The words of a subcommand, for each piece between colons; none in a path, a file name or a sentence."""
     if not _SUBCOMMAND.fullmatch(text) or _FILE_NAME.fullmatch(text):
         return []
-    return [part.lower() for part in _PARTS.findall(text)]
+    found = [[part.lower() for part in _PARTS.findall(piece)] for piece in text.split(":")]
+    return [parts for parts in found if parts]
