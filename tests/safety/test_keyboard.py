@@ -38,6 +38,7 @@ def bash() -> ShellState:
         ("python3", "code"),
         ("python3 -i x.py", "code"),
         (["node"], "code"),
+        ("gawk '{print $0 | \"sh\"}'", "shell"),
         ("psql shop", "sql"),
         ("sqlite3 x.db", "sql"),
         ("bash run.sh", "plain"),
@@ -57,7 +58,6 @@ def test_the_reader_of_typed_text(command: str | list[str], kind: str) -> None:
     [
         "awk '{system($0)}'",
         ["awk", '{ "rm " $1 | getline }'],
-        "gawk '{print $0 | \"sh\"}'",
         "sed e",
         "sed -n 's/.*/&/e'",
         "perl -ne 'system($_)'",
@@ -77,7 +77,7 @@ def test_the_reader_of_typed_text(command: str | list[str], kind: str) -> None:
 )
 def test_every_line_typed_into_a_program_that_runs_its_input_is_asked_about(command: str | list[str]) -> None:
     shell = shell_state(command, WHERE)
-    assert write(shell, "rm -rf /\n", "x\n") == ["ask", "ask"]
+    assert write(shell, "rm -rf /\n", "x\n", "\n") == ["deny", "ask", "allow"]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ _WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File
 _STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x|[\"']\s*\.?!")
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
+#: Code that runs what it reads: calls that run text, and names of the input.
+_RUNS = re.compile(r"system|\bexec|\beval|popen|spawn|subprocess|child_process|\bqx\b|%x|`")
+_INPUT = re.compile(r"\$_\b|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput")
+_LOOP = re.compile(r"-\w*[np]\w*")
+_AWK_RUNS = re.compile(
+    r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
+)
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
 _EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
@@ -55,8 +62,11 @@ def interpreter(run: Run) -> Feed | None:
     if run.name in WRAPPERS:
         wrapper(run)
     given = _inline(run, language)
+    loops = run.name in ("perl", "ruby") and any(_LOOP.fullmatch(word.text) for word in run.arguments)
     for word in given:
         look_at_code(run, word.marked, word.source)
+        if _RUNS.search(word.text) and (loops or _INPUT.search(word.text)):
+            run.find("@unknown-code", word.source)
     if not given and not run.has("--version", "-V", "-h", "--help"):
         _from_elsewhere(run, language)
     return None
@@ -175,6 +185,8 @@ def awk(run: Run) -> Feed | None:
     code = run.option("-e", "--source") or next(iter(run.operands(["-F", "-v", "-f", "-i"])), None)
     if code and not run.has("-f"):
         run.find("@code", as_text(code.marked), run.name)
+        if _AWK_RUNS.search(code.text):
+            run.find("@unknown-code", code.source)
         if re.search(r"\bsystem\s*\(|\|", code.text):
             read_commands(run, as_text(code.marked))
     return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN, split_value
 from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.wrappers import other_readings
 from holdfast.safety.state import DECODED, Feed, SimulatedCall, Word
 from holdfast.safety.tables import WRAPPERS
 
@@ -83,6 +84,7 @@ def _filled(word: Word, sign: str, item: Word) -> Word:
 
 def xargs(run: Run) -> Feed | None:
     line = run.command_line(WRAPPERS[run.name].values) or [Word("echo", "echo")]
+    other_readings(run, line)
     if any(word.text.startswith(("-I", "-i", "--replace")) for word in run.arguments):
         sign = run.option("-I", "--replace")
         for item in _items(run, by_line=True):
@@ -112,6 +114,7 @@ def _items(run: Run, *, by_line: bool) -> list[Word]:
 
 def parallel(run: Run) -> Feed | None:
     line = run.command_line(WRAPPERS[run.name].values)
+    other_readings(run, line)
     texts = [word.text for word in line]
     cut = next((place for place, text in enumerate(texts) if text.startswith(":::")), len(line))
     items = [word for word in line[cut + 1 :] if not word.text.startswith(":::")] or _items(run, by_line=True)

@@ -21,7 +21,7 @@ from holdfast.safety.state import Feed, SimulatedCall, Word
 from holdfast.safety.tables import CARRIERS, DATABASES, LANGUAGES, PATTERNS, PLAIN, SENDERS, SENTENCE, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.safety.programs.base import Handler
 
@@ -48,10 +48,7 @@ def wrapper(run: Run) -> Feed | None:
     options = replace(run, arguments=run.arguments[:before])
     if table.skip is None:
         look_at_words(run, options.arguments)
-    if line:
-        look_for_commands(run, before)
-        if before and _may_take_word(run.arguments[before - 1].text, table):
-            _guess(run, partial(run.perform, run.after(before + 1).command_line(table.values)))
+    other_readings(run, line)
     for word in options.option_values(table.texts):
         run.script(word.marked)
     if table.operands:
@@ -68,9 +65,18 @@ def wrapper(run: Run) -> Feed | None:
     return run.perform(line) if line else None
 
 
-def _may_take_word(text: str, table: Wrapper) -> bool:
-    """Whether the word behind an option that the table does not name could be its value."""
-    return text.startswith("-") and "=" not in text and text not in ("-", "--") and text not in table.values
+def other_readings(run: Run, line: Sequence[Word]) -> None:
+    """Read the command line as if the table of options were wrong.
+
+    The value of an option may be the command, and the first word of the command the value of an unknown option.
+    """
+    before = len(run.arguments) - len(line)
+    if not line or before <= 0:
+        return
+    look_for_commands(run, before)
+    last, values = run.arguments[before - 1].text, WRAPPERS[run.name].values
+    if last.startswith("-") and "=" not in last and last not in ("-", "--") and last not in values:
+        _guess(run, partial(run.perform, run.after(before + 1).command_line(values)))
 
 
 def _line(run: Run, table: Wrapper) -> tuple[list[Word], bool]:
@@ -196,11 +202,11 @@ def look_for_commands(run: Run, count: int = 64) -> None:
         if text and _COMMAND.match(text):
             _guess(run, partial(run.script, text, (), Feed("")))
         elif word.text.rpartition("/")[2] in programs and (place + 1 < len(run.arguments) or previous == "--"):
-            _guess(run, partial(run.perform, run.arguments[place:], Feed("")))
+            _guess(run, partial(run.perform, run.arguments[place:], Feed("")), certain=previous == "--")
 
 
-def _guess(run: Run, read: Callable[[], object]) -> None:
-    """Read what may be a command; only programs with rules count."""
+def _guess(run: Run, read: Callable[[], object], *, certain: bool = False) -> None:
+    """Read what may be a command; only programs with rules count, and if it is certain, risky words."""
     reader = run.reader
     if reader.guesses >= _MOST_GUESSES:
         return
@@ -211,7 +217,11 @@ def _guess(run: Run, read: Callable[[], object]) -> None:
     finally:
         reader.guesses -= 1
     found = reader.calls[before:]
-    reader.calls[before:] = [call for call in found if call.program in _programs() or call.program[:5] == "mkfs."]
+    reader.calls[before:] = [
+        call
+        for call in found
+        if call.program[:5] == "mkfs." or (call.program in _programs() and (certain or call.program != "@risky"))
+    ]
 
 
 HANDLERS: dict[str, Handler] = {
