@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.safety.marks import HOME, UNKNOWN, shown
@@ -38,6 +38,8 @@ class Verdict:
     """The part of the text that it is about."""
     level: Level = "default"
     """The policy file that the rule is from."""
+    word: str = field(default="", compare=False)
+    """The argument that a condition of the rule matched."""
 
     @property
     def rank(self) -> int:
@@ -86,6 +88,20 @@ class Rule:
             and not any(any_fits(pattern, call.arguments) for pattern in self.without)
             and self._paths_fit(call, start)
         )
+
+    def word(self, call: SimulatedCall, start: str) -> str:
+        """The argument that decided, for an explanation."""
+        if call.program.startswith("@"):
+            return shown(call.arguments[-1].marked) if call.arguments else ""
+        for word in call.arguments:
+            if any(any_fits(pattern, (word,)) for pattern in self.arguments):
+                return shown(word.marked)
+        for text in paths_of(call, self.at):
+            path = resolve(text, call.cwd)
+            outside = self.unless_path and not surely_in(path, self.unless_path, start)
+            if may_be_in(path, self.path, start) if self.path else outside:
+                return shown(text)
+        return call.program
 
     def _paths_fit(self, call: SimulatedCall, start: str) -> bool:
         if not self.path and not self.unless_path:
