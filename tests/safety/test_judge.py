@@ -305,7 +305,9 @@ def test_no_text_takes_long(text: str) -> None:
     assert time.process_time() - before < 4.0, "some half a second each; machines differ"
 
 
-@pytest.mark.parametrize("command", ["rm -rf src", "rm -rf .", "rm -rf /tmp/work/shop/src", "rm -rf ..", "find . -delete"])
+@pytest.mark.parametrize(
+    "command", ["rm -rf src", "rm -rf .", "rm -rf /tmp/work/shop/src", "rm -rf ..", "find . -delete"]
+)
 def test_a_project_in_a_temporary_directory_is_not_scratch(command: str) -> None:
     assert judge(command, default_policy(), "/tmp/work/shop").action == "ask"
 

@@ -240,7 +240,7 @@ def test_an_unknown_profile_is_an_error() -> None:
         ("frobnicate volume delete v1", "delete"),
         ("frobnicate --force", "--force"),
         ("git push --force", "--force"),
-        ("rm -rf src", "-rf"),
+        ("rm -rf build src", "src"),
         ("cat ~/.aws/credentials", "~/.aws/credentials"),
         ("sudo reboot", "reboot"),
     ],

@@ -75,7 +75,12 @@ def test_an_unknown_option_hides_no_command(words: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["su - postgres -c 'dropdb shop'", "pssh -h hosts 'shutdown -h now'", "entr -s 'git push --force'", "gdb --args rm -rf ~/x"],
+    [
+        "su - postgres -c 'dropdb shop'",
+        "pssh -h hosts 'shutdown -h now'",
+        "entr -s 'git push --force'",
+        "gdb --args rm -rf ~/x",
+    ],
 )
 def test_a_text_that_a_wrapper_runs_is_judged(command: str) -> None:
     assert action(command) == "ask"

@@ -79,11 +79,9 @@ class Rule:
     """The exact command text."""
 
     def fits(self, call: SimulatedCall, start: str) -> bool:
-        """Whether this rule matches a call in a text that is judged in a directory."""
+        """Whether the conditions beside the program match a call in a text that is judged in a directory."""
         return (
-            not self.command
-            and program_fits(call.program, self.program)
-            and (not self.subcommand or _subcommand_fits(call.arguments, self.subcommand))
+            (not self.subcommand or _subcommand_fits(call.arguments, self.subcommand))
             and all(any_fits(pattern, call.arguments) for pattern in self.arguments)
             and not any(any_fits(pattern, call.arguments) for pattern in self.without)
             and self._paths_fit(call, start)
@@ -93,14 +91,14 @@ class Rule:
         """The argument that decided, for an explanation."""
         if call.program.startswith("@"):
             return shown(call.arguments[-1].marked) if call.arguments else ""
-        for word in call.arguments:
-            if any(any_fits(pattern, (word,)) for pattern in self.arguments):
-                return shown(word.marked)
         for text in paths_of(call, self.at):
             path = resolve(text, call.cwd)
             outside = self.unless_path and not surely_in(path, self.unless_path, start)
             if may_be_in(path, self.path, start) if self.path else outside:
                 return shown(text)
+        for word in call.arguments:
+            if any(any_fits(pattern, (word,)) for pattern in self.arguments):
+                return shown(word.marked)
         return call.program
 
     def _paths_fit(self, call: SimulatedCall, start: str) -> bool:

@@ -39,7 +39,9 @@ _DELETES = re.compile(
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 _WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File\.(?:write|open)|[\"']\s*>")
 #: Code that passes strings to a shell or starts programs.
-_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x|[\"']\s*\.?!")
+_STARTS = re.compile(
+    r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x|[\"']\s*\.?!"
+)
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 #: Code that runs what it reads: calls that run text, and names of the input.
@@ -50,7 +52,9 @@ _AWK_RUNS = re.compile(
     r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
 )
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
-_EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
+_EDITOR_RUNS = re.compile(
+    r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b"
+)
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _SQL_TEXT = re.compile(r"'(?:[^']|'')*'")
 #: Commands that a database client passes to a shell.
