@@ -45,8 +45,8 @@ _STARTS = re.compile(
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
 #: Code that runs what it reads: calls that run text, and names of the input.
-_RUNS = re.compile(r"system|\bexec|\beval|popen|spawn|subprocess|child_process|\bqx\b|%x|`")
-_INPUT = re.compile(r"\$_\b|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput")
+_RUNS = re.compile(r"system|\bexec|\beval|popen|spawn|subprocess|child_process|passthru|shell_exec|\bqx\b|%x|`")
+_INPUT = re.compile(r"\$_\b|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput|argv\b|ARGV")
 _LOOP = re.compile(r"-\w*[np]\w*")
 _AWK_RUNS = re.compile(
     r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
@@ -134,6 +134,8 @@ def look_at_code(run: Run, marked: str, source: str) -> None:
     _report_files(run, code)
     if _STARTS.search(code):
         read_commands(run, code)
+    if run.name in ("pwsh", "powershell"):
+        _read_quietly(run, code)
     for found in _BARE.finditer(code):
         _read_quietly(run, found[1])
 

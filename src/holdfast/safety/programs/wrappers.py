@@ -74,6 +74,9 @@ def other_readings(run: Run, line: Sequence[Word]) -> None:
     if not line or before <= 0:
         return
     look_for_commands(run, before)
+    dashes = next((place for place, word in enumerate(line[:8]) if word.text == "--"), None)
+    if dashes:
+        _guess(run, partial(run.perform, line[dashes + 1 :]), certain=True)
     last, values = run.arguments[before - 1].text, WRAPPERS[run.name].values
     if last.startswith("-") and "=" not in last and last not in ("-", "--") and last not in values:
         _guess(run, partial(run.perform, run.after(before + 1).command_line(values)))
@@ -138,7 +141,7 @@ def container(run: Run) -> Feed | None:
     texts = [word.text for word in run.arguments]
     verb = next((place for place, text in enumerate(texts[:4]) if text in ("run", "exec")), None)
     if verb is None:
-        return None
+        return wrapper(run)
     inner = run.after(verb + 1)
     line = inner.command_line(WRAPPERS[run.name].values)
     for place, word in enumerate(inner.arguments[: len(inner.arguments) - len(line)] if texts[verb] == "run" else ()):
