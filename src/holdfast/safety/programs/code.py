@@ -33,7 +33,7 @@ _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _LITERAL = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
 _DELETES = re.compile(
     r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf?|rmdir\w*|rmSync|rimraf|removedirs|removeSync|remove_(?:tree|dir|entry)\w*|RemoveAll"
-    r"|emptyDir\w*|\.rm)|remove|unlink\w*|File\.delete|rm(?=\s*\())\b[\s(]*(?:glob[\s(]*)?"
+    r"|emptyDir\w*|\.rm)|remove|unlink\w*|File\.delete|delete[-_]?[fF]ile|DeleteFile|rm(?=\s*\())\b[\s(]*(?:glob[\s(]*)?"
     rf"{_LITERAL}?(?P<more>(?=[^)\n]{{0,80}}\brecursive\b))?"
 )
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")

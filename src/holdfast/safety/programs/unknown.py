@@ -32,6 +32,7 @@ _CODE_OPTION = re.compile(PATTERNS["code_options"])
 _CODE = re.compile(PATTERNS["code_text"], re.DOTALL)
 _ACCOUNT = re.compile(PATTERNS["account"])
 _VERB_FIRST = re.compile(PATTERNS["verb_first"])
+_VERB_IN_NAME = re.compile(r"(?:^|[-_.])(?:delete|destroy|erase|nuke|purge|remove|uninstall|wipe)(?:[-_.]|$)")
 _STATEMENT = re.compile(PATTERNS["statement"], re.DOTALL)
 _OUTPUT = re.compile(PATTERNS["output_options"])
 _METHOD = re.compile(r"(?:-X|--(?:request|method)=?)?(?:POST|PUT|PATCH|DELETE|PURGE)")
@@ -53,6 +54,8 @@ def look_at_words(run: Run, arguments: Sequence[Word], *, is_script: bool = Fals
         return
     if any(_NO_CHANGE.fullmatch(word.text) for word in words):
         return
+    if not is_script and _VERB_IN_NAME.search(run.name):
+        run.reader.report(SimulatedCall("@risky", (Word("deletes"), Word(run.name)), run.where, run.state.cwd))
     for kind, word in _risks(run.name, words):
         if is_script and word.text == "--force":
             continue
@@ -102,7 +105,8 @@ def _risks(program: str, words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
 
 def _verb(program: str, operands: Sequence[Word]) -> Iterator[tuple[str, Word]]:
     """The first operand that names an action, such as `delete`, `delete-stack`, `apps:destroy` or `DeleteVolume`."""
-    inside = WRAPPERS[program].after if program in WRAPPERS else {}
+    # The command that a wrapper runs is judged.
+    inside = {"ssh": 0, "exec": 0, **WRAPPERS[program].after} if program in WRAPPERS else {}
     for place, word in enumerate(operands[:_MOST_NOUNS]):
         following = operands[place + 1].text if place + 1 < len(operands) else ""
         if word.text in inside or "cache" in word.text.lower():
