@@ -176,3 +176,34 @@ def test_what_was_changed_or_is_missing_is_found(asked: str, home: Path, harm: s
     store.close()
     assert named in refusal("audit", "--verify")
     assert as_json("audit", "--verify", "--json", code=125)["error"]["code"] == "audit_broken"
+
+
+def test_judge_explains_a_verdict_and_runs_nothing(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    asked = as_json("judge", "--json", "--cwd", "/home/user/project", "cd .. && git push --force")
+    assert asked == {
+        "action": "ask",
+        "rule": "git-force",
+        "reason": "rewrites or deletes what others have",
+        "part": "git push --force",
+        "word": "--force",
+        "level": "default",
+        "sandbox": None,
+    }
+    allowed = as_json("judge", "ls", "--json")
+    assert (allowed["action"], allowed["rule"], allowed["level"]) == ("allow", None, None)
+    assert out("judge", "--", "rm", "-rf", str(tmp_path / "precious"), "/") == (
+        "deny\n  rule    delete-system (default)\n  reason  deletes the system or a whole home directory\n"
+        f"  part    rm -rf {tmp_path / 'precious'} /\n  word    /\n"
+    )
+    assert (tmp_path / "precious").exists() and as_json("approvals", "--json") == []
+
+
+def test_judge_uses_the_policy_of_the_instance_and_its_profile(home: Path) -> None:
+    assert as_json("judge", "frobnicate", "--json")["action"] == "allow"
+    assert as_json("judge", "frobnicate", "--profile", "strict", "--json")["rule"] == "strict"
+    (home / "policy.toml").write_text('profile = "strict"\n')
+    assert as_json("judge", "frobnicate", "--json")["level"] == "user"
+    assert as_json("judge", "frobnicate", "--profile", "default", "--json")["action"] == "allow"
+    (home / "policy.toml").write_text("profile = 1\n")
+    assert "profile has to be default or strict" in refusal("judge", "ls")

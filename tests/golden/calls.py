@@ -238,6 +238,8 @@ class _Session:
         self._refused("run", _ASKS, gate=True, approval_wait=0.0)
         (request,) = self._do("approvals")
         self._do("approvals", all=True, session="golden")
+        self._do("judge", "git push --force")
+        self._do("judge", "git push --force", cwd="/", profile="strict")
         with _naming(self._record, "follow_approvals"), self._client.follow_approvals() as reading:
             next(iter(reading))
             self._do("approval_shown", request.id)

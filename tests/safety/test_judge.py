@@ -303,3 +303,15 @@ def test_no_text_takes_long(text: str) -> None:
     judge(text, default_policy(), WHERE)
     judge_input(f"{text}\n", shell_state("bash", WHERE), default_policy())
     assert time.process_time() - before < 4.0, "some half a second each; machines differ"
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -rf src", "rm -rf .", "rm -rf /tmp/work/shop/src", "rm -rf ..", "find . -delete"]
+)
+def test_a_project_in_a_temporary_directory_is_not_scratch(command: str) -> None:
+    assert judge(command, default_policy(), "/tmp/work/shop").action == "ask"
+
+
+@pytest.mark.parametrize("command", ["rm -rf build node_modules", "rm -rf /tmp/other", "find . -name '*.pyc' -delete"])
+def test_what_can_be_made_again_is_deleted_without_a_question_in_a_temporary_project_too(command: str) -> None:
+    assert judge(command, default_policy(), "/tmp/work/shop").action == "allow"

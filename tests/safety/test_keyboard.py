@@ -38,6 +38,7 @@ def bash() -> ShellState:
         ("python3", "code"),
         ("python3 -i x.py", "code"),
         (["node"], "code"),
+        ("gawk '{print $0 | \"sh\"}'", "shell"),
         ("psql shop", "sql"),
         ("sqlite3 x.db", "sql"),
         ("bash run.sh", "plain"),
@@ -50,6 +51,41 @@ def bash() -> ShellState:
 )
 def test_the_reader_of_typed_text(command: str | list[str], kind: str) -> None:
     assert shell_state(command, WHERE).kind == kind
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "awk '{system($0)}'",
+        ["awk", '{ "rm " $1 | getline }'],
+        "sed e",
+        "sed -n 's/.*/&/e'",
+        "perl -ne 'system($_)'",
+        "perl -pe '$_ = `$_`'",
+        "perl -ne 'eval'",
+        "perl -e 'while (<STDIN>) { exec $_ }'",
+        "ruby -ne 'system($_)'",
+        "python3 -c 'import os, sys; [os.system(line) for line in sys.stdin]'",
+        ["python3", "-c", "while True: exec(input())"],
+        'node -e \'process.stdin.on("data", d => require("child_process").execSync(d))\'',
+        'while read -r line; do eval "$line"; done',
+        "xargs rm -rf",
+        "xargs -I{} sh -c '{}'",
+        "parallel",
+        "m4",
+    ],
+)
+def test_every_line_typed_into_a_program_that_runs_its_input_is_asked_about(command: str | list[str]) -> None:
+    shell = shell_state(command, WHERE)
+    assert write(shell, "rm -rf /\n", "x\n", "\n") == ["deny", "ask", "allow"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["awk '{print $1}'", "sed s/a/b/", "perl -ne 'print if /x/'", "python3 -c 'name = input(); print(name)'", "cat"],
+)
+def test_text_typed_into_a_filter_is_allowed(command: str) -> None:
+    assert write(shell_state(command, WHERE), "rm -rf /\n") == ["allow"]
 
 
 def test_a_line_typed_into_a_shell_is_judged_like_a_command(bash: ShellState) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadValue
-from holdfast.safety import Policy, Verdict, judge, load_policy, read_rules
+from holdfast.safety import Policy, Verdict, default_policy, judge, load_policy, read_rules
 
 WHERE = "/home/user/project"
 
@@ -209,3 +209,41 @@ def test_the_examples_in_the_docs_are_policies() -> None:
         rules, _ = read_rules(example, "policy.toml")
         assert rules
         assert isinstance(judge("ls", Policy({"user": rules})), Verdict)
+
+
+def test_the_strict_profile_asks_for_every_program_that_the_policy_does_not_know(files: Files) -> None:
+    policy = files.load(user='profile = "strict"\n[[allow]]\nprogram = "our-tool"\n')
+    found = judge("frobnicate --all", policy)
+    assert (found.action, found.rule, found.level, found.word) == ("ask", "strict", "user", "frobnicate")
+    assert judge("timeout 5 frobnicate", policy).action == "ask"
+    for command in ("ls -l | sort", "git status", "our-tool --all", "npm test", "x=1; echo $x > y", "cd src && make"):
+        assert judge(command, policy).action == "allow", command
+    assert judge("frobnicate --all", default_policy()).action == "allow"
+
+
+def test_a_user_allows_nothing_that_the_strict_operator_asks_about(files: Files) -> None:
+    allow = rule("allow", program="frobnicate")
+    policy = files.load(operator='profile = "strict"\n' + rule("allow", program="our-tool"), user=allow)
+    assert judge("our-tool", policy).action == "allow"
+    assert judge("frobnicate", policy).action == "ask"
+    assert judge("frobnicate", policy.with_allowed(["frobnicate"])).action == "ask"
+
+
+def test_an_unknown_profile_is_an_error() -> None:
+    with pytest.raises(BadValue, match="profile has to be default or strict"):
+        read_rules('profile = "lax"\n', "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("frobnicate volume delete v1", "delete"),
+        ("frobnicate --force", "--force"),
+        ("git push --force", "--force"),
+        ("rm -rf build src", "src"),
+        ("cat ~/.aws/credentials", "~/.aws/credentials"),
+        ("sudo reboot", "reboot"),
+    ],
+)
+def test_a_verdict_names_the_word_that_decided(command: str, word: str) -> None:
+    assert judge(command, default_policy(), WHERE).word == word

@@ -52,6 +52,40 @@ def test_no_option_of_run_hides_the_program(option: str, takes_word: bool) -> No
     assert action(f"holdfast run {option} {'x ' * takes_word}{COMMAND}") == "ask"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "uv run -n",
+        "poetry run -n",
+        "poetry run --no-such-option",
+        "uv run --no-such-option value",
+        "hatch run --no-such-option echo",
+        "sudo --no-such-option value",
+        "timeout --no-such-option 5",
+        "xargs --no-such-option echo",
+        "systemd-nspawn -D /srv/root",
+        "no-such-wrapper --in x",
+        "no-such-wrapper run --",
+    ],
+)
+def test_an_unknown_option_hides_no_command(words: str) -> None:
+    assert action(f"{words} {COMMAND}") == "ask"
+    assert action(f"{words} git status") == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "su - postgres -c 'dropdb shop'",
+        "pssh -h hosts 'shutdown -h now'",
+        "entr -s 'git push --force'",
+        "gdb --args rm -rf ~/x",
+    ],
+)
+def test_a_text_that_a_wrapper_runs_is_judged(command: str) -> None:
+    assert action(command) == "ask"
+
+
 def test_texts_of_run_are_judged_and_arguments_of_its_command_are_not() -> None:
     assert action(f"holdfast run -c '{COMMAND}'") == "ask"
     assert action(f"holdfast run --stop-cmd '{COMMAND}' sleep 9") == "ask"

@@ -588,6 +588,23 @@ class AsyncCalls(ClientState):
         )
         return Approval(value["approval"])
 
+    async def judge(self, command: str, *, cwd: str | None = None, profile: str | None = None) -> Message:
+        """Say what the safety policy decides about a command, and why. Nothing runs, and no request for approval is
+        made.
+
+        command: The command text, for a shell.
+        cwd: The directory in which it would run. Default: an unknown one.
+        profile: `strict`: ask about every unknown program. Default: the profile of the policy.
+
+        Returns: action (the verdict), rule (the name of the rule that decided; null if none matched), reason (why;
+        empty if it is allowed), part (the part of the command that the rule matched), word (the word in this part
+        that decided), level (whose rule it is), sandbox (the sandbox in which it would run; null for none).
+        """
+        value, _ = await self._call(
+            calls.Ask("judge", {"command": command, "cwd": cwd, "profile": profile}, limit=60.0)
+        )
+        return value
+
     async def audit(self, *, after: int | None = None, limit: int | None = 100, verify: bool = False) -> Message:
         """Read the audit log: decisions, and actions on processes of other sessions.
 

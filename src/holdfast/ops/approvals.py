@@ -108,6 +108,29 @@ class Askpass(Operation):
     traits = Traits(repeatable=False)
 
 
+class Judge(Operation):
+    """Say what the safety policy decides about a command, and why. Nothing runs, and no request for approval is made."""
+
+    command: Text = field(longest=1 << 20, required_text=True, help="The command text, for a shell.")
+    cwd: Text | None = field(None, help="The directory in which it would run. Default: an unknown one.")
+    profile: Literal["default", "strict"] | None = field(
+        None, help="`strict`: ask about every unknown program. Default: the profile of the policy."
+    )
+
+    class Reply(Record):
+        action: Literal["allow", "ask", "deny"] = field(help="The verdict.")
+        rule: Text | None = field(help="The name of the rule that decided; null if none matched.")
+        reason: Text = field(help="Why; empty if it is allowed.")
+        part: Text = field(help="The part of the command that the rule matched.")
+        word: Text = field(help="The word in this part that decided.")
+        level: Literal["operator", "user", "default"] | None = field(help="Whose rule it is.")
+        sandbox: Text | None = field(help="The sandbox in which it would run; null for none.")
+
+    traits = Traits(
+        route="POST /judge", http_name="judgeCommand", positional=("command",), names={"command": "command"}
+    )
+
+
 class Audit(Operation):
     """Read the audit log: decisions, and actions on processes of other sessions."""
 

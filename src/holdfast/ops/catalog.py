@@ -37,6 +37,7 @@ _ALL: tuple[type[Operation], ...] = (
     approvals.ApprovalShown,
     approvals.ApprovalPassword,
     approvals.Askpass,
+    approvals.Judge,
     approvals.Audit,
     daemon.Status,
     daemon.Doctor,

@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import cleaned
 from holdfast.safety.places import SOMEWHERE, resolve
-from holdfast.safety.policy import comes_before
-from holdfast.safety.programs import perform
+from holdfast.safety.policy import comes_before, default_policy
+from holdfast.safety.programs import HANDLERS, perform
 from holdfast.safety.reader import Reader, TooMuch
 from holdfast.safety.rules import ALLOWED, Verdict, worse
 from holdfast.safety.state import JudgeState, SimulatedCall, Word
 from holdfast.safety.syntax import MOST_TEXT
+from holdfast.safety.tables import DATABASES, KNOWN, LANGUAGES, WRAPPERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from holdfast.safety.policy import Policy
     from holdfast.safety.rules import Level
 
 _MOST_SHOWN = 200
+_STRICT = "the policy does not know this program"
 
 
 def judge(command: str, policy: Policy, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Verdict:
@@ -99,15 +101,26 @@ def judge_with(
 
 
 def _verdict_of(call: SimulatedCall, policy: Policy, start: str, allowed_by: Level | None = None) -> Verdict:
+    strict = policy.strict if policy.strict and not _is_known(call.program) else None
     for level, rule in policy.about(call.program):
+        if strict and comes_before(strict, "ask", level, rule.action):
+            break
         if rule.fits(call, start):
             if allowed_by and comes_before(allowed_by, "allow", level, rule.action):
                 return ALLOWED
             why = rule.why
             if call.program == "@unparsed" and call.arguments:
                 why = f"{why}: {call.arguments[0].text}"
-            return Verdict(rule.action, rule.name, why, _shortened(str(call)), level)
+            word = _shortened(rule.word(call, start)) if rule.action != "allow" else ""
+            return Verdict(rule.action, rule.name, why, _shortened(str(call)), level, word)
+    if strict and not (allowed_by and comes_before(allowed_by, "allow", strict, "ask")):
+        return Verdict("ask", "strict", _STRICT, _shortened(str(call)), strict, call.program)
     return ALLOWED
+
+
+def _is_known(program: str) -> bool:
+    tables: tuple[Collection[str], ...] = (KNOWN, WRAPPERS, LANGUAGES, DATABASES, HANDLERS, default_policy().programs)
+    return program[:1] in ("@", "<", ">") or any(program in table for table in tables)
 
 
 def _shortened(text: str) -> str:

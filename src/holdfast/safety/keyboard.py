@@ -24,6 +24,7 @@ from holdfast.safety.tables import (
     CONSOLES,
     DATABASES,
     ENTERING,
+    INPUT_RUNNERS,
     LANGUAGES,
     PAGERS,
     REMOTE_SHELLS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from holdfast.safety.policy import Policy
     from holdfast.safety.reader import Reader
 
-Kind = Literal["shell", "code", "sql", "pager", "plain"]
+Kind = Literal["shell", "code", "sql", "pager", "runs", "plain"]
 _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/dev/tty")
 #: The most text that is read for one write; an unfinished block is read again with each line.
 MOST_WORK = 4 * MOST_TEXT
@@ -48,6 +49,8 @@ _HISTORY = re.compile(r"\s*(?:!(?:[A-Za-z?!-]|\d)|\^)")
 _HISTORY_INSIDE = re.compile(r"(?<![\\${])!(?:[A-Za-z?!$*^#-]|\d)")
 #: Findings that every text has which is no command.
 _NO_COMMAND = ("@unparsed", "@unknown-program")
+#: Findings of a program that may run what it reads.
+_RUNS_INPUT = ("@unknown-code", "@unknown-program")
 #: After one of these, the directory of a shell is not known.
 _CHANGE_DIRECTORY = frozenset(("cd", "pushd", "popd", "source", ".", "eval"))
 #: The content of a file that an earlier line wrote.
@@ -161,6 +164,10 @@ def _line(shell: ShellState, line: Line, policy: Policy) -> Verdict:
         # The input of an editor is text, but a line after `!` may be run.
         parts = [found[1] for found in re.finditer(r"(?=!(.+))", line.text[:4096])]
         return max([ALLOWED, *(_as_command(shell, part, policy) for part in parts)], key=lambda one: one.rank)
+    if shell.kind == "runs":
+        # How the program uses the line is not known.
+        found = _found("@unknown-code", line.text, shell, policy) if line.text.strip() else ALLOWED
+        return worse(found, _as_command(shell, line.text, policy))
     verdict = (_shell_line if shell.kind == "shell" else _code_line)(shell, line.text, policy)
     if line.edited:
         verdict = worse(verdict, _found("@unparsed", "keys were used that change the line", shell, policy))
@@ -221,7 +228,7 @@ def _learn(shell: ShellState, text: str, state: JudgeState, calls: list[Simulate
     shell.files |= {path for path in state.files if not path.startswith("/dev/")}
     shell.names |= names
     kind, program = reader_of(calls)
-    if kind != "plain":
+    if kind not in ("plain", "runs"):
         shell.below.append((shell.kind, shell.program))
         shell.kind, shell.program = kind, program
 
@@ -261,11 +268,17 @@ def _leave(shell: ShellState) -> None:
 
 
 def reader_of(calls: list[SimulatedCall]) -> tuple[Kind, str]:
-    """The last program of these that reads typed text as commands, code or statements; else `plain`."""
+    """The last program of these that reads typed text as commands, code or statements.
+
+    Else `runs` if one may run its input in its own way, or `plain`.
+    """
     found: tuple[Kind, str] = ("plain", "")
     for call in calls:
         kind = _kind(call)
-        found = (kind, call.program) if kind != "plain" else found
+        if kind != "plain":
+            found = kind, call.program
+        elif found[0] == "plain" and (call.program in INPUT_RUNNERS or call.program in _RUNS_INPUT):
+            found = "runs", call.program
     return found
 
 

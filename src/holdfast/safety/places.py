@@ -13,6 +13,8 @@ SOMEWHERE = "/@here"
 MOST_PATH = 1024
 HOMES = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root)(?=/|$)")
 _OTHER_ROOT = re.compile(r"^/proc/[^/]+/root(?=/|$)")
+#: The directory of a project, or of several, below a temporary directory.
+_TEMPORARY = re.compile(r"(?:/tmp|/var/tmp|/dev/shm)/[^/]+")
 _ONLY_GLOB = re.compile(
     f"^\\.?[{STAR}{QUESTION}]*{STAR}[{STAR}{QUESTION}]*$|^\\.?{BRACKET}.*{STAR}$|^\\.{QUESTION}+{STAR}?$"
 )
@@ -75,8 +77,16 @@ def surely_in(path: str, patterns: tuple[str, ...], start: str) -> bool:
         emptied = _straight(path.replace(UNKNOWN, ""))
         if not surely_in(emptied, patterns, start):
             return False
+    if _is_own(path, start):
+        patterns = tuple(pattern for pattern in patterns if pattern.startswith("."))
     found = spellings(children_of(path), start)[: None if not path.startswith(UNKNOWN) else 1]
-    return any(map(_any_of(patterns).fullmatch, found))
+    return bool(patterns) and any(map(_any_of(patterns).fullmatch, found))
+
+
+def _is_own(path: str, start: str) -> bool:
+    """Whether a path is in the tree of a project that is itself in a temporary directory: there it is not scratch."""
+    top = _TEMPORARY.match(start)
+    return top is not None and below(path, top[0]) is not None
 
 
 def may_be_in(path: str, patterns: tuple[str, ...], start: str) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
+PROFILES = ("default", "strict")
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (
@@ -37,9 +38,10 @@ def comes_before(level: Level, action: Action, other_level: Level, other_action:
 
 @dataclass(frozen=True)
 class Policy:
-    """Rules by level, and the names of places that they use."""
+    """Rules by level, and the level that asks for every program which no rule or table names."""
 
     levels: Mapping[Level, tuple[Rule, ...]]
+    strict: Level | None = None
 
     @functools.cached_property
     def ordered(self) -> tuple[tuple[Level, Rule], ...]:
@@ -63,6 +65,11 @@ class Policy:
                 self._by_program[program] = found
         return found
 
+    @functools.cached_property
+    def programs(self) -> frozenset[str]:
+        """The programs that rules name."""
+        return frozenset(name.lstrip("!") for _, rule in self.ordered for name in rule.program if "*" not in name)
+
     def about_text(self, text: str) -> Iterator[tuple[Level, Rule]]:
         """The rules about exactly this text, in order."""
         return ((level, rule) for level, rule in self.ordered if rule.command and rule.command.strip() == text.strip())
@@ -70,7 +77,7 @@ class Policy:
     def with_allowed(self, commands: Iterable[str]) -> Policy:
         """This policy, with exact command texts that the user has allowed permanently."""
         more = tuple(Rule("allow", "allowed by the user", "allowed by the user", command=text) for text in commands)
-        return Policy({**self.levels, "user": (*self.levels.get("user", ()), *more)})
+        return replace(self, levels={**self.levels, "user": (*self.levels.get("user", ()), *more)})
 
 
 @functools.cache
@@ -89,10 +96,19 @@ def load_policy(home: str | None = None, environ: Mapping[str, str] | None = Non
     levels: dict[Level, tuple[Rule, ...]] = dict(default_policy().levels)
     if home:
         levels["default"] = tuple(_about_home(rule, home) for rule in levels["default"])
-    levels["operator"] = _read_file(f"{operator_home}/policy.toml")
-    if home:
-        levels["user"] = _read_file(f"{home}/policy.toml")
-    return Policy(levels)
+    strict: Level | None = None
+    sources: tuple[tuple[Level, str | None], ...] = (("user", home), ("operator", operator_home))
+    for level, directory in sources:
+        if directory:
+            text = _read_file(f"{directory}/policy.toml")
+            levels[level] = read_rules(text, f"{directory}/policy.toml")[0]
+            strict = level if is_strict(text) else strict
+    return Policy(levels, strict)
+
+
+def is_strict(text: str) -> bool:
+    """Whether a valid policy file sets `profile = "strict"`."""
+    return tomllib.loads(text).get("profile") == "strict"
 
 
 def _about_home(rule: Rule, home: str) -> Rule:
@@ -103,12 +119,12 @@ def _about_home(rule: Rule, home: str) -> Rule:
     return replace(rule, path=(*rule.path, top, f"{top}/**"))
 
 
-def _read_file(path: str) -> tuple[Rule, ...]:
+def _read_file(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            return read_rules(file.read(), path)[0]
+            return file.read()
     except FileNotFoundError:
-        return ()
+        return ""
     except (OSError, UnicodeDecodeError) as broken:
         raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
 
@@ -119,6 +135,8 @@ def read_rules(text: str, path: str) -> tuple[tuple[Rule, ...], dict[str, tuple[
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
         raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
+    if table.pop("profile", PROFILES[0]) not in PROFILES:
+        raise _bad(path, f"profile has to be {' or '.join(PROFILES)}")
     places = _places(table.pop("places", {}), path)
     rules: list[Rule] = []
     for action in get_args(Action):

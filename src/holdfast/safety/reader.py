@@ -45,6 +45,8 @@ class Reader:
         self.calls: list[SimulatedCall] = []
         self.perform = perform
         self.depth = 0
+        #: The nesting of texts that may be commands.
+        self.guesses = 0
         self.commands = 0
         self.inside: list[str] = []
 

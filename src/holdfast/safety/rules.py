@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.safety.marks import HOME, UNKNOWN, shown
@@ -38,6 +38,8 @@ class Verdict:
     """The part of the text that it is about."""
     level: Level = "default"
     """The policy file that the rule is from."""
+    word: str = field(default="", compare=False)
+    """The argument that a condition of the rule matched."""
 
     @property
     def rank(self) -> int:
@@ -77,15 +79,27 @@ class Rule:
     """The exact command text."""
 
     def fits(self, call: SimulatedCall, start: str) -> bool:
-        """Whether this rule matches a call in a text that is judged in a directory."""
+        """Whether the conditions beside the program match a call in a text that is judged in a directory."""
         return (
-            not self.command
-            and program_fits(call.program, self.program)
-            and (not self.subcommand or _subcommand_fits(call.arguments, self.subcommand))
+            (not self.subcommand or _subcommand_fits(call.arguments, self.subcommand))
             and all(any_fits(pattern, call.arguments) for pattern in self.arguments)
             and not any(any_fits(pattern, call.arguments) for pattern in self.without)
             and self._paths_fit(call, start)
         )
+
+    def word(self, call: SimulatedCall, start: str) -> str:
+        """The argument that decided, for an explanation."""
+        if call.program.startswith("@"):
+            return shown(call.arguments[-1].marked) if call.arguments else ""
+        for text in paths_of(call, self.at):
+            path = resolve(text, call.cwd)
+            outside = self.unless_path and not surely_in(path, self.unless_path, start)
+            if may_be_in(path, self.path, start) if self.path else outside:
+                return shown(text)
+        for word in call.arguments:
+            if any(any_fits(pattern, (word,)) for pattern in self.arguments):
+                return shown(word.marked)
+        return call.program
 
     def _paths_fit(self, call: SimulatedCall, start: str) -> bool:
         if not self.path and not self.unless_path:

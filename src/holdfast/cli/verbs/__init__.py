@@ -32,6 +32,7 @@ VERBS = {
     "approvals": "List requests for approval, or answer them as they come",
     "approve": "Approve a command",
     "deny": "Deny a command, or revoke an approval",
+    "judge": "Show what the safety policy says about a command, and why",
     "audit": "Show or verify the audit log",
     "mcp": "Run the MCP server on stdin and stdout",
     "daemon": "Start or stop the daemon, show its state, serve HTTP",

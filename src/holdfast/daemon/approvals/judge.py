@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from holdfast.daemon.core.log import note
@@ -43,6 +44,21 @@ class Gate:
     async def text(self, text: str, cwd: str, env: Mapping[str, str] | None = None) -> Judged:
         """A command text for a shell; `env` holds the variables that are known."""
         return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env))
+
+    async def explained(self, text: str, cwd: str | None, profile: str | None) -> dict[str, Any]:
+        """The verdict on a command text with its reasons; `profile` replaces the one of the policy."""
+
+        def judge() -> dict[str, Any]:
+            safety = _safety()
+            policy = self._policy(safety)
+            if profile is not None:
+                policy = replace(policy, strict="user" if profile == "strict" else None)
+            found = safety.judge(text, policy, cwd)
+            level = found.level if found.rule else None
+            why = {"reason": found.why, "part": found.where, "word": found.word, "level": level, "sandbox": None}
+            return {"action": found.action, "rule": found.rule, **why}
+
+        return await asyncio.to_thread(judge)
 
     async def argv(self, argv: Sequence[str], cwd: str) -> Judged:
         """A command that runs without a shell."""

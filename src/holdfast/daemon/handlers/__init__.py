@@ -66,6 +66,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     approval_ops.ApprovalShown: approvals.shown,
     approval_ops.ApprovalPassword: approvals.password,
     approval_ops.Askpass: askpass.handle,
+    approval_ops.Judge: approvals.judge,
     approval_ops.Audit: approvals.audit,
     daemon_ops.Status: daemon.status,
     daemon_ops.Doctor: doctor.handle,

@@ -1,4 +1,4 @@
-"""approvals, approve, deny, approval_shown, approval_password, audit: requests for approval and decisions."""
+"""approvals, approve, deny, approval_shown, approval_password, judge, audit: requests for approval and decisions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import ApprovalRecord, identify
-from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Audit, Deny
+from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Audit, Deny, Judge
 from holdfast.store import audit as audit_rows
 from holdfast.wire import light_json
 
@@ -51,6 +51,11 @@ async def shown(context: DaemonContext, call: Call, ask: ApprovalShown) -> Messa
     """On disk with the reply: an approver can see the request now."""
     await context.approvals.shown(_named(context, call, ask.id))
     return {}
+
+
+async def judge(context: DaemonContext, call: Call, ask: Judge) -> Message:
+    """By the policy of this instance. Raises BadValue if a policy file is invalid."""
+    return await context.gate.explained(ask.command, ask.cwd, ask.profile)
 
 
 async def password(context: DaemonContext, call: Call, ask: ApprovalPassword) -> Message:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import code, finders, outputs, shells, wrappers
+from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.programs.base import Run
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
+from holdfast.safety.tables import DATABASES, LANGUAGES, WRAPPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +28,8 @@ HANDLERS: dict[str, Handler] = {
     **shells.HANDLERS,
 }
 _VERSIONED = re.compile(r"(python|pypy|ruby|lua|php|perl|node)[\d.]+")
+#: `npm:rimraf`, `rimraf@5`
+_PACKAGE = re.compile(r"^(?:npm|jsr):|(?<=\w)@[\w.^~-]*$")
 _LOADER = re.compile(r"ld(-linux[\w.-]*|-musl[\w.-]*)?\.so(\.\d+)?")
 #: Shell keywords that the grammar takes for programs behind `time`, `!` and `coproc`.
 _KEYWORDS = ("{", "!", "if", "then", "elif", "else", "while", "until", "do")
@@ -64,7 +68,7 @@ def _perform(reader: Reader, words: list[Word], state: JudgeState, stdin: Feed |
 
 def program_name(text: str) -> str:
     """The last part of a path; versions of interpreters go by the common name."""
-    name = text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2]
+    name = _PACKAGE.sub("", text.replace(UNKNOWN, "").rstrip("/").rpartition("/")[2])
     if versioned := _VERSIONED.fullmatch(name):
         return {"python": "python3"}.get(versioned[1], versioned[1])
     return "ld.so" if _LOADER.fullmatch(name) else name
@@ -81,6 +85,8 @@ def _inside(run: Run, head: Word) -> Feed | None:
         return Run(run.reader, run.name, run.arguments, state, run.stdin, run.where).here(line)
     if "/" in head.text and run.held(head) is not None:
         return shells.code_file(run, head, tuple(word.marked for word in run.arguments))
+    if run.name not in WRAPPERS and run.name not in LANGUAGES and run.name not in DATABASES:
+        look_at_words(run, run.arguments, is_script="/" in head.text and not head.text.startswith("/"))
     if handler := HANDLERS.get(run.name):
         return handler(run)
     wrappers.look_for_commands(run)

@@ -8,12 +8,15 @@ that is computed, piped or fetched cannot be judged, and asks.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs.base import Run, as_text
+from holdfast.safety.programs.unknown import look_at_words
+from holdfast.safety.programs.wrappers import wrapper
 from holdfast.safety.state import Feed, SimulatedCall, Word
-from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, DatabaseClient, Language
+from holdfast.safety.tables import DATABASES, FETCHERS, LANGUAGES, WRAPPERS, DatabaseClient, Language
 
 if TYPE_CHECKING:
     from holdfast.safety.programs.base import Handler
@@ -30,17 +33,28 @@ _PATH = re.compile(r"(?:[~/.]|\w:)[^\s*?<>|;&]{1,300}")
 _LITERAL = r"(?:[rbf]?[\"'<](?P<path>[^\"'\n>]{1,500})[\"'>])"
 _DELETES = re.compile(
     r"(?:\b|(?=\.))(?:(?P<tree>rmtree|rm_rf?|rmdir\w*|rmSync|rimraf|removedirs|removeSync|remove_(?:tree|dir|entry)\w*|RemoveAll"
-    r"|emptyDir\w*|\.rm)|remove|unlink\w*|File\.delete|rm(?=\s*\())\b[\s(]*(?:glob[\s(]*)?"
+    r"|emptyDir\w*|\.rm)|remove|unlink\w*|File\.delete|delete[-_]?[fF]ile|DeleteFile|rm(?=\s*\())\b[\s(]*(?:glob[\s(]*)?"
     rf"{_LITERAL}?(?P<more>(?=[^)\n]{{0,80}}\brecursive\b))?"
 )
 _PATH_DELETES = re.compile(rf"\bPath\(\s*{_LITERAL}\s*\)[\w.()]*\.(?:unlink|rmdir)\b")
 _WRITES = re.compile(r"[\"'][wax]b?\+?[\"']|\b(?:write|append)(?:_|File|\()|File\.(?:write|open)|[\"']\s*>")
 #: Code that passes strings to a shell or starts programs.
-_STARTS = re.compile(r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|Command|qx)\b|`|%x")
+_STARTS = re.compile(
+    r"system|exec|spawn|shell|subprocess|popen|open[23]|passthru|\b(?:run|call|cmd|Command|qx|sh)\b|`|%x|[\"']\s*\.?!"
+)
 #: Commands without quotes, in gdb and expect.
 _BARE = re.compile(r"^\s*(?:shell|spawn|!)\s+(.+)$", re.MULTILINE)
+#: Code that runs what it reads: calls that run text, and names of the input.
+_RUNS = re.compile(r"system|\bexec|\beval|popen|spawn|subprocess|child_process|passthru|shell_exec|\bqx\b|%x|`")
+_INPUT = re.compile(r"\$_\b|stdin\b(?!\s*=)|STDIN|<>|\binput\s*\(|\bgets\b|ARGF|readline|fileinput|argv\b|ARGV")
+_LOOP = re.compile(r"-\w*[np]\w*")
+_AWK_RUNS = re.compile(
+    r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
+)
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
-_EDITOR_RUNS = re.compile(r"^:?[\w\s%]*!|\b(?:system|systemlist|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b")
+_EDITOR_RUNS = re.compile(
+    r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b"
+)
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _SQL_TEXT = re.compile(r"'(?:[^']|'')*'")
 #: Commands that a database client passes to a shell.
@@ -49,9 +63,14 @@ _SQL_SHELL = re.compile(r"(?im)^\s*(?:\\!|\.shell|\.system|system)\s*(.+)$|\bpro
 
 def interpreter(run: Run) -> Feed | None:
     language = LANGUAGES[run.name]
+    if run.name in WRAPPERS:
+        wrapper(run)
     given = _inline(run, language)
+    loops = run.name in ("perl", "ruby") and any(_LOOP.fullmatch(word.text) for word in run.arguments)
     for word in given:
         look_at_code(run, word.marked, word.source)
+        if _RUNS.search(word.text) and (loops or _INPUT.search(word.text)):
+            run.find("@unknown-code", word.source)
     if not given and not run.has("--version", "-V", "-h", "--help"):
         _from_elsewhere(run, language)
     return None
@@ -81,10 +100,14 @@ def _from_elsewhere(run: Run, language: Language) -> None:
         run.perform(run.arguments[run.arguments.index(module) if module in run.arguments else 0 :])
         return
     operands = run.operands(language.values)
-    if operands:
+    if language.subcommand:
+        look_at_words(run, run.arguments, is_script=True)
+    elif operands:
         file = operands[0]
         if UNKNOWN in file.marked and FETCHERS.intersection(re.findall(r"\w+", file.source)):
             run.find("@piped-code", file.source)
+        script = replace(run, name=file.text.rpartition("/")[2])
+        look_at_words(script, run.arguments[run.arguments.index(file) + 1 :], is_script=True)
         _look_at_feed(run, run.held(file), from_file=file.text != "-" and not file.text.startswith("/dev/fd/"))
     elif language.reads:
         _look_at_feed(run, run.stdin, from_file=False)
@@ -111,6 +134,8 @@ def look_at_code(run: Run, marked: str, source: str) -> None:
     _report_files(run, code)
     if _STARTS.search(code):
         read_commands(run, code)
+    if run.name in ("pwsh", "powershell"):
+        _read_quietly(run, code)
     for found in _BARE.finditer(code):
         _read_quietly(run, found[1])
 
@@ -166,6 +191,8 @@ def awk(run: Run) -> Feed | None:
     code = run.option("-e", "--source") or next(iter(run.operands(["-F", "-v", "-f", "-i"])), None)
     if code and not run.has("-f"):
         run.find("@code", as_text(code.marked), run.name)
+        if _AWK_RUNS.search(code.text):
+            run.find("@unknown-code", code.source)
         if re.search(r"\bsystem\s*\(|\|", code.text):
             read_commands(run, as_text(code.marked))
     return None
@@ -191,7 +218,9 @@ def editor(run: Run) -> Feed | None:
 
 def database(run: Run) -> Feed | None:
     client = DATABASES[run.name]
-    texts = [word.marked for word in _statements_given(run, client)]
+    given = _statements_given(run, client)
+    look_at_words(run, [word for word in run.arguments if word not in given])
+    texts = [word.marked for word in given]
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in map(as_text, texts):

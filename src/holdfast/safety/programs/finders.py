@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import UNKNOWN, split_value
+from holdfast.safety.marks import HOME, UNKNOWN, split_value
 from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.programs.wrappers import other_readings, wrapper
 from holdfast.safety.state import DECODED, Feed, SimulatedCall, Word
 from holdfast.safety.tables import WRAPPERS
 
@@ -19,6 +20,8 @@ _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 _GLOBAL = ("-H", "-L", "-P", "-D", "-O")
 _OR = ("-o", "-or")
 _DELETERS = ("rm", "unlink", "shred")
+#: Programs that list files below the directory, or those that they are given.
+_LISTERS = frozenset(("find", "ls", "git", "fd", "fdfind", "grep", "rg", "ag", "jdupes", "fdupes", "<", "comm", "cat"))
 _NARROWING = ("-name", "-iname")
 
 
@@ -32,7 +35,7 @@ def find(run: Run) -> Feed | None:
         if text in _RUNS:
             rest = run.arguments[place + 1 :]
             end = next((at for at, word in enumerate(rest) if word.text in (";", "+")), len(rest))
-            _report_deleted(run, rest[:end], found)
+            report_deleted(run, rest[:end], found)
             for item in found:
                 run.perform([_filled(word, "{}", item) for word in rest[:end]])
         elif text in ("-fprint", "-fprintf", "-fls", "-fprint0") and place + 1 < len(texts):
@@ -69,9 +72,9 @@ def _names(run: Run) -> list[str]:
     ]
 
 
-def _report_deleted(run: Run, line: Sequence[Word], found: list[Word]) -> None:
+def report_deleted(run: Run, line: Sequence[Word], found: list[Word]) -> None:
     """Files that are found and deleted one by one are as gone as with -delete."""
-    if line and line[0].text.rpartition("/")[2] in _DELETERS:
+    if found and line and line[0].text.rpartition("/")[2] in _DELETERS:
         run.reader.report(SimulatedCall("@find-delete", tuple(found), run.where, run.state.cwd))
 
 
@@ -81,8 +84,19 @@ def _filled(word: Word, sign: str, item: Word) -> Word:
     return Word(word.text.replace(sign, item.marked), f"{word.source} {item.source}")
 
 
+def fd(run: Run) -> Feed | None:
+    """It runs a command for what it finds: below the current directory, or the directories behind the pattern."""
+    place = next((at for at, word in enumerate(run.arguments) if word.text in WRAPPERS[run.name].after), None)
+    if place is not None:
+        operands = replace(run, arguments=run.arguments[:place]).operands(["-e", "-t", "-d", "-E", "-S", "-o"])
+        starts = [word for word in operands[1:] if word.marked.startswith(("/", HOME))]
+        report_deleted(run, run.arguments[place + 1 :], starts)
+    return wrapper(run)
+
+
 def xargs(run: Run) -> Feed | None:
     line = run.command_line(WRAPPERS[run.name].values) or [Word("echo", "echo")]
+    other_readings(run, line)
     if any(word.text.startswith(("-I", "-i", "--replace")) for word in run.arguments):
         sign = run.option("-I", "--replace")
         for item in _items(run, by_line=True):
@@ -91,8 +105,8 @@ def xargs(run: Run) -> Feed | None:
     items = _items(run, by_line=run.has("-0", "--null", "-d", "--delimiter"))
     if len(line) == 1 and line[0].text.rpartition("/")[2] in ("sh", "bash") and run.has("-P"):
         run.find("@fork-loop")
-    if run.stdin and run.stdin.paths:
-        _report_deleted(run, line, items)
+    if run.stdin and (run.stdin.paths or (run.stdin.text is None and not _LISTERS.intersection(run.stdin.programs))):
+        report_deleted(run, line, items)
     run.perform([*line, *items], Feed(""))
     return None
 
@@ -112,6 +126,7 @@ def _items(run: Run, *, by_line: bool) -> list[Word]:
 
 def parallel(run: Run) -> Feed | None:
     line = run.command_line(WRAPPERS[run.name].values)
+    other_readings(run, line)
     texts = [word.text for word in line]
     cut = next((place for place, text in enumerate(texts) if text.startswith(":::")), len(line))
     items = [word for word in line[cut + 1 :] if not word.text.startswith(":::")] or _items(run, by_line=True)
@@ -124,5 +139,6 @@ def parallel(run: Run) -> Feed | None:
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("find", "gfind"), find),
     **dict.fromkeys(("xargs", "gxargs"), xargs),
+    **dict.fromkeys(("fd", "fdfind"), fd),
     "parallel": parallel,
 }

@@ -153,6 +153,10 @@ def send(run: Run) -> Feed | None:
 def connect(run: Run) -> Feed | None:
     """`nc -e sh` and `socat … EXEC:sh` give a shell to the network."""
     send(run)
+    hosts = [word.text for word in run.operands(["-p", "-w", "-s", "-X", "-x"]) if re.search(r"[A-Za-z.]", word.text)]
+    local = ("localhost", "127.", "0.0.0.0", "::1")
+    if run.stdin and hosts and not run.has("-z", "-l", "-zv", "-vz") and not hosts[0].startswith(local):
+        run.find("@sent", hosts[0])
     if any(re.match(r"(?i)(exec|system):|(-[a-z]*[ec]|--exec|--sh-exec|--lua-exec)$", w.text) for w in run.arguments):
         run.find("@shell-to-net", run.name)
     return None

@@ -1,10 +1,11 @@
 """Programs that run a command line or a shell text: `sudo`, `timeout`, `ssh`, `docker exec` and all of programs.toml.
 
-Below the tables there is a net for programs that are not known: a destructive command among their arguments counts.
+Options may be unknown, and programs too: a command among their arguments counts if a rule is about its program.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from functools import partial
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING
 from holdfast.safety.assignments import declare_word
 from holdfast.safety.marks import HOME, UNKNOWN
 from holdfast.safety.programs.base import Run, joined
+from holdfast.safety.policy import default_policy
 from holdfast.safety.programs.outputs import send, which
+from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.state import Feed, SimulatedCall, Word
-from holdfast.safety.tables import CARRIERS, DESTRUCTIVE, PATTERNS, PLAIN, SENDERS, WRAPPERS, Wrapper
+from holdfast.safety.tables import CARRIERS, DATABASES, LANGUAGES, PATTERNS, PLAIN, SENDERS, SENTENCE, WRAPPERS, Wrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.safety.programs.base import Handler
 
@@ -28,6 +31,8 @@ _LOGIN = ("-s", "-i", "--shell", "--login")
 _HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
 _GIT_COMMANDS = PATTERNS["git_commands"]
 _PROSE = re.compile(PATTERNS["prose_options"])
+#: How deep guesses may be nested.
+_MOST_GUESSES = 2
 _COMMAND = re.compile(r"\s*\S*[A-Za-z]\S*\s+\S")
 
 
@@ -39,7 +44,11 @@ def wrapper(run: Run) -> Feed | None:
         state.cwd = HOME if table.cwd == "~" else table.cwd
         run = replace(run, state=state)
     line, is_text = _line(run, table)
-    options = replace(run, arguments=run.arguments[: len(run.arguments) - len(line)])
+    before = len(run.arguments) - len(line)
+    options = replace(run, arguments=run.arguments[:before])
+    if table.skip is None:
+        look_at_words(run, options.arguments)
+    other_readings(run, line)
     for word in options.option_values(table.texts):
         run.script(word.marked)
     if table.operands:
@@ -49,11 +58,28 @@ def wrapper(run: Run) -> Feed | None:
         declare_word(run.reader, line.pop(0), run.state.copy())
     if line and table.appends:
         line.append(Word(UNKNOWN, run.where))
-    if line and is_text:
+    if line and (is_text or (len(line) == 1 and _COMMAND.match(line[0].text))):
         return run.script(joined(word for word in line if word.text not in _ENTER))
     if not line and table.shell and run.stdin and run.arguments and (table.skip or run.has(*_LOGIN)):
         line = [Word("sh", "sh")]
     return run.perform(line) if line else None
+
+
+def other_readings(run: Run, line: Sequence[Word]) -> None:
+    """Read the command line as if the table of options were wrong.
+
+    The value of an option may be the command, and the first word of the command the value of an unknown option.
+    """
+    before = len(run.arguments) - len(line)
+    if not line or before <= 0:
+        return
+    look_for_commands(run, before)
+    dashes = next((place for place, word in enumerate(line[:8]) if word.text == "--"), None)
+    if dashes:
+        _guess(run, partial(run.perform, line[dashes + 1 :]), certain=True)
+    last, values = run.arguments[before - 1].text, WRAPPERS[run.name].values
+    if last.startswith("-") and "=" not in last and last not in ("-", "--") and last not in values:
+        _guess(run, partial(run.perform, run.after(before + 1).command_line(values)))
 
 
 def _line(run: Run, table: Wrapper) -> tuple[list[Word], bool]:
@@ -115,7 +141,7 @@ def container(run: Run) -> Feed | None:
     texts = [word.text for word in run.arguments]
     verb = next((place for place, text in enumerate(texts[:4]) if text in ("run", "exec")), None)
     if verb is None:
-        return None
+        return wrapper(run)
     inner = run.after(verb + 1)
     line = inner.command_line(WRAPPERS[run.name].values)
     for place, word in enumerate(inner.arguments[: len(inner.arguments) - len(line)] if texts[verb] == "run" else ()):
@@ -156,28 +182,49 @@ def git(run: Run) -> Feed | None:
     return None
 
 
-def look_for_commands(run: Run) -> None:
-    """Report destructive commands among the arguments of a program that is not known to run any."""
+@functools.cache
+def _programs() -> frozenset[str]:
+    """Programs with rules, and findings; not those that any text has which is no command."""
+    named = (default_policy().programs | CARRIERS).union(WRAPPERS, LANGUAGES, DATABASES)
+    return named - SENTENCE - {"@unparsed", "@unknown-program", "@unknown-code"}
+
+
+def look_for_commands(run: Run, count: int = 64) -> None:
+    """Report commands among the first arguments of a program that may run them: those of programs with rules."""
     if run.name in PLAIN or run.name.startswith("@") or (run.arguments and run.arguments[0].text == "="):
         return
-    for place, word in enumerate(run.arguments[:64]):
-        if place and _PROSE.fullmatch(run.arguments[place - 1].text):
+    programs = _programs()
+    for place, word in enumerate(run.arguments[:count]):
+        previous = run.arguments[place - 1].text if place else ""
+        if _PROSE.fullmatch(previous) and run.name not in WRAPPERS:
             continue
         name, equals, value = word.marked.partition("=")
         text = word.marked
         if text.startswith("-"):
             text = value if equals and not _PROSE.fullmatch(name) else ""
         if text and _COMMAND.match(text):
-            _keep_destructive(run, partial(run.script, text, (), Feed("")))
-        elif word.text.rpartition("/")[2] in DESTRUCTIVE | CARRIERS and place + 1 < len(run.arguments):
-            _keep_destructive(run, partial(run.perform, run.arguments[place:], Feed("")))
+            _guess(run, partial(run.script, text, (), Feed("")))
+        elif word.text.rpartition("/")[2] in programs and (place + 1 < len(run.arguments) or previous == "--"):
+            _guess(run, partial(run.perform, run.arguments[place:], Feed("")), certain=previous == "--")
 
 
-def _keep_destructive(run: Run, read: Callable[[], object]) -> None:
-    calls = run.reader.calls
-    before = len(calls)
-    read()
-    calls[before:] = [call for call in calls[before:] if call.program in DESTRUCTIVE or call.program[:5] == "mkfs."]
+def _guess(run: Run, read: Callable[[], object], *, certain: bool = False) -> None:
+    """Read what may be a command; only programs with rules count, and if it is certain, risky words."""
+    reader = run.reader
+    if reader.guesses >= _MOST_GUESSES:
+        return
+    before = len(reader.calls)
+    reader.guesses += 1
+    try:
+        read()
+    finally:
+        reader.guesses -= 1
+    found = reader.calls[before:]
+    reader.calls[before:] = [
+        call
+        for call in found
+        if call.program[:5] == "mkfs." or (call.program in _programs() and (certain or call.program != "@risky"))
+    ]
 
 
 HANDLERS: dict[str, Handler] = {
