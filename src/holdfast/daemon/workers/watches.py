@@ -182,6 +182,9 @@ class OutputWatches:
         for stream, extent in process.streams.items():
             upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
             at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))
+            with contextlib.suppress(HoldfastError, TimeoutError):  # then what is there is scanned
+                async with asyncio.timeout(_LAST_SCAN_BUDGET):
+                    await self._until_written(process.id, stream, extent.end, upto)
             try:
                 async with asyncio.timeout(_LAST_SCAN_BUDGET):
                     async for scan in self._scans(process, stream, at, upto):
@@ -191,6 +194,12 @@ class OutputWatches:
             except (HoldfastError, TimeoutError) as failed:
                 note("watch-unfinished", process=process.id, why=repr(failed))
         return state, outcomes
+
+    async def _until_written(self, process_id: ProcessId, stream: str, end: int, upto: int) -> None:
+        """Until its output is in the log: on a full disk the rest of it waits in the pipe."""
+        is_closed = False
+        while end < upto and not is_closed:
+            end, is_closed = await self._context.outputs.beyond(process_id, stream, end)
 
     async def _scans(self, process: HeldProcess, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
         """Scan up to the end of the output."""
