@@ -122,8 +122,12 @@ class Storm:
         time.sleep(self._plan.uniform(0, 0.01))
         kinds = [kind for kind in WEIGHTS if self._is_possible(kind)]
         (kind,) = self._plan.choices(kinds, [WEIGHTS[kind] for kind in kinds])
+        before = len(self.verdict.errors) + len(self._ledger.faults)
         done = self._do(kind)
-        self.say(f"round {number + 1} of {self.rounds}, whole after {whole:.2f} s: {done} {time.monotonic()-began-whole:.2f}")
+        seconds = time.monotonic() - began
+        self.say(f"round {number + 1} of {self.rounds}: {done} ({whole:.1f} s until whole, {seconds:.1f} s in all)")
+        for fault in [*self.verdict.errors, *self._ledger.faults][before:]:
+            self.say(f"round {number + 1}: FAULT: {fault}")
 
     def _is_possible(self, kind: str) -> bool:
         if kind in self.without:
@@ -353,7 +357,9 @@ class Storm:
         notices = self._ask("inbox", client.inbox)
         if not notices:
             return False
+        b=len(self._ledger.faults)
         self._ledger.received(session, notices)
+        if len(self._ledger.faults)>b: self.say(f"DEBUG {self._ledger.faults[b:]} {client._delivered} {self._clients[_JUDGE].status()['pid']}")
         chosen = [notice for notice in notices if self._chance.random() < share]
         if chosen and self._ask("ack", lambda: client.ack(*chosen)) is not None:
             self._ledger.acknowledged(chosen)
@@ -368,6 +374,7 @@ class Storm:
             child.is_consumed = None
         elif process.ended_at is not None:
             child.is_consumed = True
+            self.say(f"DEBUG consumed {child} {client._delivered}")
             self._ledger.consumed(child)
 
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:

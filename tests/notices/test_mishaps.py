@@ -374,6 +374,24 @@ def test_the_next_daemon_knows_from_the_client_that_it_has_an_end_that_is_not_on
     assert stage.pending("a") == []
 
 
+def test_an_end_whose_acknowledgement_is_not_on_disk_can_be_delivered_in_a_reply(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    stage.daemon.writer.is_full = True
+    stage.ask(peer, op="ack", ids=[completion_id(P)])
+    stage.daemon.commit()
+    stage.daemon.turn_loop(8)
+    peer.receive()  # disk_full: it may come again
+    wait(stage, peer)
+    stage.daemon.turn_loop(8)
+    peer.receive()
+    assert not peer.asked
+    stage.crash()
+    peer.connect(stage.daemon)
+    assert stage.pending("a") == []
+
+
 def test_one_that_cannot_be_written_keeps_no_other_from_being_acknowledged(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()

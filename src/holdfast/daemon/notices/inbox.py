@@ -62,6 +62,9 @@ class SessionInboxes:
         self._coming: dict[str, Notice] = {}
         #: Of those, what a session has by now: by which request, and the session. Acknowledged when they arrive.
         self._had_early: dict[str, tuple[str, str]] = {}
+        #: Acknowledgements that a full disk keeps from being written, with their session: the next daemon would offer
+        #: the notices again.
+        self._late_acks: dict[str, str] = {}
         self._signals: ChangeSignals[str] = ChangeSignals()
         for notice in pending:
             if notice.claim is not None:
@@ -178,7 +181,12 @@ class SessionInboxes:
     async def _remove(self, ids: list[str], by: str) -> None:
         if not ids:
             return
-        await self._store.change(*self._acknowledged(ids, by))
+        sessions = {id_: self._pending[id_].session for id_ in ids}
+        try:
+            await self._store.change(*self._acknowledged(ids, by))
+        except DiskFull:
+            self._late_acks.update(sessions)
+            raise
         failpoints.reach("notice-over")
 
     def _acknowledged(self, ids: list[str], by: str) -> tuple[Edit, list[Event]]:
@@ -224,9 +232,13 @@ class SessionInboxes:
         return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
     def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
-        """The notices of these ends, of this session, that are pending or are being written."""
+        """The notices of these ends, of this session, that are pending or may become so after a crash."""
         ids, session = (id_of(completion_key(process_id, run)) for process_id, run in ended), self._resolve(session)
-        return [id_ for id_ in ids if self._is_of(id_, session) or self._is_coming(id_, session)]
+        return [
+            id_
+            for id_ in ids
+            if self._is_of(id_, session) or self._is_coming(id_, session) or self._late_acks.get(id_) == session
+        ]
 
     def _is_coming(self, id_: str, session: str) -> bool:
         notice = self._coming.get(id_)
