@@ -38,8 +38,12 @@ class SmallDisk:
         """Every path in the home is read-only. What is open already can still be written: the kernel refuses a
         remount as long as there is such a file.
         """
-        _run("mount", "--bind", self.home, self.home)
-        _run("mount", "-o", "remount,bind,ro", self.home)
+        side = f"{self.path}/side"
+        os.makedirs(side, exist_ok=True)
+        _run("mount", "--bind", self.home, side)
+        _run("mount", "-o", "remount,bind,ro", side)
+        _run("mount", "--bind", side, self.home)  # a copy of a read-only mount is read-only from the first moment on
+        _run("umount", side)
 
     def set_writable(self) -> None:
         _run("umount", "--lazy", self.home)

@@ -357,9 +357,7 @@ class Storm:
         notices = self._ask("inbox", client.inbox)
         if not notices:
             return False
-        b=len(self._ledger.faults)
         self._ledger.received(session, notices)
-        if len(self._ledger.faults)>b: self.say(f"DEBUG {self._ledger.faults[b:]} {client._delivered} {self._clients[_JUDGE].status()['pid']}")
         chosen = [notice for notice in notices if self._chance.random() < share]
         if chosen and self._ask("ack", lambda: client.ack(*chosen)) is not None:
             self._ledger.acknowledged(chosen)
@@ -374,7 +372,6 @@ class Storm:
             child.is_consumed = None
         elif process.ended_at is not None:
             child.is_consumed = True
-            self.say(f"DEBUG consumed {child} {client._delivered}")
             self._ledger.consumed(child)
 
     def _ask(self, what: str, call: Callable[[], T]) -> T | None:

@@ -104,6 +104,21 @@ def test_a_match_that_a_full_disk_kept_out_of_the_log_is_notified_when_there_is_
         assert found[-1].data["exit_code"] == 3
 
 
+def test_a_daemon_that_could_open_no_file_notifies_the_match_and_the_end_when_it_can(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("read x; echo NEEDLE; exit 3", stdin=True, notify="failure", watch=["NEEDLE"])
+        daemon = a.status()["pid"]
+        before = resource.prlimit(daemon, resource.RLIMIT_NOFILE)
+        resource.prlimit(daemon, resource.RLIMIT_NOFILE, (3, before[1]))  # what is open stays open
+        a.send(process.id, "go")
+        eventually(lambda: not os.path.exists(f"/proc/{process.pid}"))
+        # The worker that searches the output cannot be started, neither for new output nor for the end.
+        eventually(lambda: (home / "daemon.log").read_text().count("Too many open files") >= 3)
+        resource.prlimit(daemon, resource.RLIMIT_NOFILE, before)
+        assert [one.kind for one in gather(a)] == ["watch_match", "completion"]
+        assert a.inspect(process.id).exit_code == 3
+
+
 def test_what_is_told_can_be_read_again(home: Path) -> None:
     with holdfast.connect("a") as a:
         a.run("seq 1 1000; echo ERROR one; echo ERROR two; seq 1 1000", watch=["ERROR"])

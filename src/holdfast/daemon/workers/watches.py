@@ -91,8 +91,8 @@ class OutputWatches:
                     await asyncio.sleep(_SCAN_PAUSE)
                 elif reach.closed and not await output.opens_again(context, process_id, run):
                     return
-            except HoldfastError as failed:  # the keeper or the watch worker is away
-                note("watch-delayed", process=process_id, why=failed.message)
+            except (HoldfastError, OSError) as failed:  # the keeper or the watch worker is away, or cannot be started
+                note("watch-delayed", process=process_id, why=str(failed))
                 await asyncio.sleep(_RETRY_PAUSE)
 
     async def _scan_new(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
@@ -204,7 +204,12 @@ class OutputWatches:
     async def _scans(self, process: HeldProcess, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
         """Scan up to the end of the output."""
         while True:
-            scan = await self._scan(process, stream, at, upto, is_final=True)
+            try:
+                scan = await self._scan(process, stream, at, upto, is_final=True)
+            except OSError as failed:  # the worker cannot be started now, as at the limit of open files
+                note("watch-delayed", process=process.id, why=str(failed))
+                await asyncio.sleep(_RETRY_PAUSE)
+                continue
             yield scan
             if scan.complete or scan.upto <= at:
                 return
