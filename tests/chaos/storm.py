@@ -379,7 +379,8 @@ class Storm:
         try:
             return call()
         except HoldfastError as error:
-            if self._is_refusing:
+            # A screen worker that is killed again and again looks like one that crashes over what a process wrote.
+            if self._is_refusing or (what == "screen" and error.code != "unreachable"):
                 self.verdict.refused[f"{what}: {error.code}"] += 1
             else:
                 self.verdict.errors.append(f"{what} was refused: {error} ({error.code})")

@@ -254,7 +254,7 @@ class _Run:
         reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.waiting[n] = reply
         try:
-            if not self._is_up:
+            if not self._is_up or self._writer.is_closing():
                 raise WorkerDied("it has ended", False)
             if self._watchdog is None:
                 self._watch_progress()
@@ -280,7 +280,7 @@ class _Run:
         if self._is_up:
             self._is_up = False
             self._stop_watching()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # uvloop: RuntimeError if the connection is broken already
                 self._writer.write_eof()
 
     def kill(self) -> None:
