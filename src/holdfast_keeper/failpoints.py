@@ -1,15 +1,20 @@
-"""Failpoints: places in the code where a test can kill the process with SIGKILL.
+"""Failpoints: places in the code where a test can kill the process with SIGKILL, and a wall clock that it can set.
 
 `HOLDFAST_DIE_AT` names a failpoint, `HOLDFAST_DIE_MARK` a file that does not exist yet. The first process that reaches
 the failpoint creates the file and kills itself. Without the variables a failpoint costs one comparison.
+
+`HOLDFAST_CLOCK` names a file with the seconds to add to the wall clock; it may change, or not exist, at any time.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 
 _DIE_AT = os.environ.get("HOLDFAST_DIE_AT")
+_CLOCK = os.environ.get("HOLDFAST_CLOCK")
 
 
 def variables() -> dict[str, str]:
@@ -29,3 +34,22 @@ def _die_once(mark: str, killed: int) -> None:
     except FileExistsError:
         return
     os.kill(killed, signal.SIGKILL)
+
+
+def _shifted(real: Callable[[], float], path: str) -> Callable[[], float]:
+    offset = 0.0
+
+    def shifted() -> float:
+        nonlocal offset
+        try:
+            with open(path) as file:
+                offset = float(file.read())
+        except (OSError, ValueError):
+            pass  # no file, or no descriptor left to read it: as before
+        return real() + offset
+
+    return shifted
+
+
+if _CLOCK is not None:
+    time.time = _shifted(time.time, _CLOCK)

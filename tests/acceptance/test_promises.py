@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.chaos.storm import ROLES, find
+from tests.chaos.parts import ROLES, find
 from tests.support import eventually, is_alive, processes_of, run_cli
 
 FULL = bool(os.environ.get("HOLDFAST_FULL"))

@@ -220,6 +220,14 @@ class TestWithAFullDisk:
         resource.prlimit(keeper, resource.RLIMIT_FSIZE, before)
         assert hf.run("sleep 60").status == "running"
 
+    def test_a_terminal_that_cannot_be_recorded_is_refused_and_leaves_nothing(self, hf: Client) -> None:
+        resource.prlimit(hf.status()["pid"], resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        with pytest.raises(holdfast.DiskFull, match="no terminal can be created"):
+            hf.run("sleep 60", pty=True)
+        assert hf.ps(all=True) == []
+        self.free(hf)
+        assert hf.run("sleep 60", pty=True).status == "running"
+
     def test_an_end_is_told_all_the_same_and_written_later(self, hf: Client, home: Path) -> None:
         process = hf.run("sleep 0.5; exit 3")
         hf.run("true")

@@ -99,6 +99,25 @@ def test_a_crash_fails_the_request_and_the_next_one_starts_a_new_process() -> No
     run(worker, work)
 
 
+@pytest.mark.parametrize("loops", ["asyncio", "uvloop"])
+def test_a_process_that_is_killed_before_it_read_a_request_fails_it(loops: str) -> None:
+    worker = echo()
+
+    async def work() -> None:
+        first = (await worker.request({}))["pid"]
+        os.kill(first, signal.SIGSTOP)
+        late = asyncio.ensure_future(worker.request({}))
+        await asyncio.sleep(0.05)  # the request is in the socket by then, which the kill now breaks
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(WorkerDied):
+            await asyncio.wait_for(late, 5)
+        assert (await worker.request({}))["pid"] != first
+        await worker.aclose()
+
+    with asyncio.Runner(loop_factory=pytest.importorskip(loops).new_event_loop) as runner:
+        runner.run(work())
+
+
 def test_a_process_that_hangs_is_killed() -> None:
     worker = echo()
 

@@ -309,6 +309,89 @@ def test_a_full_disk_keeps_nobody_from_being_told(stage: Stage) -> None:
     assert stage.pending("a") == []
 
 
+def ended_on_a_full_disk(stage: Stage) -> None:
+    stage.daemon.writer.is_full = True
+    stage.end()
+    stage.daemon.commit()
+    stage.daemon.turn_loop(8)
+
+
+def test_an_end_that_a_reply_delivered_before_it_was_on_disk_is_not_delivered_again(stage: Stage) -> None:
+    ended_on_a_full_disk(stage)
+    peer = stage.peer("a")
+    wait(stage, peer)
+    peer.receive()
+    assert not peer.asked
+    stage.daemon.turn_loop(8)
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == []
+    stage.crash()
+    assert stage.pending("a") == []
+
+
+def test_nor_is_one_that_was_awaited_when_it_could_not_be_written(stage: Stage) -> None:
+    peer = stage.peer("a")
+    wait(stage, peer)
+    ended_on_a_full_disk(stage)
+    peer.receive()
+    assert not peer.asked
+    stage.daemon.turn_loop(8)
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == []
+
+
+def test_an_end_that_is_not_on_disk_and_whose_reply_was_not_confirmed_is_delivered(stage: Stage) -> None:
+    ended_on_a_full_disk(stage)
+    peer = stage.peer("a")
+    wait(stage, peer)
+    peer.hang_up()
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == [P]
+
+
+def test_a_reply_to_another_session_consumes_no_end_that_is_not_on_disk(stage: Stage) -> None:
+    ended_on_a_full_disk(stage)
+    stranger = stage.peer("b")
+    wait(stage, stranger)
+    stranger.receive()
+    stranger.had.append(completion_id(P))
+    stranger.connect(stage.daemon)
+    stage.daemon.turn_loop(8)
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == [P]
+
+
+def test_the_next_daemon_knows_from_the_client_that_it_has_an_end_that_is_not_on_disk(stage: Stage) -> None:
+    ended_on_a_full_disk(stage)
+    peer = stage.peer("a")
+    wait(stage, peer)
+    peer.receive()
+    stage.crash()
+    ended_on_a_full_disk(stage)  # the keeper reports it again, and the disk is full still
+    peer.connect(stage.daemon)
+    stage.daemon.turn_loop(8)
+    stage.daemon.writer.is_full = False
+    assert stage.pending("a") == []
+
+
+def test_an_end_whose_acknowledgement_is_not_on_disk_can_be_delivered_in_a_reply(stage: Stage) -> None:
+    stage.end()
+    stage.daemon.settle()
+    peer = stage.peer("a")
+    stage.daemon.writer.is_full = True
+    stage.ask(peer, op="ack", ids=[completion_id(P)])
+    stage.daemon.commit()
+    stage.daemon.turn_loop(8)
+    peer.receive()  # disk_full: it may come again
+    wait(stage, peer)
+    stage.daemon.turn_loop(8)
+    peer.receive()
+    assert not peer.asked
+    stage.crash()
+    peer.connect(stage.daemon)
+    assert stage.pending("a") == []
+
+
 def test_one_that_cannot_be_written_keeps_no_other_from_being_acknowledged(stage: Stage) -> None:
     stage.end()
     stage.daemon.settle()

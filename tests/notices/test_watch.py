@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from functools import partial
@@ -87,6 +88,35 @@ def test_a_match_in_the_last_line_comes_before_the_end(home: Path) -> None:
                 ("completion", process.id),
             ]
             assert told[0].data["output"] == "DONE: all good"
+
+
+def test_a_match_that_a_full_disk_kept_out_of_the_log_is_notified_when_there_is_space(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        keeper = a.status()["keeper_pid"]
+        # No file of the keeper's may be longer: the record of the exit fits, the last line of the output does not.
+        before = resource.prlimit(keeper, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        process = a.run("seq -w 1000 1999; echo NEEDLE; exit 3", notify="failure", watch=["NEEDLE"])
+        eventually(lambda: not os.path.exists(f"/proc/{process.pid}"))
+        eventually(lambda: a.inspect(process.id).trouble == "disk_full")
+        resource.prlimit(keeper, resource.RLIMIT_FSIZE, before)
+        found = gather(a)
+        assert [(one.kind, one.data.get("output")) for one in found[:-1]] == [("watch_match", "NEEDLE")]
+        assert found[-1].data["exit_code"] == 3
+
+
+def test_a_daemon_that_could_open_no_file_notifies_the_match_and_the_end_when_it_can(home: Path) -> None:
+    with holdfast.connect("a") as a:
+        process = a.run("read x; echo NEEDLE; exit 3", stdin=True, notify="failure", watch=["NEEDLE"])
+        daemon = a.status()["pid"]
+        before = resource.prlimit(daemon, resource.RLIMIT_NOFILE)
+        resource.prlimit(daemon, resource.RLIMIT_NOFILE, (3, before[1]))  # what is open stays open
+        a.send(process.id, "go")
+        eventually(lambda: not os.path.exists(f"/proc/{process.pid}"))
+        # The worker that searches the output cannot be started, neither for new output nor for the end.
+        eventually(lambda: (home / "daemon.log").read_text().count("Too many open files") >= 3)
+        resource.prlimit(daemon, resource.RLIMIT_NOFILE, before)
+        assert [one.kind for one in gather(a)] == ["watch_match", "completion"]
+        assert a.inspect(process.id).exit_code == 3
 
 
 def test_what_is_told_can_be_read_again(home: Path) -> None:

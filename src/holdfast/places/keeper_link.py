@@ -167,7 +167,8 @@ class KeeperLink:
             self._send(request)
 
     def _send(self, request: _Request) -> None:
-        if self._connection is not None:
+        """Now, or on the next connection."""
+        if self._connection is not None and self._connection.is_open:
             request.was_sent = True
             self._connection.send(request.frame)
 
@@ -201,6 +202,11 @@ class _KeeperConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+
+    @property
+    def is_open(self) -> bool:
+        """False as soon as the loop knows it, which is before `cut`: uvloop raises on a write to a closed transport."""
+        return self._transport is not None and not self._transport.is_closing()
 
     def send(self, frame: bytes) -> None:
         assert self._transport is not None

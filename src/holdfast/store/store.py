@@ -84,9 +84,9 @@ class Store:
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([RowChange(no_process(), None, tuple(happened))])
 
-    def change_soon(self, edit: Edit) -> None:
+    def change_soon(self, edit: Edit, happened: Sequence[Event] = ()) -> None:
         """As change, with the next commit or a moment later."""
-        self._put_later([RowChange(no_process(), None, (), (edit,))])
+        self._put_later([RowChange(no_process(), None, tuple(happened), (edit,))])
 
     async def remove(self, ids: Iterable[ProcessId]) -> None:
         """Gone from disk when it returns. Raises DiskFull."""

@@ -167,7 +167,7 @@ class SocketConnection(asyncio.Protocol):
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
             head = {"rid": rid, "data": {"stream": stream, "offset": offset, "size": len(data)}}
-            if self._transport is not None:
+            if self._transport is not None and not self._transport.is_closing():
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
@@ -210,7 +210,7 @@ class SocketConnection(asyncio.Protocol):
 
     def _send(self, message: Message) -> bool:
         """Whether it is on its way."""
-        if self._transport is None:
+        if self._transport is None or self._transport.is_closing():  # uvloop raises on a write to a closed transport
             return False
         try:
             self._transport.write(frames.encode(message, fast_json.dumps))

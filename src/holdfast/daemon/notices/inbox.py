@@ -17,11 +17,12 @@ from typing import NamedTuple
 from holdfast.daemon.core.waiting import ChangeSignals
 from holdfast.daemon.notices.pending import AwaitedEnds, Claims, Holder, PendingNotices
 from holdfast.errors import DiskFull
-from holdfast.model.events import StoredEvent, of_notice
+from holdfast.model.events import Event, StoredEvent, of_notice
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
 from holdfast.store import inbox as rows
 from holdfast.store.store import Store
+from holdfast.store.writer import Edit
 from holdfast_keeper import failpoints
 
 _CLAIM = "wait"
@@ -57,6 +58,13 @@ class SessionInboxes:
         self._takers = Claims()
         self._awaited = AwaitedEnds(resolve)
         self._delivered: set[str] = set()
+        #: Ends that are being written, which takes long on a full disk: a reply may deliver them before.
+        self._coming: dict[str, Notice] = {}
+        #: Of those, what a session has by now: by which request, and the session. Acknowledged when they arrive.
+        self._had_early: dict[str, tuple[str, str]] = {}
+        #: Acknowledgements that a full disk keeps from being written, with their session: the next daemon would offer
+        #: the notices again.
+        self._late_acks: dict[str, str] = {}
         self._signals: ChangeSignals[str] = ChangeSignals()
         for notice in pending:
             if notice.claim is not None:
@@ -69,7 +77,9 @@ class SessionInboxes:
         """Offer the notices of events that are on disk now."""
         for event in numbered:
             if event.notice is not None:
+                self._coming.pop(event.notice.id, None)
                 self._offer(self._addressed(event.notice))
+                self._settle_early(event.notice.id)
                 self.let_go([event.notice.id])
                 failpoints.reach("notice-offered")
 
@@ -171,10 +181,19 @@ class SessionInboxes:
     async def _remove(self, ids: list[str], by: str) -> None:
         if not ids:
             return
+        sessions = {id_: self._pending[id_].session for id_ in ids}
+        try:
+            await self._store.change(*self._acknowledged(ids, by))
+        except DiskFull:
+            self._late_acks.update(sessions)
+            raise
+        failpoints.reach("notice-over")
+
+    def _acknowledged(self, ids: list[str], by: str) -> tuple[Edit, list[Event]]:
+        """Drop them. What is to be written of that."""
         now = time.time()
         happened = [of_notice("acked", self._drop(id_), now, by=by) for id_ in ids]
-        await self._store.change(lambda connection: rows.ack(connection, ids, by, now), happened)
-        failpoints.reach("notice-over")
+        return lambda connection: rows.ack(connection, ids, by, now), happened
 
     def _drop(self, id_: str) -> Notice:
         """It is not pending any more, and all claims are removed."""
@@ -208,23 +227,35 @@ class SessionInboxes:
 
     def claimed(self, notice: Notice) -> Notice:
         """The notice as it is to be written: claimed where its owner is about to get the same in a reply."""
+        if notice.kind == "completion":
+            self._coming[notice.id] = notice
         return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
     def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
-        """The pending notices of these ends, of this session."""
-        ids = (id_of(completion_key(process_id, run)) for process_id, run in ended)
-        return [id_ for id_ in ids if self._is_of(id_, self._resolve(session))]
+        """The notices of these ends, of this session, that are pending or may become so after a crash."""
+        ids, session = (id_of(completion_key(process_id, run)) for process_id, run in ended), self._resolve(session)
+        return [
+            id_
+            for id_ in ids
+            if self._is_of(id_, session) or self._is_coming(id_, session) or self._late_acks.get(id_) == session
+        ]
+
+    def _is_coming(self, id_: str, session: str) -> bool:
+        notice = self._coming.get(id_)
+        if notice is None or notice.process is None:
+            return False
+        return self._resolve(self._owner(notice.process) or notice.session) == session
 
     async def hold(self, ids: Collection[str], holder: Holder) -> None:
         """Withhold these: their content is about to be delivered in a reply. On disk when it returns.
 
         Followed by `settle` or `release` in any case.
         """
-        held = [id_ for id_ in ids if id_ in self._pending]
+        held = [id_ for id_ in ids if id_ in self._pending or id_ in self._coming]
         for id_ in held:
             self._replies.add(id_, holder)
             self._replies.remove(id_, _EARLIER)
-        new = [id_ for id_ in held if self._pending[id_].claim is None]
+        new = [id_ for id_ in held if id_ in self._pending and self._pending[id_].claim is None]
         for id_ in new:
             self._pending.change(id_, claim=_CLAIM)
         if new:
@@ -234,8 +265,14 @@ class SessionInboxes:
                 failpoints.reach("notice-claimed")
 
     async def settle(self, ids: Collection[str], by: str, session: str) -> None:
-        """This session has the reply: acknowledge those that are still its own."""
+        """This session has the reply: acknowledge those that are still its own, or will be when they are on disk."""
+        self._had_early.update({id_: (by, session) for id_ in ids if self._is_coming(id_, session)})
         await self._remove([id_ for id_ in ids if self._is_of(id_, session)], by)
+
+    def _settle_early(self, id_: str) -> None:
+        by, session = self._had_early.pop(id_, ("", None))
+        if session is not None and self._is_of(id_, self._resolve(session)):
+            self._store.change_soon(*self._acknowledged([id_], by))
 
     def release(self, ids: Collection[str], holder: Holder) -> None:
         """This holder did not deliver them."""

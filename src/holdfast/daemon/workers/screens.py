@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,7 +22,7 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
-from holdfast.errors import HoldfastError, Unsupported
+from holdfast.errors import DiskFull, HoldfastError, Unsupported
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import KeeperLink, Refused
@@ -35,6 +36,7 @@ _PAUSE = 0.003
 _FLOOD_PAUSE = 0.02
 _FLOOD = 16 << 10
 _RETRY_PAUSE = 1.0
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COLS, _ROWS = 120, 30
 #: After a start of the daemon, a client that was attached has this time to come back.
 _REATTACH_TIMEOUT = 5.0
@@ -77,11 +79,16 @@ class ProcessScreens:
         return self._worker.pid
 
     async def begin(self, process: HeldProcess, is_attached: bool) -> None:
-        """Before a terminal is created: its marks are on disk when this returns.
+        """Before a terminal is created: its marks are on disk when this returns. Raises DiskFull.
 
         With `is_attached`, a client is about to attach.
         """
-        self._terminals[process.id] = _Terminal(await self._in_thread(partial(self._marked, process, 0, is_attached)))
+        try:
+            marks = await self._in_thread(partial(self._marked, process, 0, is_attached))
+        except OSError as failed:
+            kind = DiskFull if failed.errno in _DISK_FULL else HoldfastError
+            raise kind(f"no terminal can be created: {failed.strerror}") from failed
+        self._terminals[process.id] = _Terminal(marks)
 
     def watch(self, process: HeldProcess) -> None:
         """Follow the output of a PTY process for as long as there may be any."""

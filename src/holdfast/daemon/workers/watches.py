@@ -92,8 +92,8 @@ class OutputWatches:
                     await asyncio.sleep(_SCAN_PAUSE)
                 elif reach.closed and not await output.opens_again(context, process_id, run):
                     return
-            except HoldfastError as failed:  # the keeper or the watch worker is away
-                note("watch-delayed", process=process_id, why=failed.message)
+            except (HoldfastError, OSError) as failed:  # the keeper or the watch worker is away, or cannot be started
+                note("watch-delayed", process=process_id, why=str(failed))
                 await asyncio.sleep(_RETRY_PAUSE)
 
     async def _scan_new(self, process_id: ProcessId, stream: str, at: int, upto: int) -> None:
@@ -191,6 +191,9 @@ class OutputWatches:
         for stream, extent in process.streams.items():
             upto = process.exit_offset if stream == "out" and process.exit_offset is not None else extent.end
             at = self._cursors.pop((process.id, stream), state.cursors.get(stream, 0))
+            with contextlib.suppress(HoldfastError, TimeoutError):  # then what is there is scanned
+                async with asyncio.timeout(_LAST_SCAN_BUDGET):
+                    await self._until_written(process.id, stream, extent.end, upto)
             try:
                 async with asyncio.timeout(_LAST_SCAN_BUDGET):
                     async for scan in self._scans(process, stream, at, upto):
@@ -201,10 +204,21 @@ class OutputWatches:
                 note("watch-unfinished", process=process.id, why=repr(failed))
         return state, outcomes
 
+    async def _until_written(self, process_id: ProcessId, stream: str, end: int, upto: int) -> None:
+        """Until its output is in the log: on a full disk the rest of it waits in the pipe."""
+        is_closed = False
+        while end < upto and not is_closed:
+            end, is_closed = await self._context.outputs.beyond(process_id, stream, end)
+
     async def _scans(self, process: HeldProcess, stream: str, at: int, upto: int) -> AsyncIterator[WatchScan]:
         """Scan up to the end of the output."""
         while True:
-            scan = await self._scan(process, stream, at, upto, is_final=True)
+            try:
+                scan = await self._scan(process, stream, at, upto, is_final=True)
+            except OSError as failed:  # the worker cannot be started now, as at the limit of open files
+                note("watch-delayed", process=process.id, why=str(failed))
+                await asyncio.sleep(_RETRY_PAUSE)
+                continue
             yield scan
             if scan.complete or scan.upto <= at:
                 return

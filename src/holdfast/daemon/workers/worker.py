@@ -274,7 +274,7 @@ class _Run:
         reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.waiting[n] = reply
         try:
-            if not self._is_up:
+            if not self._is_up or self._writer.is_closing():
                 raise WorkerDied("it has ended", False)
             self._writer.write(json.dumps({"n": n, **message}).encode() + b"\n")
             with contextlib.suppress(ConnectionError):  # the reader notices it, too
@@ -297,7 +297,7 @@ class _Run:
             self._is_up = False
             self.stop_checking()
             self._check_timer = asyncio.get_running_loop().call_later(_END_TIMEOUT, self.kill)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # uvloop: RuntimeError if the connection is broken already
                 self._writer.write_eof()
 
     def kill(self) -> None:

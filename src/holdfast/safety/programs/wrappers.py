@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.assignments import declare_word
 from holdfast.safety.marks import HOME, UNKNOWN
-from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.policy import default_policy
+from holdfast.safety.programs.base import Run, joined
 from holdfast.safety.programs.outputs import send, which
 from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.state import Feed, SimulatedCall, Word
