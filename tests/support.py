@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -145,3 +149,23 @@ def _read(pid: int, name: str) -> bytes:
             return file.read()
     except OSError:  # it ended meanwhile, or belongs to somebody else
         return b""
+
+
+@contextmanager
+def read_only(directory: str) -> Iterator[None]:
+    """The directory on a read-only file system meanwhile; files that are open stay writable. Needs root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can remount a directory read-only")
+    with tempfile.TemporaryDirectory() as other:  # a copy of a read-only mount is read-only from the first moment on
+        _mount("--bind", directory, other)
+        _mount("-o", "remount,bind,ro", other)
+        _mount("--bind", other, directory)
+        subprocess.run(["umount", other], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)

@@ -6,6 +6,7 @@ start only renames it and adds what is specific to the command.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -69,7 +70,8 @@ class Nest:
     def discard(self) -> None:
         self.close()
         os.close(self.out)
-        bundle.remove(self.directory)
+        with contextlib.suppress(OSError):  # a read-only disk: the next keeper removes it
+            bundle.remove(self.directory)
 
 
 class Launch:

@@ -67,7 +67,10 @@ class Starter:
         self._nest_count = 0
         os.makedirs(self._nests, mode=0o700, exist_ok=True)
         for name in os.listdir(self._nests):
-            bundle.remove(f"{self._nests}/{name}")
+            try:
+                bundle.remove(f"{self._nests}/{name}")
+            except OSError as failed:  # a read-only disk; the new nests have other names
+                log.write(f"keeper: {failed}")
         self._nursery = Nursery(keeper.loop, keeper.dir.file_limit, self._spare_came, self._no_spare)
 
     @property
@@ -154,7 +157,7 @@ class Starter:
     def _spare_came(self, spare: Spare) -> None:
         self._nest_count += 1
         try:
-            pair = _Pair(spare, Nest(f"{self._nests}/{self._nest_count}", spare.pid))
+            pair = _Pair(spare, Nest(f"{self._nests}/{os.getpid()}-{self._nest_count}", spare.pid))
             pair.nest.settle(spare)
         except OSError as failed:
             spare.dismiss()
@@ -268,7 +271,7 @@ def _describe(stage: str, errno: int | None, message: str, spec: dict[str, Any])
     """Code and text of the refusal, in terms of the request."""
     program = spec["argv"][0]
     if errno is not None and is_disk_full(OSError(errno, message)):
-        return "disk_full", "the disk is full: no process can be started"
+        return "disk_full", f"the disk cannot be written, so no process can be started: {message}"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"
     if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):
