@@ -167,5 +167,30 @@ def read_only(directory: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+@contextmanager
+def small_disk_at(directory: Path, size: str) -> Iterator[None]:
+    """A file system of this size, such as `2m`, at the directory meanwhile. Needs root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    directory.mkdir(exist_ok=True)
+    _mount("-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(directory))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def fill_disk(disk: Path) -> Path:
+    """To the last byte; the file to be removed."""
+    with open(disk / "ballast", "wb", buffering=0) as ballast:
+        for size in (1 << 16, 1 << 12, 1):
+            while True:
+                try:
+                    ballast.write(bytes(size))
+                except OSError:
+                    break
+    return disk / "ballast"
+
+
 def _mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True)
