@@ -98,7 +98,7 @@ class TcpListener:
             connection.abort()
 
     async def _listen(self, address: Address) -> Address:
-        self.token = make_token(self._paths.token)
+        self.token = await asyncio.to_thread(make_token, self._paths.token)  # it waits for the disk
         sock = _bound(address)
         self._server = await asyncio.get_running_loop().create_server(
             lambda: FirstBytes(self), sock=sock, backlog=_BACKLOG
