@@ -15,7 +15,6 @@ from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
 from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import Refused
 
-
 #: A reply waits this long for the commit of the end.
 _COMMIT_TIMEOUT = 0.025
 
