@@ -35,7 +35,7 @@ _ACCEPT_PAUSE = 0.5
 _DIRECTORY_PAUSE = 5.0
 #: A keeper without commands waits this long for the first `hello`.
 _HELLO_TIMEOUT = 5.0
-#: Failures on one bundle that are closer together belong to one episode: it is logged once, and its pauses grow.
+#: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
 _EPISODE = 60.0
 
 
@@ -64,6 +64,7 @@ class Keeper:
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._anchor_is_gone = False
         self._is_deleted = False
+        self._refused_at = float("-inf")
         #: Bundles of the last keeper that could not be adopted yet, and why.
         self.unadopted: dict[str, adopt.Unadopted] = {}
         self._sweep: Timer | None = None
@@ -207,7 +208,9 @@ class Keeper:
         except BlockingIOError:
             return None
         except OSError as failed:
-            log.write(f"keeper: cannot accept: {failed}")
+            if time.monotonic() - self._refused_at > _EPISODE:
+                log.write(f"keeper: cannot accept, and tries again: {failed}")
+            self._refused_at = time.monotonic()
             for each in (self.dir.control, self.dir.fd_store):
                 self.loop.unwatch(each.fileno())
             self.loop.after(_ACCEPT_PAUSE, self._listen)

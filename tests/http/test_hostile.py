@@ -97,6 +97,34 @@ def test_a_drip_is_not_waited_for(tcp: Api) -> None:
     assert max(closed.values()) < 20
 
 
+_LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_NO_TOKEN = b"GET /api/v1/processes HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /api/v1/pro", _NO_TOKEN, _LIVEZ], ids=["nothing", "half", "refused", "open"]
+)
+def test_connections_without_a_token_keep_no_one_out(own: Api, sent: bytes) -> None:
+    assert own.address is not None
+    headers = {"Authorization": f"Bearer {own.token}"}
+    before = own.connect()
+    before.request("GET", "/api/v1/processes", headers=headers)
+    assert before.getresponse().read() is not None
+    crowd = []
+    try:
+        for _ in range(1200):
+            crowd.append(socket.create_connection(own.address))
+            if sent:
+                crowd[-1].sendall(sent)
+        assert own.ask("GET", "/api/v1/processes").status == 200
+        before.request("GET", "/api/v1/processes", headers=headers)  # it was not closed for the others
+        assert before.getresponse().status == 200
+    finally:
+        before.close()
+        for sock in crowd:
+            sock.close()
+
+
 def test_many_idle_connections_are_harmless(tcp: Api) -> None:
     assert tcp.address is not None
     idle = [socket.create_connection(tcp.address) for _ in range(300)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
@@ -137,9 +138,13 @@ class HttpListener:
         )
         self._config.load()
 
-    def protocol(self, tcp: bool, pid: int | None = None) -> asyncio.Protocol:
-        """A protocol that takes a connection over; `pid` is the client's, where that is known."""
-        return BoundedProtocol(self._config, self._state, {"tcp": tcp, "pid": pid})
+    def protocol(self, pid: int | None = None, has_token: Callable[[], None] | None = None) -> asyncio.Protocol:
+        """A protocol that takes a connection over: on the socket `pid` is the client's, on TCP `has_token` is called
+        when the client has sent the token.
+        """
+        return BoundedProtocol(
+            self._config, self._state, {"tcp": has_token is not None, "pid": pid, "has_token": has_token}
+        )
 
     async def close(self) -> None:
         """Accept no more requests, end those that wait or stream, and send responses that are nearly done."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.accepting import Accepting
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
 from holdfast.peers import peer_credentials
@@ -36,28 +37,25 @@ class Server:
         self._connections: set[SocketConnection] = set()
         self._all_closed = asyncio.Event()
         self._all_closed.set()
-        self._listener: asyncio.Server | None = None
+        self._listener: Accepting | None = None
         self._socket_file: os.stat_result | None = None
         self._http: HttpListener | None = None
 
     async def open(self) -> None:
-        await self._listen()
+        self._listen()
         self._context.background.start(self._context.tcp.serve(partial(self._accept_http, tcp=True)), "http")
 
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         sock = _listen(self._context.paths)
         self._socket_file = os.stat(self._context.paths.socket)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(
-            lambda: ProtocolChooser(self._choose), sock=sock, backlog=_BACKLOG
-        )
+        self._listener = Accepting(sock, _BACKLOG, lambda: ProtocolChooser(self._choose))
 
     async def reopen(self) -> None:
         """Listen again after the socket file was deleted. Open connections stay."""
         make_directories(self._context.paths)
         if self._listener is not None:
             self._listener.close()
-        await self._listen()
+        self._listen()
 
     async def close(self) -> None:
         """Accept no more requests, and send the replies that are written."""
@@ -97,7 +95,7 @@ class Server:
 
     def _accept_http(self, transport: asyncio.Transport, first: bytes, tcp: bool) -> None:
         if self._http is not None:
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+            _hand_over(transport, self._http_protocol(self._http, transport, tcp), first)
         else:
             transport.pause_reading()
             self._context.background.start(self._load_http(transport, first, tcp), "http")
@@ -114,8 +112,13 @@ class Server:
         if self._http is None:
             self._http = listener(self._context)
         if not transport.is_closing():
-            _hand_over(transport, self._http.protocol(tcp, None if tcp else _peer(transport)[0]), first)
+            _hand_over(transport, self._http_protocol(self._http, transport, tcp), first)
             transport.resume_reading()
+
+    def _http_protocol(self, http: HttpListener, transport: asyncio.Transport, tcp: bool) -> asyncio.Protocol:
+        if tcp:
+            return http.protocol(has_token=partial(self._context.tcp.has_token, transport))
+        return http.protocol(pid=_peer(transport)[0])
 
     def _ended(self, connection: SocketConnection) -> None:
         self._connections.discard(connection)
