@@ -14,8 +14,8 @@ from uvicorn.server import ServerState
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.http.app import HttpApp
-from holdfast.http.request import MOST_BODY
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
+from holdfast.http.routing import MOST_BODY
 
 _KEEP_ALIVE = 60
 _CLOSE_POLL_INTERVAL = 0.005
