@@ -6,10 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -154,3 +158,48 @@ def _read(pid: int, name: str) -> bytes:
             return file.read()
     except OSError:  # it ended meanwhile, or belongs to somebody else
         return b""
+
+
+@contextmanager
+def read_only(directory: str) -> Iterator[None]:
+    """The directory on a read-only file system meanwhile; files that are open stay writable. Needs root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can remount a directory read-only")
+    with tempfile.TemporaryDirectory() as other:  # a copy of a read-only mount is read-only from the first moment on
+        _mount("--bind", directory, other)
+        _mount("-o", "remount,bind,ro", other)
+        _mount("--bind", other, directory)
+        subprocess.run(["umount", other], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+@contextmanager
+def small_disk_at(directory: Path, size: str) -> Iterator[None]:
+    """A file system of this size, such as `2m`, at the directory meanwhile. Needs root."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    directory.mkdir(exist_ok=True)
+    _mount("-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(directory))
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def fill_disk(disk: Path) -> Path:
+    """To the last byte; the file to be removed."""
+    with open(disk / "ballast", "wb", buffering=0) as ballast:
+        for size in (1 << 16, 1 << 12, 1):
+            while True:
+                try:
+                    ballast.write(bytes(size))
+                except OSError:
+                    break
+    return disk / "ballast"
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)

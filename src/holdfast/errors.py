@@ -111,10 +111,10 @@ class CommandNotFound(StartFailed):
 
 
 class DiskFull(HoldfastError):
-    """The disk that holds the instance's state is full."""
+    """The disk that holds the instance's state cannot be written: it is full or read-only."""
 
     code = "disk_full"
-    next = "free some space, or set HOLDFAST_HOME to another disk"
+    next = "free some space or make it writable, or set HOLDFAST_HOME to another disk"
 
 
 class Unreachable(HoldfastError):

@@ -100,7 +100,7 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
 
 
 def make_directories(paths: Paths) -> None:
-    """Make the instance's directories, for its owner alone."""
+    """Make the instance's directories, for its owner alone. Raises Denied when others could have put files there."""
     for directory in {paths.home, paths.runtime}:
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -111,5 +111,30 @@ def make_directories(paths: Paths) -> None:
             ) from refused
         if found.st_uid != os.geteuid():
             raise Denied(f"{directory} belongs to another user")
+        check_private(directory)
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.chmod(directory, 0o700)
+        for name in os.listdir(directory):
+            check_private(f"{directory}/{name}")
+
+
+def check_private(path: str) -> None:
+    """Raises Denied when a user other than us and root owns the file, or could write it; also for the target of a
+    link. A missing file is no error.
+    """
+    for each in (path, os.path.realpath(path)):
+        try:
+            found = os.lstat(each)
+        except FileNotFoundError:
+            return
+        is_file = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        if found.st_uid not in (os.geteuid(), 0):
+            raise _not_private(f"{each} belongs to another user (uid {found.st_uid})", f"chown {os.geteuid()}", each)
+        if is_file and found.st_mode & 0o022:
+            raise _not_private(f"{each} can be written by other users", "chmod go-w", each)
+
+
+def _not_private(what: str, repair: str, path: str) -> Denied:
+    from shlex import quote
+
+    return Denied(what, next=f"remove it, or check its content and: {repair} {quote(path)}")

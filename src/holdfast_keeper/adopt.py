@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast_keeper import bundle
+from holdfast_keeper import bundle, log
 from holdfast_keeper.fd_store import Descriptors, DescriptorStore
 from holdfast_keeper.held_command import HeldCommand, reopen
 
@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 
 #: How long a holder may take to connect and offer the descriptors that are missing.
 OFFER_TIME = 3.0
+#: Before the next attempt on a bundle on which the keeper failed.
+_FIRST_RETRY = 0.1
+_LONGEST_RETRY = 5.0
+
+
+class Unadopted(NamedTuple):
+    """A bundle of the last keeper that could not be adopted yet."""
+
+    why: str
+    fds: Descriptors
+    pid: int | None
 
 
 def adopt_all(keeper: Keeper, inherited: DescriptorStore) -> None:
     """Adopt every command that the last keeper held. No command is started again."""
     for process_id in os.listdir(f"{keeper.dir.path}/{bundle.LIVE}"):
         fds, pid = inherited.held.pop(process_id, {}), inherited.pid_of.get(process_id)
-        keeper.safely(process_id, partial(_adopt, keeper, process_id, fds, pid))
+        _adopt_or_retry(keeper, process_id, fds, pid)
     for process_id, fds in inherited.held.items():
         _let_go(keeper, process_id, fds)
 
@@ -60,6 +71,21 @@ def accept_offer(keeper: Keeper, process_id: str, offered: Descriptors, pid: int
     keeper.hold(whole)
 
 
+def _adopt_or_retry(keeper: Keeper, process_id: str, fds: Descriptors, pid: int | None, pause: float = 0.0) -> None:
+    """A bundle that cannot be adopted, as on a read-only disk, is tried again after a pause that grows."""
+    try:
+        _adopt(keeper, process_id, fds, pid)
+    except Exception as failed:  # noqa: BLE001 - one bad bundle must not end the keeper
+        if process_id not in keeper.unadopted:
+            log.write_traceback(f"keeper: {process_id}")
+        keeper.unadopted[process_id] = Unadopted(f"{type(failed).__name__}: {failed}", fds, pid)
+        pause = retry_pause(pause)
+        keeper.loop.after(pause, partial(_adopt_or_retry, keeper, process_id, fds, pid, pause))
+        return
+    if keeper.unadopted.pop(process_id, None) is not None and process_id in keeper.commands:
+        keeper.publish({"fact": "adopted", "id": process_id, "report": keeper.commands[process_id].report()})
+
+
 def _adopt(keeper: Keeper, process_id: str, fds: Descriptors, pid: int | None) -> None:
     directory = keeper.dir.live(process_id)
     if not _was_started(directory) and not bundle.restore_state(directory):
@@ -92,3 +118,8 @@ def _was_started(directory: str) -> bool:
     """Whether the command of a bundle runs or has run. One that has not started yet cannot start after this."""
     bundle.void_pending(directory)
     return os.path.exists(f"{directory}/{bundle.STATE}")
+
+
+def retry_pause(last: float) -> float:
+    """Seconds before the next attempt on a bundle, after this pause before the last one (0: it was the first)."""
+    return min(max(last * 2, _FIRST_RETRY), _LONGEST_RETRY)

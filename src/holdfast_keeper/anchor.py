@@ -7,6 +7,7 @@ that a successor needs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -24,6 +25,8 @@ _SWEEP_TRIES = 50
 _SWEEP_PAUSE = 0.02
 #: The kernel has what was sent. To fetch it at once would compete with the start that it belongs to.
 _FETCH_PAUSE = 0.03
+#: Before the next attempt to record an exit status that the disk refused.
+_WRITE_PAUSE = 0.25
 
 
 def live(keeper_dir: KeeperDir) -> None:
@@ -94,11 +97,12 @@ class _Watch:
             deposits.register(fd, select.POLLIN)
         self._reap()
         while self._status is None:
-            deposits.poll()
+            deposits.poll(_WRITE_PAUSE * 1000 if self._store.witnessed else None)
             events.poll(_FETCH_PAUSE * 1000)
             _empty(wake)
             self._take()
             self._reap()
+            self._write_late_witnesses()
         # A child of the dead keeper may be about to send its descriptors: from here on it fails, and does not run.
         self._line.shutdown(socket.SHUT_RD)
         self._take()
@@ -151,10 +155,26 @@ class _Watch:
     def _witness(self, process_id: str, seen: os.waitid_result) -> None:
         exited = seen.si_code == os.CLD_EXITED
         status = seen.si_status << 8 if exited else seen.si_status
+        self._store.witnessed[process_id] = seen.si_pid, {"status": status, "at": time.time()}
         try:
-            bundle.write_slot(self._dir.live(process_id), bundle.WITNESS, {"status": status, "at": time.time()})
+            self._write_witness(process_id)
         except OSError as failed:
-            log.write(f"anchor: cannot record the exit status of {process_id}: {failed}")
+            log.write(f"anchor: cannot record the exit status of {process_id} yet: {failed}")
+
+    def _write_witness(self, process_id: str) -> None:
+        """Raises OSError when the disk refuses it: then it stays in the store and is tried again."""
+        pid, slot = self._store.witnessed[process_id]
+        directory = self._dir.live(process_id)
+        state = bundle.read_state(directory)
+        # Of a later run, or of one whose exit was recorded meanwhile, it would be wrong.
+        if state is not None and state.born is not None and state.born["pid"] == pid and state.exit is None:
+            bundle.write_slot(directory, bundle.WITNESS, slot)
+        del self._store.witnessed[process_id]
+
+    def _write_late_witnesses(self) -> None:
+        for process_id in list(self._store.witnessed):
+            with contextlib.suppress(OSError):
+                self._write_witness(process_id)
 
 
 def _is_alive(pid: int) -> bool:

@@ -55,6 +55,11 @@ class Exits:
         else:
             self._loop.after(OFFER_TIME, self._keeper.guarded(command, lambda: self._record_exit(command, tries=1)))
 
+    def record_if_dead(self, command: HeldCommand) -> None:
+        """After a failed attempt: record the exit if the kernel knows it by now."""
+        if command.exit is None and "pidfd" in command.fds and learn_status(command) is not None:
+            self._exited(command)
+
     def listen_for_children(self) -> None:
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):

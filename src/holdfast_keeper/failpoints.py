@@ -1,7 +1,10 @@
-"""Failpoints: places in the code where a test can kill the process with SIGKILL, and a wall clock that it can set.
+"""Failpoints: places in the code where a test can kill the process with SIGKILL, or make it hang; and a wall clock that
+it can set.
 
 `HOLDFAST_DIE_AT` names a failpoint, `HOLDFAST_DIE_MARK` a file that does not exist yet. The first process that reaches
-the failpoint creates the file and kills itself. Without the variables a failpoint costs one comparison.
+the failpoint creates the file and kills itself. `HOLDFAST_HANG_AT` names a failpoint, `HOLDFAST_HANG_WHILE` a file: a
+thread that reaches the failpoint waits there while the file exists, and writes its process id into it. Without the
+variables a failpoint costs two comparisons.
 
 `HOLDFAST_CLOCK` names a file with the seconds to add to the wall clock; it may change, or not exist, at any time.
 """
@@ -14,6 +17,7 @@ import time
 from collections.abc import Callable
 
 _DIE_AT = os.environ.get("HOLDFAST_DIE_AT")
+_HANG_AT = os.environ.get("HOLDFAST_HANG_AT")
 _CLOCK = os.environ.get("HOLDFAST_CLOCK")
 
 
@@ -26,6 +30,8 @@ def reach(point: str, killed: int | None = None) -> None:
     """Kill this process, or another one."""
     if point == _DIE_AT:
         _die_once(os.environ["HOLDFAST_DIE_MARK"], killed or os.getpid())
+    if point == _HANG_AT:
+        _hang_while(os.environ["HOLDFAST_HANG_WHILE"])
 
 
 def _die_once(mark: str, killed: int) -> None:
@@ -34,6 +40,16 @@ def _die_once(mark: str, killed: int) -> None:
     except FileExistsError:
         return
     os.kill(killed, signal.SIGKILL)
+
+
+def _hang_while(mark: str) -> None:
+    try:
+        with open(mark, "r+") as file:
+            file.write(f"{os.getpid()}\n")
+    except FileNotFoundError:
+        return
+    while os.path.exists(mark):
+        time.sleep(0.01)
 
 
 def _shifted(real: Callable[[], float], path: str) -> Callable[[], float]:

@@ -53,6 +53,8 @@ class DescriptorStore:
         self.held: dict[str, Descriptors] = {}
         self.by_pid: dict[int, str] = {}
         self.pid_of: dict[str, int] = {}
+        #: The anchor's: the pid and exit status of commands that it reaped and could not record yet.
+        self.witnessed: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def hold(self, process_id: str, names: list[str], fds: list[int], pid: int | None = None) -> None:
         if pid is not None:

@@ -35,10 +35,13 @@ class HeldCommand:
         self.fds = fds
         self.pumps: dict[str, Pump] = _pumps(self, quota, is_new)
         self.input: Input | None = _input(fds)
-        self.failures = 0
         #: Whether the daemon knows that its output is complete.
         self.is_complete_known = False
-        self.is_quarantined = False
+        #: Why the last attempt on this bundle failed; the next one is due. None normally.
+        self.quarantine: str | None = None
+        self.failed_at = 0.0
+        self.retry_pause = 0.0
+        self._is_stop_written = True
         #: Streams whose output waits in the pipe because the disk is full.
         self.full_streams: set[str] = set()
 
@@ -49,7 +52,7 @@ class HeldCommand:
     @property
     def trouble(self) -> str | None:
         """Why its output does not advance; None normally."""
-        if self.is_quarantined:
+        if self.quarantine is not None:
             return "quarantined"
         return "disk_full" if self.full_streams else None
 
@@ -63,10 +66,14 @@ class HeldCommand:
         return self.exit is not None and all(pump.closed for pump in self.pumps.values())
 
     def record_stop(self, stop: Slot) -> None:
+        """Where it raises OSError, the record is in memory, and is written before the exit."""
+        self.stop, self._is_stop_written = stop, False
         bundle.write_slot(self.directory, bundle.STOP, stop)
-        self.stop = stop
+        self._is_stop_written = True
 
     def record_exit(self, exit_: Slot) -> None:
+        if self.stop is not None and not self._is_stop_written:
+            self.record_stop(self.stop)
         bundle.write_slot(self.directory, bundle.EXIT, exit_)
         self.exit = exit_
 

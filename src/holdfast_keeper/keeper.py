@@ -35,7 +35,8 @@ _ACCEPT_PAUSE = 0.5
 _DIRECTORY_PAUSE = 5.0
 #: A keeper without commands waits this long for the first `hello`.
 _HELLO_TIMEOUT = 5.0
-_FAILURES_BEFORE_QUARANTINE = 2
+#: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
+_EPISODE = 60.0
 
 
 class Keeper:
@@ -63,6 +64,9 @@ class Keeper:
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._anchor_is_gone = False
         self._is_deleted = False
+        self._refused_at = float("-inf")
+        #: Bundles of the last keeper that could not be adopted yet, and why.
+        self.unadopted: dict[str, adopt.Unadopted] = {}
         self._sweep: Timer | None = None
 
     def run(self) -> fd_store.DescriptorStore:
@@ -135,7 +139,8 @@ class Keeper:
 
     def exit_if_done(self) -> None:
         """Exit when no command is left and the daemon has stopped on purpose."""
-        if self.daemon_restart.was_left and not self.commands and not self.starter.is_busy and not self.stopper.is_busy:
+        held = self.commands or any(one.fds for one in self.unadopted.values())
+        if self.daemon_restart.was_left and not held and not self.starter.is_busy and not self.stopper.is_busy:
             self.loop.stop()
 
     def sweep_groups(self) -> None:
@@ -153,27 +158,49 @@ class Keeper:
 
     def guarded(self, command: HeldCommand, run: Callable[..., None]) -> Callable[..., None]:
         def guarded(*args: Any) -> None:
-            self.safely(command.id, lambda: run(*args))
+            if command.quarantine is None:
+                self.safely(command.id, lambda: run(*args))
 
         return guarded
 
     def safely(self, process_id: str, run: Callable[[], None]) -> None:
-        """Run it so that a failure on one bundle harms no other. The second failure puts the bundle in quarantine."""
+        """Run it so that a failure on one bundle harms no other. A failure puts the bundle in quarantine."""
         try:
             run()
-        except Exception:  # noqa: BLE001 - one bad bundle must not end the keeper
-            log.write_traceback(f"keeper: {process_id}")
+        except Exception as failed:  # noqa: BLE001 - one bad bundle must not end the keeper
             command = self.commands.get(process_id)
+            if command is None or time.monotonic() - command.failed_at > _EPISODE:
+                log.write_traceback(f"keeper: {process_id}")
             if command is not None:
-                command.failures += 1
-                if command.failures >= _FAILURES_BEFORE_QUARANTINE:
-                    self._quarantine(command)
+                self._quarantine(command, f"{type(failed).__name__}: {failed}")
 
-    def _quarantine(self, command: HeldCommand) -> None:
-        command.is_quarantined = True
+    def _quarantine(self, command: HeldCommand, why: str) -> None:
+        """Leave the bundle alone until the next attempt, which comes after a pause that grows."""
+        if time.monotonic() - command.failed_at > _EPISODE:
+            command.retry_pause = 0.0
+        command.quarantine, command.failed_at = why, time.monotonic()
         for fd in command.fds.values():
             self.loop.unwatch(fd)
-        self.publish({"fact": "quarantined", "id": command.id, "message": "the keeper failed on this process twice"})
+        self.publish({"fact": "quarantined", "id": command.id, "message": why})
+        command.retry_pause = adopt.retry_pause(command.retry_pause)
+        self.loop.after(command.retry_pause, partial(self._retry, command))
+
+    def _retry(self, command: HeldCommand) -> None:
+        """Go on from the state of the bundle, as a new keeper would."""
+        if not self.is_current(command):
+            return
+        command.quarantine = None
+        self.safely(command.id, partial(self._go_on, command))
+        if command.quarantine is None:
+            log.write(f"keeper: {command.id}: recovered")
+            self.publish({"fact": "recovered", "id": command.id})
+
+    def _go_on(self, command: HeldCommand) -> None:
+        self.exits.expect(command)
+        self.oom.begin(command)
+        self.exits.record_if_dead(command)
+        self.streams.go_on(command)
+        self.exits.archive_if_complete(command)
 
     def _listen(self) -> None:
         self.loop.watch(self.dir.control.fileno(), READ, lambda _: self._accept())
@@ -186,7 +213,9 @@ class Keeper:
         except BlockingIOError:
             return None
         except OSError as failed:
-            log.write(f"keeper: cannot accept: {failed}")
+            if time.monotonic() - self._refused_at > _EPISODE:
+                log.write(f"keeper: cannot accept, and tries again: {failed}")
+            self._refused_at = time.monotonic()
             for each in (self.dir.control, self.dir.fd_store):
                 self.loop.unwatch(each.fileno())
             self.loop.after(_ACCEPT_PAUSE, self._listen)
@@ -231,6 +260,7 @@ class Keeper:
         everything: dict[str, tuple[fd_store.Descriptors, int | None]]
         everything = {key: (fds, None) for key, fds in self.starter.under_way().items()}
         everything |= {command.id: (command.fds, command.born["pid"]) for command in self.commands.values()}
+        everything |= {key: (one.fds, one.pid) for key, one in self.unadopted.items()}
         for process_id in offered - set(everything):
             holder.drop(process_id)
         for process_id, (fds, pid) in everything.items():
@@ -249,6 +279,8 @@ class Keeper:
                 pump.log.close()
         for process_id, fds in self.starter.under_way().items():
             store.hold(process_id, list(fds), list(fds.values()))
+        for process_id, one in self.unadopted.items():
+            store.hold(process_id, list(one.fds), list(one.fds.values()), one.pid)
         self.daemon_restart.was_left = True  # closing the connections below must not start a second daemon
         for connection in list(self.connections):
             connection.close()

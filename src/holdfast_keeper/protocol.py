@@ -28,7 +28,7 @@ Requests
     tree          id                                         -> pids of the living members
     forget        id                                         -> {}; the bundle of an ended process is removed
     limits        -                                          -> memory, cpus, pids: {version, directory}, null where it cannot be limited
-    usage         -                                          -> log_bytes, log_total, live
+    usage         -                                          -> log_bytes, log_total, live, troubled: {id: why}
     leave         -                                          -> {}; the daemon stops on purpose and is not started again; once no
                                                                 command is left, keeper and anchor exit, too
 
@@ -37,9 +37,10 @@ Facts
     ended         id, report      the exit is on disk and the output up to it in the log
     closed        id, report      nothing can write to the output any more; not sent where `ended` said so of every stream
     trimmed       id, stream, first      the head of the log was dropped up to `first`
-    disk_full     id, stream      the disk is full: output waits in the pipe
+    disk_full     id, stream      the disk is full or read-only: output waits in the pipe
     disk_free     id, stream      output is written again
-    quarantined   id, message     the keeper failed on this bundle twice and does not touch it any more
+    quarantined   id, message     the keeper failed on this bundle, and tries again after a pause that grows
+    recovered     id              an attempt succeeded
 
 Bundle report
     id, born, stop, exit (slots of bundle.py, null where blank), streams: {name: {first, end, closed}},

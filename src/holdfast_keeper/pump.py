@@ -23,10 +23,11 @@ _GATHER = 0.001
 #: More than a terminal buffers: this much, read after the exit, includes all that was written before it.
 _TERMINAL_BUFFER = 128 << 10
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def is_disk_full(error: OSError) -> bool:
+    """Whether the disk takes nothing at present: it is full, over quota or read-only."""
     return error.errno in _DISK_FULL
 
 

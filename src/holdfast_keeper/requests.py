@@ -215,10 +215,13 @@ def _forget(keeper: Keeper, connection: Connection, message: Message) -> Message
 
 
 def _usage(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    unadopted = {process_id: one.why for process_id, one in keeper.unadopted.items()}
+    troubled = [command for command in keeper.commands.values() if command.trouble is not None]
     return {
         "log_bytes": keeper.quota.used,
         "log_total": keeper.quota.total,
         "live": len(keeper.commands),
+        "troubled": {**unadopted, **{one.id: one.quarantine or one.trouble for one in troubled}},
     }
 
 

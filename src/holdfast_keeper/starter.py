@@ -217,7 +217,7 @@ def _describe(stage: str, errno: int | None, message: str, request: StartRequest
     """Code and text of the refusal, in terms of the request."""
     spec, program = request.spec, request.program.name
     if errno is not None and is_disk_full(OSError(errno, message)):
-        return "disk_full", "the disk is full: no process can be started"
+        return "disk_full", f"the disk cannot be written, so no process can be started: {message}"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"
     if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):

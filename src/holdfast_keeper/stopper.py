@@ -6,9 +6,10 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, failpoints, protocol, tree
+from holdfast_keeper import bundle, failpoints, log, protocol, tree
 from holdfast_keeper.control import ReplyTo
 from holdfast_keeper.held_command import HeldCommand, tree_of
+from holdfast_keeper.reruns import Refusal
 from holdfast_keeper.tree import Tree, TreeMember
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Stopper:
             self._record_force(process_id)
         command = self._keeper.commands.get(process_id)
         if pause is None and not current.escalation.survivors and command is not None and command.exit is None:
-            pause = 0.01 if current.may_wait() else None
+            pause = 0.01 if command.quarantine is None and current.may_wait() else None
         if pause is not None:
             self._again(current, process_id, pause)
             return
@@ -97,13 +98,16 @@ class Stopper:
         command = self._keeper.commands.get(process_id)
         if command is not None:
             if _counts(command.stop, stop) and (command.exit is None or late):
-                command.record_stop(stop if command.exit is None else {**stop, "late": True})
+                self._keep(command, stop if command.exit is None else {**stop, "late": True})
                 failpoints.reach("stop-recorded")
             return
         directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if late and state is not None and _counts(state.stop, stop):
-            bundle.write_slot(directory, bundle.STOP, {**stop, "late": True})
+            try:
+                bundle.write_slot(directory, bundle.STOP, {**stop, "late": True})
+            except OSError as failed:  # it could be run again after a crash: better say so
+                raise Refusal("disk_full", f"the stop cannot be recorded: {failed.strerror}") from None
             failpoints.reach("stop-recorded")
 
     def _record_force(self, process_id: str) -> None:
@@ -111,12 +115,22 @@ class Stopper:
         command = self._keeper.commands.get(process_id)
         if command is not None:
             if command.stop is not None:
-                command.record_stop({**command.stop, "forced": True})
+                self._keep(command, {**command.stop, "forced": True})
             return
         directory = self._keeper.dir.done(process_id)
         state = bundle.read_state(directory)
         if state is not None and state.stop is not None:
-            bundle.write_slot(directory, bundle.STOP, {**state.stop, "forced": True})
+            try:
+                bundle.write_slot(directory, bundle.STOP, {**state.stop, "forced": True})
+            except OSError as failed:
+                log.write(f"keeper: {process_id}: {failed}")
+
+    def _keep(self, command: HeldCommand, stop: dict[str, Any]) -> None:
+        """A disk that cannot be written must not prevent a kill: then the record is written before the exit."""
+        try:
+            command.record_stop(stop)
+        except OSError as failed:
+            log.write(f"keeper: {command.id}: the stop is not on disk yet: {failed}")
 
     def _tree(self, process_id: str) -> Tree | None:
         command = self._keeper.commands.get(process_id)

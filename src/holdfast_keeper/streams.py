@@ -50,6 +50,12 @@ class Streams:
                 self._loop.after(0, self._keeper.guarded(command, partial(self._output, command, name)))
         self.feed(command)
 
+    def go_on(self, command: HeldCommand) -> None:
+        """After a failed attempt: move what is there."""
+        for name in command.pumps:
+            self._go_on(command, name)
+        self.feed(command)
+
     def end(self, command: HeldCommand) -> None:
         for fd in command.fds.values():
             self._loop.unwatch(fd)

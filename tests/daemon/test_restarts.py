@@ -13,7 +13,7 @@ from holdfast.client.process import Process
 from holdfast.client.sync import Client, connect
 from holdfast.errors import HoldfastError, NotNow, StdinFull
 from tests.daemon.acting import ask, is_alive, kill_daemon, kill_keeper, log_text
-from tests.support import eventually
+from tests.support import eventually, fill_disk, small_disk_at
 
 #: Its own number of starts is what it ends with.
 COUNTING = "n=$(($(cat times 2>/dev/null || echo 0) + 1)); echo $n > times; echo run $n; exit $n"
@@ -167,6 +167,28 @@ def test_one_that_cannot_be_started_any_more_gives_up(hf: Client, tmp_path: Path
     process = hf.run(command, cwd=room, restart="on-failure", restart_limit=2, restart_delay=0.02)
     ended = hf.wait(process.id, timeout=20)
     assert (ended.exit_code, ended.gave_up, ended.restarts) == (7, True, 0)
+
+
+def test_a_full_disk_uses_up_no_restart(tmp_path: Path, home: Path) -> None:
+    with small_disk_at(home, "24m"), connect("tests") as hf:
+        command = f"until [ -e go ]; do sleep 0.01; done; head -c 40000 /dev/zero; {COUNTING}"
+        process = hf.run(command, cwd=tmp_path, restart="on-failure", restart_limit=3, restart_delay=0.1)
+        ballast = fill_disk(home)
+        (tmp_path / "go").touch()
+        attempts = set()
+
+        def were_put_off() -> bool:
+            now = hf.inspect(process.id)
+            assert now.status == "running", now
+            attempts.add(now.restart_at if now.trouble == "disk_full" else None)
+            return len(attempts - {None}) >= 4
+
+        eventually(were_put_off, timeout=20)
+        ballast.unlink()
+        ended = hf.wait(process.id, timeout=30)
+        assert (ended.exit_code, ended.restarts, ended.gave_up, ended.trouble) == (4, 3, True, None)
+        assert times(tmp_path) == 4
+        hf.stop_daemon()
 
 
 def test_a_reader_follows_over_restarts(hf: Client, tmp_path: Path) -> None:

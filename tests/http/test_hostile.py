@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 
 import pytest
@@ -97,6 +98,34 @@ def test_a_drip_is_not_waited_for(tcp: Api) -> None:
     assert max(closed.values()) < 20
 
 
+_LIVEZ = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+_NO_TOKEN = b"GET /api/v1/processes HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /api/v1/pro", _NO_TOKEN, _LIVEZ], ids=["nothing", "half", "refused", "open"]
+)
+def test_connections_without_a_token_keep_no_one_out(own: Api, sent: bytes) -> None:
+    assert own.address is not None
+    headers = {"Authorization": f"Bearer {own.token}"}
+    before = own.connect()
+    before.request("GET", "/api/v1/processes", headers=headers)
+    assert before.getresponse().read() is not None
+    crowd = []
+    try:
+        for _ in range(1200):
+            crowd.append(socket.create_connection(own.address))
+            if sent:
+                crowd[-1].sendall(sent)
+        assert own.ask("GET", "/api/v1/processes").status == 200
+        before.request("GET", "/api/v1/processes", headers=headers)  # it was not closed for the others
+        assert before.getresponse().status == 200
+    finally:
+        before.close()
+        for sock in crowd:
+            sock.close()
+
+
 def test_many_idle_connections_are_harmless(tcp: Api) -> None:
     assert tcp.address is not None
     idle = [socket.create_connection(tcp.address) for _ in range(300)]
@@ -163,3 +192,62 @@ def test_nonsense_is_no_response(data: bytes) -> None:
 )
 def test_what_is_accepted(accept: str | None, chosen: str | None) -> None:
     assert choose(accept, ["a/b", "c/d; charset=utf-8"]) == chosen
+
+
+def _long(pattern: bytes, before: bytes = b'{"labels":', after: bytes = b"}") -> bytes:
+    return before + pattern * (_LONG // len(pattern)) + after
+
+
+_LONG = 15_000_000
+_LONG_BODIES = {
+    "lists": _long(b"[],", b'{"labels":[', b"[]]}"),
+    "numbers": _long(b"1,", b'{"labels":[', b"1]}"),
+    "objects": _long(b'{"a":1},', b'{"labels":[', b"1]}"),
+    "keys": b'{"labels":{' + b",".join(b'"%d":1' % number for number in range(1_000_000)) + b"}}",
+    "nested lists": _long(b"["),
+    "nested objects": _long(b'{"a":'),
+    "one number": _long(b"1"),
+    "one fraction": _long(b"1", b'{"labels":1.'),
+    "escapes": _long(rb"\u0041", b'{"labels":"', b'"}'),
+    "backslashes": _long(rb"\\", b'{"labels":"', b'"}'),
+}
+
+
+@pytest.mark.parametrize("kind", _LONG_BODIES)
+def test_a_long_body_delays_no_other_client(own: Api, kind: str) -> None:
+    body = _LONG_BODIES[kind]
+    taken: list[float] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            began = time.monotonic()
+            own.client.ps()
+            taken.append(time.monotonic() - began)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        reply = own.ask("POST", "/api/v1/processes", body, {"Content-Type": "application/json"})
+    finally:
+        is_over.set()
+        asking.join()
+    assert reply.status in (400, 413), reply
+    assert len(taken) > 10
+    assert sorted(taken)[len(taken) * 9 // 10] < 0.05
+    assert max(taken) < 0.4, sorted(taken)[-5:]  # for a busy machine
+
+
+def test_a_body_is_no_longer_than_its_operation_allows(own: Api) -> None:
+    process = own.start("sleep 1000", pty=True)
+    body = b'{"cols":80,"rows":24' + b" " * 1_000_000 + b"}"
+    path = f"/api/v1/processes/{process['id']}/resize"
+    assert own.ask("POST", path, body, {"Content-Type": "application/json"}).status == 413
+    assert own.ask("POST", path, {"cols": 80, "rows": 24}).status in (200, 204)
+
+
+def test_a_long_text_of_many_signs_is_no_long_list(own: Api) -> None:
+    process = own.start("cat > /dev/null", stdin=True)
+    text = '[{"a": "\\\\ \\"",\n' * 100_000
+    reply = own.ask("POST", f"/api/v1/processes/{process['id']}/stdin", {"text": text})
+    assert reply.status in (200, 204), reply

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast_keeper import bundle
 from tests.keeper.driver import ONE, KeeperPair, named
-from tests.support import eventually
+from tests.support import eventually, fill_disk, small_disk_at
 
 MIB = 1 << 20
 
@@ -98,24 +98,8 @@ def test_a_wait_for_output_is_answered_when_there_is_some(pair: KeeperPair) -> N
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of two megabytes."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)], check=True)
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """To the last byte."""
-    with open(disk / "ballast", "wb", buffering=0) as ballast:
-        for size in (1 << 16, 1 << 12, 1):
-            while True:
-                try:
-                    ballast.write(bytes(size))
-                except OSError:
-                    break
+    with small_disk_at(tmp_path / "disk", "2m"):
+        yield tmp_path / "disk"
 
 
 @pytest.mark.parametrize("pty", [False, True])
@@ -141,7 +125,7 @@ def test_an_exit_is_recorded_on_a_full_disk(small_disk: Path) -> None:
     pair = KeeperPair(small_disk)
     try:
         pair.start(ONE, "read x; exit 8", stdin=True)
-        fill(small_disk)
+        fill_disk(small_disk)
         pair.write(ONE, b"\n")
         assert pair.exit_of(ONE)["code"] == 8
     finally:

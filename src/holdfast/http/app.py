@@ -76,8 +76,11 @@ class HttpApp:
             await socket.refuse(_failed(request))
 
     def _check(self, request: HttpRequest, subprotocols: list[str] | tuple[()]) -> None:
-        token = self._context.tcp.token if request.scope["state"]["tcp"] else None
+        state = request.scope["state"]
+        token = self._context.tcp.token if state["tcp"] else None
         guard.check(request.headers, request.raw_path, token, subprotocols)
+        if state["tcp"] and request.raw_path not in guard.OPEN_PATHS:
+            state["has_token"]()
 
 
 def _failed(request: HttpRequest) -> HoldfastError:

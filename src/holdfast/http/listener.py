@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
@@ -14,8 +15,8 @@ from uvicorn.server import ServerState
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.listener.ancestry import BoundOrigin
 from holdfast.http.app import HttpApp
-from holdfast.http.request import MOST_BODY
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
+from holdfast.http.routing import MOST_BODY
 
 _KEEP_ALIVE = 60
 _CLOSE_POLL_INTERVAL = 0.005
@@ -138,9 +139,12 @@ class HttpListener:
         )
         self._config.load()
 
-    def protocol(self, tcp: bool, origin: BoundOrigin | None) -> asyncio.Protocol:
-        """A protocol that takes a connection over. On TCP the token decides, so there is no origin."""
-        return BoundedProtocol(self._config, self._state, {"tcp": tcp, "origin": origin})
+    def protocol(self, origin: BoundOrigin | None, has_token: Callable[[], None] | None) -> asyncio.Protocol:
+        """A protocol that takes a connection over. On TCP there is no origin, because the token decides: `has_token` is
+        called when the client has sent it.
+        """
+        state = {"tcp": has_token is not None, "origin": origin, "has_token": has_token}
+        return BoundedProtocol(self._config, self._state, state)
 
     async def close(self) -> None:
         """Accept no more requests, end those that wait or stream, and send responses that are nearly done."""

@@ -15,16 +15,16 @@ from holdfast.daemon.listener.calls import PendingCall
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal
-from holdfast.http.routing import JSON, OCTETS, Route
+from holdfast.http.routing import JSON, MOST_BODY, OCTETS, RequestBody, Route
 from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Field
 from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
-from holdfast.wire import light_json
+from holdfast.wire import json_bounds, light_json
 
 T = TypeVar("T")
 
-#: As much as a frame of the socket holds.
-MOST_BODY = (1 << 24) - 1
+#: A longer body is checked and parsed in a thread.
+_LONG_BODY = 64 << 10
 #: A body that takes longer is refused.
 _BODY_TIME = 30.0
 _MOST_PARAMETERS = 100
@@ -86,10 +86,9 @@ class HttpRequest:
         if media_of(content_type) != JSON:
             forms = f"{JSON} or {OCTETS}" if accepted.raw else JSON
             raise HttpRefusal(415, "unsupported", "the body has a type that is not accepted", next=f"send {forms}")
-        given = _json_object(data)
-        for name, value in given.items():
-            _check(name, value, accepted.fields, "field")
-        return given
+        if len(data) > _LONG_BODY:
+            return await asyncio.to_thread(_read_fields, data, accepted)
+        return _read_fields(data, accepted)
 
     async def body(self) -> bytes:
         """All of the body. Raises HttpRefusal when it is too large or too slow."""
@@ -104,9 +103,16 @@ class HttpRequest:
         return self._body
 
     async def _read_body(self) -> bytes:
-        announced = self.header("content-length")
-        if announced is not None and announced.isdigit() and (len(announced) > 12 or int(announced) > MOST_BODY):
-            raise _too_large()
+        announced = self.header("content-length") or ""
+        length = (
+            int(announced) if announced.isdigit() and len(announced) <= 12 else MOST_BODY + 1 if announced else None
+        )
+        accepted = self._route.body if self._route is not None else None
+        # Most bodies are short: what their fields can take need not be added up.
+        is_short = length is not None and length <= _LONG_BODY
+        most = MOST_BODY if accepted is None or is_short else accepted.longest
+        if length is not None and length > most:
+            raise _too_large(most)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -115,8 +121,8 @@ class HttpRequest:
                 raise ClientGone
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
-            if size > MOST_BODY:
-                raise _too_large()
+            if size > most:
+                raise _too_large(most)
             if not message.get("more_body"):
                 return b"".join(pieces)
 
@@ -242,6 +248,19 @@ def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
     return found
 
 
+def _read_fields(data: bytes, accepted: RequestBody) -> Message:
+    """The fields of a body. Raises BadValue, HttpRefusal."""
+    if len(data) > _LONG_BODY:
+        try:
+            json_bounds.check_values(data)
+        except json_bounds.TooManyValues:
+            raise HttpRefusal(413, "bad_value", "the body has too many values", next="send fewer at once") from None
+    given = _json_object(data)
+    for name, value in given.items():
+        _check(name, value, accepted.fields, "field")
+    return given
+
+
 def _json_object(data: bytes) -> Message:
     try:
         value = light_json.loads(data.decode())
@@ -252,8 +271,8 @@ def _json_object(data: bytes) -> Message:
     return value
 
 
-def _too_large() -> HttpRefusal:
-    what = f"the body has more than {MOST_BODY} bytes"
+def _too_large(most: int) -> HttpRefusal:
+    what = f"the body has more than {most} bytes"
     return HttpRefusal(413, "bad_value", what, next="send it in several pieces", headers=_CLOSE)
 
 

@@ -24,6 +24,9 @@ API = "/api/v1"
 JSON = "application/json"
 OCTETS = "application/octet-stream"
 EVENT_STREAM = "text/event-stream"
+#: As much as a frame of the socket holds.
+MOST_BODY = (1 << 24) - 1
+_LEAST_LIMIT = 64 << 10
 #: Path parameters whose name in the path is not that of the field.
 _PATH_NAMES = {"process": "id", "from": "session"}
 
@@ -55,6 +58,24 @@ class RequestBody(NamedTuple):
     optional: bool = False
     one_of: Sequence[str] = ()
     """Exactly one of these fields must be given."""
+
+    @property
+    def longest(self) -> int:
+        """Bytes that its fields can take, written in the longest way, and as much white space."""
+        most = sum(_longest(declared.kind.schema()) + len(name) for name, declared in self.fields.items())
+        return min(MOST_BODY, max(_LEAST_LIMIT, MOST_BODY if self.raw else 2 * most))
+
+
+def _longest(schema: Schema) -> int:
+    """Bytes of the longest JSON value that a schema allows; MOST_BODY where it sets no bound."""
+    match schema.get("type"):
+        case "string":
+            return 6 * int(schema.get("maxLength", 64)) + 8  # an escaped character has six
+        case "array":
+            return int(schema.get("maxItems", 10_000)) * (_longest(schema["items"]) + 1)
+        case "integer" | "number" | "boolean":
+            return 64
+    return MOST_BODY
 
 
 class Success(NamedTuple):

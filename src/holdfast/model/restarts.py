@@ -12,6 +12,8 @@ from holdfast.model.process import HeldProcess, Meta
 LONGEST_PAUSE = 60.0
 #: A run that lasted for this long, and for longer than the pause before it, resets the count of restarts in a row.
 STABLE_AFTER = 10.0
+_FIRST_DISK_PAUSE = 0.25
+_LONGEST_DISK_PAUSE = 10.0
 
 
 class RestartVerdict(NamedTuple):
@@ -37,6 +39,11 @@ def after_end(meta: Meta, ended: Ended, streak: int) -> RestartVerdict:
 def after_failed_launch(meta: Meta, streak: int, now: float) -> RestartVerdict:
     """After the `streak`th restart in a row could not be started. A restart by request is not repeated."""
     return RestartVerdict() if meta.restart == "never" else _next(meta, streak, now)
+
+
+def after_refused_by_disk(ended_at: float, now: float) -> float:
+    """When it is tried again after the disk could not be written: the pauses double, without a count of attempts."""
+    return now + min(max(now - ended_at, _FIRST_DISK_PAUSE), _LONGEST_DISK_PAUSE)
 
 
 def pause(meta: Meta, streak: int) -> float:

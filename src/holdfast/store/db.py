@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 
 from holdfast.errors import HoldfastError
+from holdfast_keeper import failpoints
 
 #: Pages of 4 KiB that the log may grow to before it is folded into the file, which the writer does when it is idle.
 _WAL_PAGES = 1000
@@ -63,6 +64,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        failpoints.reach("store-commit")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -15,6 +15,9 @@ from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
 from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import Refused
 
+#: A reply waits this long for the commit of the end.
+_COMMIT_TIMEOUT = 0.025
+
 
 async def end(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, grace: float) -> Message:
     """End the whole tree: SIGTERM, and SIGKILL after the grace period. The result when it is gone, or does not die.
@@ -40,12 +43,27 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
         if refused.code != "not_found":
             raise from_keeper(refused.code, refused.message) from refused
         await context.supervisor.lose(process.id)
-        return result(context, process.id)
-    if answer["report"] is not None:
-        await context.supervisor.take(answer["report"])
+        return result(context.registry.get(process.id), process.id)
+    known = await _apply(context, process.id, answer["report"])
     if answer["forced"]:
         context.supervisor.force_used(process.id)
-    return result(context, process.id, answer["forced"], answer["survivors"])
+    return result(known, process.id, answer["forced"], answer["survivors"])
+
+
+async def _apply(context: DaemonContext, process_id: ProcessId, report: Message | None) -> HeldProcess | None:
+    """The process after a report, which is usually committed then. A disk that hangs delays no reply: the end is in
+    the bundle, too, so the process is given as it will be committed.
+    """
+    if report is None:
+        return context.registry.get(process_id)
+    taken = context.background.start(context.supervisor.take(report), "ended")
+    await asyncio.wait({taken}, timeout=_COMMIT_TIMEOUT)
+    known = context.registry.get(process_id)
+    if taken.done():
+        taken.result()
+    elif known is not None and not known.has_ended and reports.run_of(report) == known.run:
+        return reports.applied(known, report)
+    return known
 
 
 async def _run_stop_command(
@@ -62,14 +80,13 @@ async def _run_stop_command(
 
 
 def result(
-    context: DaemonContext,
+    process: HeldProcess | None,
     process_id: ProcessId,
     forced: bool | None = None,
     survivors: list[int] | None = None,
     sent: int | None = None,
 ) -> Message:
     """The state of a process after a signal or an end, as `kill` replies it."""
-    process = context.registry.get(process_id)
     state = process.state if process is not None else None
     is_alive = bool(survivors) or (process is not None and process.is_running)
     return {

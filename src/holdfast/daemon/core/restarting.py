@@ -10,7 +10,7 @@ from dataclasses import replace
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note
-from holdfast.errors import HoldfastError, NotFound, NotNow, Unreachable, from_keeper
+from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachable, from_keeper
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
@@ -96,6 +96,8 @@ async def _again(context: DaemonContext, process: HeldProcess, despite_stop: boo
     except Refused as refused:
         if refused.code == "stopped":
             await context.supervisor.apply(process, await context.keeper.request("report", id=process.id))
+        elif refused.code == DiskFull.code and process.meta.restart != "never":
+            _put_off(context, process)
         else:
             await _failed(context, process)
         raise from_keeper(refused.code, refused.message) from refused
@@ -133,6 +135,16 @@ async def _failed(context: DaemonContext, process: HeldProcess) -> None:
         await context.supervisor.end(process)
     else:
         context.supervisor.wait_for_restart(replace(process, state=advance(state, RestartPlanned(verdict.due))))
+
+
+def _put_off(context: DaemonContext, process: HeldProcess) -> None:
+    """The disk cannot be written: that is not the fault of the process, so it does not count as a restart."""
+    assert isinstance(process.state, Waiting)
+    now = time.time()
+    state = advance(process.state, LaunchFailed(now))
+    due = restarts.after_refused_by_disk(process.state.last.known_at, now)
+    process = replace(process, state=advance(state, RestartPlanned(due)), trouble=DiskFull.code)
+    context.supervisor.wait_for_restart(process)
 
 
 def _will_not_die(process_id: ProcessId, pids: list[int]) -> NotNow:

@@ -76,7 +76,7 @@ class Supervisor:
                 self._background.start(self.take(fact["report"]), fact["fact"])
             case "disk_full":
                 self._trouble(fact["id"], "disk_full")
-            case "disk_free":
+            case "disk_free" | "recovered":
                 self._trouble(fact["id"], None)
             case "quarantined":
                 self._trouble(fact["id"], f"quarantined: {fact['message']}")

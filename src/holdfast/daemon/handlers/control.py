@@ -85,12 +85,12 @@ async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess
 
 async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> Message:
     if process.has_ended or process.is_waiting:
-        return ending.result(context, process.id, sent=0 if process.is_waiting else None)
+        return ending.result(context.registry.get(process.id), process.id, sent=0 if process.is_waiting else None)
     try:
         answer = await context.keeper.request("signal", id=process.id, signal=number)
     except Refused as refused:
         if refused.code != "ended":
             raise from_keeper(refused.code, refused.message) from refused
         await context.registry.wait_run_over(process.id, process.run)
-        return ending.result(context, process.id)
-    return ending.result(context, process.id, sent=answer["sent"])
+        return ending.result(context.registry.get(process.id), process.id)
+    return ending.result(context.registry.get(process.id), process.id, sent=answer["sent"])

@@ -20,6 +20,8 @@ _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
 _PIDFD_INFO = (6, 15)
 _KEEPER_TIMEOUT = 1.0
+#: Processes that the keeper fails on, in one line.
+_MOST_SHOWN = 5
 
 
 class _Finding(NamedTuple):
@@ -30,7 +32,7 @@ class _Finding(NamedTuple):
 
 async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
     """One entry for each check: whether it passed, what was found, and what degrades if it did not."""
-    findings = {"keeper": await _keeper(context), **await _limits(context)}
+    findings = {**await _keeper(context), **await _limits(context)}
     findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
     return {
         "checks": [
@@ -40,15 +42,25 @@ async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
     }
 
 
-async def _keeper(context: DaemonContext) -> _Finding:
+async def _keeper(context: DaemonContext) -> dict[str, _Finding]:
+    """Whether the keeper answers, and on which processes it fails at present."""
     about = context.keeper.about
     detail = f"keeper {about.get('pid')}, anchor {about.get('anchor_pid')}"
     try:
         async with asyncio.timeout(_KEEPER_TIMEOUT):
-            await context.keeper.request("usage")
+            usage = await context.keeper.request("usage")
     except (Refused, Unreachable, TimeoutError):
-        return _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")
-    return _Finding(True, detail)
+        return {"keeper": _Finding(False, f"{detail}: no answer", "nothing can be started, ended or written to")}
+    troubled = usage.get("troubled", {})  # a keeper of an older release does not say
+    shown = "; ".join(f"{process_id}: {why}" for process_id, why in sorted(troubled.items())[:_MOST_SHOWN])
+    return {
+        "keeper": _Finding(True, detail),
+        "held processes": _Finding(
+            not troubled,
+            f"{len(troubled)} with trouble: {shown}" if troubled else f"{usage['live']}, none with trouble",
+            "output and exit codes of these wait; it is tried again all the time, and kill works",
+        ),
+    }
 
 
 async def _limits(context: DaemonContext) -> dict[str, _Finding]:
@@ -103,6 +115,10 @@ def _screens(context: DaemonContext) -> _Finding:
 
 
 def _disk(context: DaemonContext) -> _Finding:
+    if os.statvfs(context.paths.home).f_flag & os.ST_RDONLY:
+        return _Finding(
+            False, f"{context.paths.home} is read-only", "output and exit codes wait; nothing can be started"
+        )
     free = shutil.disk_usage(context.paths.home).free
     return _Finding(
         free >= _ENOUGH_DISK, f"{free >> 20} MiB free in {context.paths.home}", "output waits when it is full"

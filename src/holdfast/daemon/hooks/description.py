@@ -7,7 +7,8 @@ import sys
 import tomllib
 from typing import Any, NamedTuple
 
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, Denied
+from holdfast.paths import check_private
 
 #: How long a hook may take for one event, unless it sets another timeout.
 _TIMEOUT = 30.0
@@ -47,8 +48,15 @@ def read_all(directory: str) -> tuple[list[Hook], list[BadValue]]:
 
 
 def read(name: str, directory: str) -> Hook | None:
-    """The hook in a directory; None when it is not enabled. Raises BadValue."""
+    """The hook in a directory; None when it is not enabled. Raises BadValue, also when others could have written it."""
     path = f"{directory}/hook.toml"
+    try:
+        for each in (directory, *(f"{directory}/{name}" for name in os.listdir(directory))):
+            check_private(each)
+    except Denied as refused:
+        raise BadValue(f"{refused.message}; {refused.next}") from refused
+    except OSError as broken:
+        raise _wrong(path, str(broken)) from broken
     try:
         with open(path, "rb") as file:
             table = tomllib.load(file)

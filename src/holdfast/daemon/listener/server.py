@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.accepting import Accepting
 from holdfast.daemon.listener.ancestry import BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
@@ -37,28 +38,25 @@ class Server:
         self._connections: set[SocketConnection] = set()
         self._all_closed = asyncio.Event()
         self._all_closed.set()
-        self._listener: asyncio.Server | None = None
+        self._listener: Accepting | None = None
         self._socket_file: os.stat_result | None = None
         self._http: HttpListener | None = None
 
     async def open(self) -> None:
-        await self._listen()
+        self._listen()
         self._context.background.start(self._context.tcp.serve(partial(self._accept_http, tcp=True)), "http")
 
-    async def _listen(self) -> None:
+    def _listen(self) -> None:
         sock = _listen(self._context.paths)
         self._socket_file = os.stat(self._context.paths.socket)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(
-            lambda: ProtocolChooser(self._context.ancestry, self._choose), sock=sock, backlog=_BACKLOG
-        )
+        self._listener = Accepting(sock, _BACKLOG, lambda: ProtocolChooser(self._context.ancestry, self._choose))
 
     async def reopen(self) -> None:
         """Listen again after the socket file was deleted. Open connections stay."""
         make_directories(self._context.paths)
         if self._listener is not None:
             self._listener.close()
-        await self._listen()
+        self._listen()
 
     async def close(self) -> None:
         """Accept no more requests, and send the replies that are written."""
@@ -101,7 +99,7 @@ class Server:
         self, transport: asyncio.Transport, first: bytes, origin: BoundOrigin | None = None, *, tcp: bool
     ) -> None:
         if self._http is not None:
-            _hand_over(transport, self._http.protocol(tcp, origin), first)
+            _hand_over(transport, self._http_protocol(self._http, transport, origin, tcp), first)
         else:
             transport.pause_reading()
             self._context.background.start(self._load_http(transport, first, origin, tcp), "http")
@@ -120,8 +118,13 @@ class Server:
         if self._http is None:
             self._http = listener(self._context)
         if not transport.is_closing():
-            _hand_over(transport, self._http.protocol(tcp, origin), first)
+            _hand_over(transport, self._http_protocol(self._http, transport, origin, tcp), first)
             transport.resume_reading()
+
+    def _http_protocol(
+        self, http: HttpListener, transport: asyncio.Transport, origin: BoundOrigin | None, tcp: bool
+    ) -> asyncio.Protocol:
+        return http.protocol(origin, partial(self._context.tcp.has_token, transport) if tcp else None)
 
     def _ended(self, connection: SocketConnection) -> None:
         self._connections.discard(connection)

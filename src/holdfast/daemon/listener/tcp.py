@@ -16,15 +16,19 @@ from typing import cast
 
 from holdfast import files
 from holdfast.daemon.core.log import note
+from holdfast.daemon.listener.accepting import Accepting
 from holdfast.errors import BadValue, HoldfastError, NotNow
 from holdfast.model.addresses import Address, parse_address
 from holdfast.paths import Paths
 
 _BACKLOG = 128
-#: Other users of this machine can open connections, too: more than these at once are refused.
+#: Connections of clients that have sent the token: more at once are refused.
 _MOST_CONNECTIONS = 1000
-#: A connection that sends nothing for as long is closed.
-_FIRST_BYTE_TIMEOUT = 10.0
+#: Other users of this machine can open connections, too. Beyond this number, the oldest without a token is closed for
+#: each new one, so that a client with the token always gets in.
+_MOST_WITHOUT_TOKEN = 200
+#: A connection that has not sent the token after this time is closed.
+_TOKEN_TIMEOUT = 10.0
 _RETRY_INTERVAL = 2.0
 
 Accept = Callable[[asyncio.Transport, bytes], None]
@@ -35,9 +39,11 @@ class TcpListener:
         self._paths = paths
         self._configured = configured
         self._accept: Accept | None = None
-        self._server: asyncio.Server | None = None
+        self._server: Accepting | None = None
         self._lock = asyncio.Lock()
-        self.connections: set[asyncio.Transport] = set()
+        #: Connections that have sent the token, and those that have not, oldest first.
+        self._with_token: set[asyncio.Transport] = set()
+        self._without_token: dict[asyncio.Transport, asyncio.TimerHandle] = {}
         #: What clients must send.
         self.token = ""
         #: Where it listens; None while it is closed.
@@ -94,25 +100,42 @@ class TcpListener:
         """Replace the token, and close all connections: they were opened with the old one."""
         async with self._lock:
             self.token = _new_token(self._paths.token)
-            for connection in list(self.connections):
+            for connection in [*self._with_token, *self._without_token]:
                 connection.abort()
 
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
         self._server, self.address = None, None
-        for connection in list(self.connections):
+        for connection in [*self._with_token, *self._without_token]:
             connection.abort()
 
     async def _listen(self, address: Address) -> Address:
-        self.token = make_token(self._paths.token)
+        self.token = await asyncio.to_thread(make_token, self._paths.token)  # it waits for the disk
         sock = _bound(address)
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: FirstBytes(self), sock=sock, backlog=_BACKLOG
-        )
+        self._server = Accepting(sock, _BACKLOG, lambda: FirstBytes(self))
         self.address = address._replace(port=sock.getsockname()[1])
         note("http-open", at=self.address)
         return self.address
+
+    def connected(self, transport: asyncio.Transport) -> None:
+        """Give a new connection some time to send the token."""
+        self._without_token = {one: timer for one, timer in self._without_token.items() if not one.is_closing()}
+        while len(self._without_token) >= _MOST_WITHOUT_TOKEN:
+            oldest = next(iter(self._without_token))
+            self._without_token.pop(oldest).cancel()
+            oldest.abort()
+        self._without_token[transport] = asyncio.get_running_loop().call_later(_TOKEN_TIMEOUT, transport.abort)
+
+    def has_token(self, transport: asyncio.Transport) -> None:
+        """The client has sent the token, maybe not for the first time. Raises NotNow when too many have."""
+        if transport not in self._without_token:
+            return
+        self._with_token = {one for one in self._with_token if not one.is_closing()}
+        if len(self._with_token) >= _MOST_CONNECTIONS:
+            raise NotNow(f"{_MOST_CONNECTIONS} connections are open", next="close some of them")
+        self._without_token.pop(transport).cancel()
+        self._with_token.add(transport)
 
     def hand_over(self, transport: asyncio.Transport, first: bytes) -> None:
         if self._accept is not None:
@@ -120,37 +143,19 @@ class TcpListener:
 
 
 class FirstBytes(asyncio.Protocol):
-    """Waits for the first bytes of a connection, and not for long."""
+    """Waits for the first bytes of a connection."""
 
     def __init__(self, listener: TcpListener) -> None:
         self._listener = listener
         self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        connections = self._listener.connections
-        connections.difference_update([one for one in connections if one.is_closing()])
-        if len(connections) >= _MOST_CONNECTIONS:
-            self._transport.abort()
-            return
-        connections.add(self._transport)
-        self._timer = asyncio.get_running_loop().call_later(_FIRST_BYTE_TIMEOUT, self._transport.abort)
-
-    def connection_lost(self, why: Exception | None) -> None:
-        self._stop_timer()
-        if self._transport is not None:
-            self._listener.connections.discard(self._transport)
+        self._listener.connected(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        self._stop_timer()
         if self._transport is not None and not self._transport.is_closing():
             self._listener.hand_over(self._transport, data)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 def make_token(path: str) -> str:
@@ -188,7 +193,6 @@ def _bound(address: Address) -> socket.socket:
         sock.close()
         what = f"cannot listen on {address}: {refused.strerror or refused}"
         raise NotNow(what, next="choose another port: holdfast daemon http --port N") from refused
-    sock.setblocking(False)
     return sock
 
 

@@ -1,0 +1,34 @@
+"""A read-only phase of the disk: seen in `doctor` and `inspect`, and nothing is lost by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.client.sync import Client
+from tests.daemon.acting import log_text
+from tests.support import eventually, is_alive, read_only
+
+
+def check(hf: Client, name: str) -> dict[str, Any]:
+    return next(one for one in hf.doctor() if one["name"] == name)
+
+
+def test_an_exit_during_a_read_only_phase_arrives_afterwards(hf: Client, home: Path) -> None:
+    ending = hf.run("read x; echo last line; exit 7", stdin=True)
+    other = hf.run("sleep 1000")
+    assert check(hf, "held processes")["ok"]
+    with read_only(str(home)):
+        hf.send(ending.id, "go")
+        eventually(lambda: (hf.inspect(ending.id).trouble or "").startswith("quarantined: "))
+        held = check(hf, "held processes")
+        assert not held["ok"] and ending.id in held["detail"] and "Read-only file system" in held["detail"]
+        assert not check(hf, "disk")["ok"]
+        hf.kill(other.id)
+        assert other.pid is not None and not is_alive(other.pid)
+    assert hf.wait(ending.id, timeout=20).exit_code == 7
+    assert hf.wait(other.id, timeout=20).reason == "killed"
+    assert hf.logs(ending.id).text == "last line\n"
+    eventually(lambda: check(hf, "held processes")["ok"])
+    assert hf.inspect(ending.id).trouble is None
+    assert "quarantined" in log_text(home)
