@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
@@ -15,7 +16,7 @@ from holdfast.model.process import HeldProcess
 from holdfast.model.sinks import Sink
 from holdfast.store import db, events, inbox, outbox, processes
 from holdfast.store.inbox import Kept
-from holdfast.store.writer import Edit, RowChange, Writer, no_process
+from holdfast.store.writer import Done, Edit, RowChange, Writer, no_process
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Store:
         self.on_events: list[Callable[[list[StoredEvent]], None]] = []
         self.newest_event = events.newest(connection)
         self._path = path
-        self._writer = Writer(connection, self._trouble, lambda numbered: self._call(self._happened, numbered))
+        self._writer = Writer(connection, self._trouble, lambda *written: self._call(self._committed, *written))
         self._flush: asyncio.TimerHandle | None = None
 
     async def save(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
@@ -73,13 +74,19 @@ class Store:
         """As record, for a caller who has more to record meanwhile: what was begun first is written first."""
         return self._commit([RowChange(no_process(), None, tuple(happened))], again=True)
 
-    async def change(self, edit: Edit, happened: Sequence[Event] = (), processes: Sequence[HeldProcess] = ()) -> None:
+    async def change(
+        self,
+        edit: Edit,
+        happened: Sequence[Event] = (),
+        processes: Sequence[HeldProcess] = (),
+        within: float | None = None,
+    ) -> None:
         """Have something done to the store, with the rows of these processes; it is when this returns.
 
-        Raises DiskFull when it can only be done later.
+        `within`: it may wait that long for a commit to share. Raises DiskFull when it can only be done later.
         """
         rows = [RowChange(process.id, process) for process in processes]
-        await self._commit([*rows, RowChange(no_process(), None, tuple(happened), (edit,))], again=True)
+        await self._commit([*rows, RowChange(no_process(), None, tuple(happened), (edit,))], again=True, within=within)
 
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([RowChange(no_process(), None, tuple(happened))])
@@ -147,22 +154,35 @@ class Store:
 
     def _put_later(self, changes: list[RowChange]) -> None:
         self._writer.put_later(changes)
+        self._flush_within(_LINGER)
+
+    def _flush_within(self, seconds: float) -> None:
+        due = self._loop.time() + seconds
+        if self._flush is not None and self._flush.when() > due:
+            self._flush.cancel()
+            self._flush = None
         if self._flush is None:
-            self._flush = self._loop.call_later(_LINGER, self._flush_now)
+            self._flush = self._loop.call_at(due, self._flush_now)
 
     def _flush_now(self) -> None:
         self._flush = None
         self._writer.flush()
 
-    def _commit(self, changes: list[RowChange], again: bool) -> asyncio.Future[None]:
+    def _commit(self, changes: list[RowChange], again: bool, within: float | None = None) -> asyncio.Future[None]:
         done: asyncio.Future[None] = self._loop.create_future()
-        self._writer.put_now(changes, lambda error: self._call(_resolve, done, error), again)
+        self._writer.put_now(changes, partial(_resolve, done), again, wake=within is None)
+        if within is not None:
+            self._flush_within(within)
         return done
 
-    def _happened(self, numbered: list[StoredEvent]) -> None:
-        self.newest_event = numbered[-1].seq
-        for listener in self.on_events:
-            listener(numbered)
+    def _committed(self, numbered: list[StoredEvent], outcomes: list[tuple[Done, HoldfastError | None]]) -> None:
+        """Events are published before the callers that wait for the commit go on."""
+        if numbered:
+            self.newest_event = numbered[-1].seq
+            for listener in self.on_events:
+                listener(numbered)
+        for done, error in outcomes:
+            done(error)
 
     def _trouble(self, message: str) -> None:
         self._call(self._on_trouble, message)

@@ -61,18 +61,20 @@ class _Waiter(NamedTuple):
 class Writer:
     """Of several changes to one process only the newest is written, with the events of all of them.
 
-    Callbacks run in the writer's thread. `on_events` gets events when they are on disk, in their order.
+    Callbacks run in the writer's thread. `on_commit` is called once per commit: with the events that are on disk, in
+    their order, and with the callers that wait for it, each with the reason where theirs failed.
     """
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         on_trouble: Callable[[str], None],
-        on_events: Callable[[list[StoredEvent]], None],
+        on_commit: Callable[[list[StoredEvent], list[tuple[Done, HoldfastError | None]]], None],
     ) -> None:
         self._connection = connection
         self._on_trouble = on_trouble
-        self._on_events = on_events
+        self._on_commit = on_commit
+        self._numbered: list[StoredEvent] = []
         self._tasks: list[Edit] = []
         #: Receivers of notices beside the inbox.
         self.sinks: Sequence[Sink] = ()
@@ -84,15 +86,20 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="store", daemon=True)
         self._thread.start()
 
-    def put_now(self, changes: list[RowChange], done: Done, again: bool = False) -> None:
-        """Calls `done` with None once the changes are on disk, else with the reason. With `again` it is retried."""
+    def put_now(self, changes: list[RowChange], done: Done, again: bool = False, wake: bool = True) -> None:
+        """`done` gets None once the changes are on disk, else the reason. With `again` it is retried.
+
+        Without `wake` it is written with the next change, or at the next `flush`.
+        """
         with self._wake:
             if self._closing:
                 return done(HoldfastError("the daemon is stopping"))
             self._add(changes, again)
             self._waiters.append(_Waiter([change.process_id for change in changes], done))
-            self._due = 0.0
-            return self._wake.notify()
+            if wake:
+                self._due = 0.0
+                self._wake.notify()
+            return None
 
     def put_later(self, changes: list[RowChange]) -> None:
         """Written with the next change that has a waiting caller, or at the next `flush`. Does not wake the thread."""
@@ -153,8 +160,12 @@ class Writer:
     def _write(self, pending: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
         failures = self._commit([one.change for one in pending.values()])
         self._try_again_later({key: one for key, one in pending.items() if one.again and key in failures})
-        for waiter in waiters:
-            waiter.done(next((failures[key] for key in waiter.ids if key in failures), None))
+        outcomes = [
+            (waiter.done, next((failures[key] for key in waiter.ids if key in failures), None)) for waiter in waiters
+        ]
+        numbered, self._numbered = self._numbered, []
+        if numbered or outcomes:
+            self._on_commit(numbered, outcomes)
 
     def _commit(self, changes: list[RowChange]) -> Failures:
         error = self._try(changes)
@@ -193,8 +204,7 @@ class Writer:
             return HoldfastError(f"the store cannot be written: {failed}")
         if any(one.notice is not None for one in numbered):
             failpoints.reach("notice-written")
-        if numbered:
-            self._on_events(numbered)
+        self._numbered += numbered
         return None
 
     def _try_again_later(self, failed: dict[ProcessId, _Pending]) -> None:
