@@ -172,15 +172,6 @@ def test_figures_of_the_instance_are_for_operators(agent: Client, instance: Path
         assert api.ask("GET", "/metrics").status == 200
 
 
-def test_a_process_is_given_to_no_other_session(agent: Client, foreign: Process) -> None:
-    mine = agent.run("exec sleep 1000")
-    with pytest.raises(holdfast.Denied):
-        agent.transfer(mine, "owner")
-    with pytest.raises(holdfast.Denied):
-        agent.end_session("agent", to="owner")
-    assert agent.transfer(mine, "agent").id == mine.id
-
-
 def test_a_held_command_gives_its_process_to_no_session_at_all(agent: Client, foreign: Process) -> None:
     """Nor by a parent session, which would get what it leaves."""
     mine = agent.run("exec sleep 1000")

@@ -77,7 +77,7 @@ class LocalPlace(ExecutionPlace):
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        #: The process that listens for the daemon, which is the keeper, and its anchor.
+        #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
         self._group_name = cgroups.name_of(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
@@ -99,7 +99,7 @@ class LocalPlace(ExecutionPlace):
 
     @property
     def keeper_pids(self) -> set[int]:
-        """Also before the keeper has answered: one that is stopped adopts all the same."""
+        """The anchor is known before the keeper has answered: one that is stopped adopts all the same."""
         return super().keeper_pids | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:

@@ -30,7 +30,7 @@ def narrow(context: DaemonContext, call: Call, ask: Any) -> None:
     """Restrict a request to what the caller may see. A process of another session raises what an unknown one raises."""
     if call.is_bound and isinstance(ask, ApprovalOptions):
         ask.asker = False  # it cannot approve, so it has no approver to ask
-    if isinstance(ask, Transfer | EndSession) and ask.to is not None:
+    if isinstance(ask, Transfer | EndSession) and call.is_bound and ask.to is not None:
         _check_heir(context, call, ask.to)
     match ask.traits.scope:
         case Scope.PROCESS:
@@ -90,9 +90,9 @@ def _start(context: DaemonContext, call: Call, ask: Start) -> None:
 
 
 def _check_heir(context: DaemonContext, call: Call, to: str) -> None:
-    """A held command gives nothing to other sessions; tools of a session give to one that is not in use."""
-    if not call.sees(context.sessions.resolve(to)) and (call.is_bound or _is_anothers(context, call, to)):
-        raise Denied("this connection cannot give processes to another session", next="ask the user")
+    """A held command gives nothing to other sessions: they would be notified of it. Raises Denied."""
+    if not call.sees(current_name(context, call, to)):
+        raise Denied("a held command cannot give processes to another session", next="ask the user")
 
 
 def _rename(context: DaemonContext, call: Call, ask: RenameSession) -> None:
