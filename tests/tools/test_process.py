@@ -37,7 +37,7 @@ def _data(action: str, model: Model) -> str | None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_on_one_that_runs(model: Model, running: str, action: str) -> None:
+def test_every_action_on_a_running_process(model: Model, running: str, action: str) -> None:
     answer = model.process(action, running, _data(action, model), timeout=0.1)
     if action == "kill":
         assert (answer["status"], answer["reason"]) == ("ended", "killed")
@@ -50,7 +50,7 @@ def test_on_one_that_runs(model: Model, running: str, action: str) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_on_one_that_ended(model: Model, action: str) -> None:
+def test_every_action_on_an_ended_process(model: Model, action: str) -> None:
     process_id = model.background("echo over; exit 5")
     model.process("wait", process_id)
     answer = model.process(action, process_id, _data(action, model))
@@ -77,7 +77,7 @@ def test_a_process_of_another_session_is_as_unknown_as_one_that_does_not_exist(m
         other.process("kill", foreign)
 
 
-def test_on_one_that_is_lost(home: Path, tmp_path: Path) -> None:
+def test_every_action_on_a_lost_process(home: Path, tmp_path: Path) -> None:
     with Model("lost", str(tmp_path)) as model, holdfast.connect("lost") as hf:
         process_id = model.background("echo hi; sleep 60")
         pid = model.process("poll", process_id)["pid"]
@@ -121,7 +121,7 @@ def test_an_integer_is_the_digits_of_an_id(model: Model, monkeypatch: pytest.Mon
         assert model.process("wait", spelling)["output"] == "digits\n"
 
 
-def test_the_list_is_of_the_session_and_leaves_out_what_the_foreground_told(model: Model, running: str) -> None:
+def test_the_list_is_of_the_session_and_leaves_out_what_ended_in_the_foreground(model: Model, running: str) -> None:
     model.terminal("echo told")
     answer = model.process("list")
     assert answer["reason"] == "1 running, 0 ended"
@@ -133,7 +133,7 @@ def test_the_list_says_when_a_process_ended(model: Model) -> None:
     process_id = model.background("true")
     model.process("wait", process_id)
     (row,) = model.process("list")["processes"]
-    assert time.strptime(row["ended_at"], "%Y-%m-%dT%H:%M:%SZ") and row["ended_ago"].endswith("s")
+    assert row["ended_at"] >= row["started_at"] and row["ended_ago"].endswith("s")
 
 
 def test_a_poll_shows_the_end_of_the_output_from_a_line_on(model: Model) -> None:
@@ -163,8 +163,10 @@ def test_polls_that_find_nothing_new_cost_next_to_nothing_and_suggest_a_wait(mod
     assert model.process("poll", running)["status"] == "running", "now something is new"
 
 
-def test_a_poll_consumes_no_completion_and_the_notice_comes_instead_of_the_output(model: Model) -> None:
-    process_id = model.background("echo the result", notify_on_complete=True)
+def test_a_poll_consumes_no_completion_and_the_notice_comes_instead_of_the_output(model: Model, tmp_path: Path) -> None:
+    command = f"until [ -e '{tmp_path}/go' ]; do sleep 0.05; done; echo the result"
+    process_id = model.background(command, notify_on_complete=True)
+    (tmp_path / "go").touch()  # not before: the notice of an end would come with the first answer
     eventually(lambda: _pending(model))
     answer = model.process("poll", process_id)
     assert answer["status"] == "ended" and "the result" in answer["notices"][0] and "output" not in answer
@@ -254,7 +256,7 @@ def test_a_terminal_is_seen_resized_and_typed_into(model: Model) -> None:
 
 
 @pytest.mark.parametrize("data", ["", "big", "0x0", "80", "80x", "x24", "99999x24", "80x-1", "1e9x1"])
-def test_a_size_that_is_none(model: Model, running: str, data: str) -> None:
+def test_an_invalid_size_is_refused(model: Model, running: str, data: str) -> None:
     assert model.process("resize", running, data)["reason"] == "bad_arguments"
 
 
@@ -280,7 +282,7 @@ def test_signals(model: Model) -> None:
     model.process("kill", other)
 
 
-def test_what_is_transferred_is_the_other_sessions(model: Model) -> None:
+def test_a_transferred_process_belongs_to_the_other_session(model: Model) -> None:
     process_id = model.background("sleep 60", notify_on_complete=True)
     with Model(f"{model.session}-heir", "/") as heir:
         assert model.process("transfer", process_id, heir.session)["reason"] == "transferred"
@@ -303,7 +305,7 @@ def test_what_is_transferred_is_the_other_sessions(model: Model) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_meant(model: Model, arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused(model: Model, arguments: dict[str, Any]) -> None:
     answer = model.process(**arguments)
     assert (answer["status"], answer["reason"]) == ("error", "bad_arguments")
     assert answer["message"] and answer["next"]
