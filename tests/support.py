@@ -21,7 +21,7 @@ T = TypeVar("T")
 _PLACES = (b"HOLDFAST_HOME", b"XDG_STATE_HOME", b"HOME")
 
 
-def eventually(condition: Callable[[], T | None], timeout: float = 10.0, pause: float = 0.01) -> T:
+def eventually(condition: Callable[[], T | None], timeout: float = 30.0, pause: float = 0.01) -> T:
     """The condition's first true value. AssertionError when there is none in time."""
     until = time.monotonic() + timeout
     while True:

@@ -170,7 +170,7 @@ async def test_what_cannot_be_claimed_is_given_back(tmp_path: Path, monkeypatch:
 
 
 @in_loop
-async def test_a_claim_of_which_nobody_heard_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_that_is_never_used_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with daemon(tmp_path) as context:
         claimed = await approved(context)
         monkeypatch.setattr(time, "time", lambda: claimed.at + 2 * KEEP)
@@ -212,7 +212,7 @@ async def test_a_full_disk_does_not_end_the_watch(tmp_path: Path, monkeypatch: p
 
 
 @in_loop
-async def test_a_clock_that_is_set_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_changed_clock_does_not_answer_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with daemon(tmp_path) as context:
         now = time.time
 

@@ -104,7 +104,7 @@ def test_requests_that_wait_do_not_start_it_and_go_on_after_its_next_start(
     go = tmp_path / "go"
     with holdfast.connect("waiting") as hf, ThreadPoolExecutor(4) as threads:
         command = f"until [ -e '{go}' ]; do sleep 0.05; done; echo over"
-        process, notified = hf.run(command), hf.run(command, notify="any")
+        process, notified = hf.run(command, notify="never"), hf.run(command, notify="any")
         ended = threads.submit(hf.wait, process.id)
         page = threads.submit(hf.logs, process.id, offset=0, wait=60)
         notices = threads.submit(hf.inbox, wait=60)

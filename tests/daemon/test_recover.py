@@ -40,7 +40,7 @@ def test_two_crashes_in_a_row_change_nothing_either(hf: Client) -> None:
     assert hf.wait(process.id, timeout=20).exit_code == 3
 
 
-def test_an_end_while_the_daemon_is_dead_is_told_with_its_true_code(hf: Client, home: Path, tmp_path: Path) -> None:
+def test_an_end_while_the_daemon_is_dead_is_reported_with_its_true_code(hf: Client, home: Path, tmp_path: Path) -> None:
     process = hf.run(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; exit 9")
     pid = hf.status()["pid"]
     os.kill(pid, signal.SIGSTOP)  # a stopped one is not revived: it is dead to the world for as long as we like
@@ -111,13 +111,13 @@ __main__.main()
 """
 
 
-def test_so_is_one_that_failed(home: Path) -> None:
+def test_a_daemon_that_failed_is_brought_back_by_the_keeper(home: Path) -> None:
     failed = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, timeout=30, check=False)
     assert failed.returncode == 1 and b"RuntimeError: failed" in failed.stderr
     eventually((home / "daemon.sock").exists)
 
 
-def test_one_that_was_stopped_on_purpose_is_not(hf: Client, home: Path) -> None:
+def test_a_daemon_that_was_stopped_on_purpose_is_not_brought_back(hf: Client, home: Path) -> None:
     process = hf.run("sleep 60")
     pid = hf.status()["pid"]
     hf.stop_daemon()
@@ -149,7 +149,7 @@ def kill_all_of_ours(hf: Client) -> None:
             os.kill(status[role], number)
 
 
-def test_a_process_that_nobody_knows_any_more_is_lost_and_not_run_again(hf: Client, home: Path) -> None:
+def test_a_process_without_a_bundle_is_lost_and_not_run_again(hf: Client, home: Path) -> None:
     process = hf.run("sleep 60")
     hf.wait(hf.run("true").id)  # its commit takes along that the first one runs
     kill_all_of_ours(hf)

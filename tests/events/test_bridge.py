@@ -215,7 +215,7 @@ def test_only_what_the_patterns_choose_crosses(joined: Callable[..., tuple[Bus, 
         assert [event["type"] for event in published(hf)][3:] == ["in.1", "out.3"]
 
 
-def test_what_is_too_much_is_dropped_counted_and_announced(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
+def test_events_beyond_the_queue_are_dropped_counted_and_announced(joined: Callable[..., tuple[Bus, Bridge]]) -> None:
     with holdfast.connect() as hf:
         url = hf.http("open")["url"]
     host, port = url.removeprefix("http://").split(":")
@@ -404,7 +404,7 @@ def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch, home: Path) ->
         bridge.start_from_environment()
 
 
-def test_parting_from_nobody_is_quick(home: Path) -> None:
+def test_stopping_a_bridge_that_never_connected_is_quick(home: Path) -> None:
     bus = Bus()
     joint = bridge.start(str(home / "nobody.sock"), bus=bus)
     bus.publish("a.b")

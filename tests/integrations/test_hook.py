@@ -51,7 +51,7 @@ def test_nothing_is_said_and_nothing_started_where_nothing_ever_ran(home: Path) 
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PostToolUse"])
-def test_news_is_put_into_the_conversation_once(instance: Path, event: str) -> None:
+def test_a_notice_is_put_into_the_conversation_once(instance: Path, event: str) -> None:
     process = _ended()
     text = _context(_hook(event), event)
     assert text.count(TOLD) == 1 and process in text and "finished well" in text
@@ -86,7 +86,7 @@ def test_other_conversations_hear_nothing(instance: Path) -> None:
     assert _hook("UserPromptSubmit") is not None
 
 
-def test_a_conversation_that_begins_hears_what_still_runs(instance: Path) -> None:
+def test_a_conversation_that_begins_is_shown_what_still_runs(instance: Path) -> None:
     with holdfast.connect(_SESSION) as hf:
         process = hf.run("sleep 100")
         try:
@@ -125,7 +125,7 @@ def test_processes_that_live_as_long_as_the_session_end_with_it(instance: Path) 
         hf.kill(long.id)
 
 
-def test_what_was_not_written_is_told_again(instance: Path) -> None:
+def test_a_notice_that_could_not_be_written_comes_again(instance: Path) -> None:
     _ended()
     message = json.dumps({"session_id": _CONVERSATION, "hook_event_name": "UserPromptSubmit"})
     with open("/dev/full", "wb") as full:

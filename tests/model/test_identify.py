@@ -28,13 +28,13 @@ def test_a_prefix_that_fits_several_names_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["proc_ffffffffffff", "ffff", "nobody", "proc_123", "123"])
-def test_what_fits_none_is_not_found(text: str) -> None:
+def test_a_text_that_fits_no_process_is_not_found(text: str) -> None:
     with pytest.raises((NotFound, BadValue)):
         identify(text, ALL)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "../../etc", "\0", "x" * 1000, "*"])
-def test_what_can_stand_for_nothing_is_refused(text: str) -> None:
+def test_a_text_that_is_neither_id_nor_name_is_refused(text: str) -> None:
     with pytest.raises(BadValue):
         identify(text, ALL)
 

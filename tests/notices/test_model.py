@@ -14,7 +14,7 @@ def test_what_is_over_was_delivered() -> None:
         assert state.waiter in ("has it", "gone with it") or state.reader in ("acks", "acked"), state
 
 
-def test_from_wherever_it_stands_it_can_still_be_told() -> None:
+def test_a_completion_can_be_delivered_from_every_state() -> None:
     """Nothing is stuck: no crash and no death leaves it where nobody ever hears of it."""
     found = reachable()
     before: defaultdict[State, list[State]] = defaultdict(list)
@@ -31,13 +31,13 @@ def test_from_wherever_it_stands_it_can_still_be_told() -> None:
     assert able == found.keys()
 
 
-def test_nobody_is_shown_what_was_told_as_an_answer() -> None:
+def test_no_reader_is_shown_what_was_delivered_as_a_reply() -> None:
     found = reachable()
     assert len(found) > 300
     assert not [state for state in found if state.is_doubled]
 
 
-def test_only_one_who_has_the_answer_and_never_speaks_again_can_make_it_told_twice() -> None:
+def test_only_a_client_that_has_the_reply_and_never_reconnects_makes_it_delivered_twice() -> None:
     """The limit: between the last message and the crash nobody can know. Then we would rather tell it again."""
     found = reachable(comes_back=False)
     doubled = [state for state in found if state.is_doubled]

@@ -74,7 +74,7 @@ def test_each_question_is_told_once_and_over_when_it_is_answered(hf: Client) -> 
     assert first["since"] == asked["since"] and second["prompt"] == "age?"
 
 
-def test_it_takes_less_than_two_seconds(hf: Client) -> None:
+def test_a_question_is_noticed_within_two_seconds(hf: Client) -> None:
     with hf.events("process.input_needed", follow=True) as events:
         hf.run("printf 'one\\ntwo\\n'; date +%s.%N; read -p 'ready? ' x", pty=True)
         event = next(events)
@@ -82,7 +82,7 @@ def test_it_takes_less_than_two_seconds(hf: Client) -> None:
     assert 0 < event["ts"] - asked_at < 2
 
 
-def test_a_secret_is_told_as_one_and_what_to_do_about_it(hf: Client) -> None:
+def test_a_notice_says_that_a_secret_is_needed_and_what_to_do(hf: Client) -> None:
     process = hf.run(SECRET, pty=True).id
     assert question(hf, process)["secret"] is True
     (notice,) = [one for one in hf.inbox() if one.kind == "input_needed"]
@@ -91,7 +91,7 @@ def test_a_secret_is_told_as_one_and_what_to_do_about_it(hf: Client) -> None:
     assert "submit" not in notice.text
 
 
-def test_whoever_may_answer_is_told_how(hf: Client) -> None:
+def test_a_notice_says_how_to_answer_the_question(hf: Client) -> None:
     process = hf.run("read -p 'go on? ' x", pty=True).id
     question(hf, process)
     (notice,) = hf.inbox()
@@ -108,7 +108,7 @@ def test_a_person_who_types_slowly_is_not_asked_again(hf: Client) -> None:
     assert told(hf, process) == ["name?"] and len(happened(hf, process)) == 1
 
 
-def test_what_rests_asks_nothing(hf: Client) -> None:
+def test_idle_programs_are_not_taken_for_questions(hf: Client) -> None:
     resting = [
         ["bash", "--norc", "-i"],
         ["dash", "-i"],
@@ -185,7 +185,7 @@ def test_a_prompt_cannot_do_harm(hf: Client) -> None:
 
 
 @pytest.mark.parametrize("who", ["daemon", "keeper"])
-def test_the_same_question_is_not_told_again_after_a_kill(killed: Client, who: str) -> None:
+def test_a_question_is_notified_once_also_after_a_kill(killed: Client, who: str) -> None:
     hf = killed
     process = hf.run(SECRET, pty=True).id
     other = hf.run(NAME, pty=True).id

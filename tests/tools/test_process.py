@@ -37,7 +37,7 @@ def _data(action: str, model: Model) -> str | None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_on_one_that_runs(model: Model, running: str, action: str) -> None:
+def test_every_action_on_a_running_process(model: Model, running: str, action: str) -> None:
     answer = model.process(action, running, _data(action, model), timeout=0.1)
     if action == "kill":
         assert (answer["status"], answer["reason"]) == ("ended", "killed")
@@ -50,7 +50,7 @@ def test_on_one_that_runs(model: Model, running: str, action: str) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_on_one_that_ended(model: Model, action: str) -> None:
+def test_every_action_on_an_ended_process(model: Model, action: str) -> None:
     process_id = model.background("echo over; exit 5")
     model.process("wait", process_id)
     answer = model.process(action, process_id, _data(action, model))
@@ -77,7 +77,7 @@ def test_a_process_of_another_session_is_as_unknown_as_one_that_does_not_exist(m
         other.process("kill", foreign)
 
 
-def test_on_one_that_is_lost(home: Path, tmp_path: Path) -> None:
+def test_every_action_on_a_lost_process(home: Path, tmp_path: Path) -> None:
     with Model("lost", str(tmp_path)) as model, holdfast.connect("lost") as hf:
         process_id = model.background("echo hi; sleep 60")
         pid = model.process("poll", process_id)["pid"]
@@ -121,7 +121,7 @@ def test_an_integer_is_the_digits_of_an_id(model: Model, monkeypatch: pytest.Mon
         assert model.process("wait", spelling)["output"] == "digits\n"
 
 
-def test_the_list_is_of_the_session_and_leaves_out_what_the_foreground_told(model: Model, running: str) -> None:
+def test_the_list_is_of_the_session_and_leaves_out_what_ended_in_the_foreground(model: Model, running: str) -> None:
     model.terminal("echo told")
     answer = model.process("list")
     assert answer["reason"] == "1 running, 0 ended"
@@ -133,8 +133,7 @@ def test_the_list_says_when_a_process_ended(model: Model) -> None:
     process_id = model.background("true")
     model.process("wait", process_id)
     (row,) = model.process("list")["processes"]
-    assert time.strptime(row["ended_at"], "%Y-%m-%dT%H:%M:%SZ").tm_year > 2000
-    assert row["ended_ago"].endswith("s")
+    assert row["ended_at"] >= row["started_at"] and row["ended_ago"].endswith("s")
 
 
 def test_a_poll_shows_the_end_of_the_output_from_a_line_on(model: Model) -> None:
@@ -164,8 +163,10 @@ def test_polls_that_find_nothing_new_cost_next_to_nothing_and_suggest_a_wait(mod
     assert model.process("poll", running)["status"] == "running", "now something is new"
 
 
-def test_a_poll_consumes_no_completion_and_the_notice_comes_instead_of_the_output(model: Model) -> None:
-    process_id = model.background("echo the result", notify_on_complete=True)
+def test_a_poll_consumes_no_completion_and_the_notice_comes_instead_of_the_output(model: Model, tmp_path: Path) -> None:
+    command = f"until [ -e '{tmp_path}/go' ]; do sleep 0.05; done; echo the result"
+    process_id = model.background(command, notify_on_complete=True)
+    (tmp_path / "go").touch()  # not before: the notice of an end would come with the first answer
     eventually(lambda: _pending(model))
     answer = model.process("poll", process_id)
     assert answer["status"] == "ended" and "the result" in answer["notices"][0] and "output" not in answer
@@ -218,61 +219,6 @@ def test_a_wait_for_output_for_a_match_and_for_the_first_of_several(model: Model
     assert model.process("wait", running, "something else")["reason"] == "bad_arguments"
 
 
-def _written(model: Model, command: str, size: int) -> str:
-    """A process that has written that many bytes, none of which were shown."""
-    process_id = model.background(f"{command}; exec cat")
-    with holdfast.connect(model.session) as hf:
-        eventually(lambda: hf.inspect(process_id).output_bytes == size)
-    return process_id
-
-
-def _match(model: Model, process_id: str, pattern: str, timeout: float = 0.5) -> str | None:
-    return model.process("wait", process_id, f"match:{pattern}", timeout).get("match")
-
-
-def test_a_wait_for_a_match_looks_at_all_lines_that_were_never_shown(model: Model) -> None:
-    process_id = _written(model, "echo NEEDLE 1; seq 1001 2000; echo NEEDLE 2; seq 2001 3000", 10018)
-    assert model.process("poll", process_id)["output"].startswith("28")
-    assert _match(model, process_id, "NEEDLE") == "NEEDLE 1"
-    assert model.process("log", process_id, offset=0, limit=3)["output"] == "NEEDLE 1\n1001\n1002\n"
-    assert _match(model, process_id, "^100") == "1003"
-    assert _match(model, process_id, "NEEDLE") == "NEEDLE 2", "shown lines are passed over, others are not"
-    assert _match(model, process_id, "NEEDLE|^1002$|^3000$") is None, "all of them were shown"
-    model.process("submit", process_id, "NEEDLE 3")
-    assert _match(model, process_id, "NEEDLE", 10) == "NEEDLE 3"
-    model.process("kill", process_id)
-
-
-def test_a_wait_for_a_match_sees_what_was_written_before_the_start_was_answered(model: Model) -> None:
-    for count in range(5):
-        process_id = model.background(f"echo listening {count}; exec cat")
-        assert _match(model, process_id, "listening", 10) == f"listening {count}"
-        model.process("kill", process_id)
-
-
-def test_a_wait_for_a_match_in_any_of_several_shows_the_one_that_matched(model: Model) -> None:
-    first, second = _written(model, "seq 1001 2000", 5000), _written(model, "echo other; seq 1001 2000", 5006)
-    model.process("poll", first)
-    answer = model.process("wait", f"{first},{second}", "match:^other|^2000$", 10)
-    assert (answer["session_id"], answer["match"]) == (second, "other")
-    for process_id in (first, second):
-        model.process("kill", process_id)
-
-
-def test_a_wait_for_output_returns_at_once_where_a_page_did_not_show_all(model: Model) -> None:
-    process_id = _written(model, "seq 1001 2000", 5000)
-    model.process("log", process_id, offset=0, limit=10)
-    assert model.process("wait", process_id, "output", 5)["reason"] == "new_output"
-    model.process("kill", process_id)
-
-
-def test_a_wait_that_runs_out_says_how_far_the_output_reaches(model: Model, running: str) -> None:
-    assert [model.process("wait", running, timeout=0.1)["offset"] for _ in range(2)] == [6, 6]
-    silent = model.background("exec sleep 100")
-    assert model.process("wait", silent, timeout=0.1)["offset"] == 0
-    model.process("kill", silent)
-
-
 def test_logs_page_by_page_are_the_log(model: Model) -> None:
     process_id = model.background("seq 1 1000")
     model.process("wait", process_id)
@@ -310,7 +256,7 @@ def test_a_terminal_is_seen_resized_and_typed_into(model: Model) -> None:
 
 
 @pytest.mark.parametrize("data", ["", "big", "0x0", "80", "80x", "x24", "99999x24", "80x-1", "1e9x1"])
-def test_a_size_that_is_none(model: Model, running: str, data: str) -> None:
+def test_an_invalid_size_is_refused(model: Model, running: str, data: str) -> None:
     assert model.process("resize", running, data)["reason"] == "bad_arguments"
 
 
@@ -336,7 +282,7 @@ def test_signals(model: Model) -> None:
     model.process("kill", other)
 
 
-def test_what_is_transferred_is_the_other_sessions(model: Model) -> None:
+def test_a_transferred_process_belongs_to_the_other_session(model: Model) -> None:
     process_id = model.background("sleep 60", notify_on_complete=True)
     with Model(f"{model.session}-heir", "/") as heir:
         assert model.process("transfer", process_id, heir.session)["reason"] == "transferred"
@@ -359,7 +305,7 @@ def test_what_is_transferred_is_the_other_sessions(model: Model) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_meant(model: Model, arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused(model: Model, arguments: dict[str, Any]) -> None:
     answer = model.process(**arguments)
     assert (answer["status"], answer["reason"]) == ("error", "bad_arguments")
     assert answer["message"] and answer["next"]

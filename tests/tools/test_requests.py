@@ -26,7 +26,7 @@ def test_a_foreground_command_is_one_request(model: Model, monkeypatch: pytest.M
         eventually(lambda: not hf.inbox())  # the answer has consumed the completion
 
 
-def test_with_notices_it_is_two(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreground_command_with_notices_is_two_requests(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     model.background("sleep 0.5", notify_on_complete=True)
     with holdfast.connect(model.session) as hf:
         eventually(hf.inbox)

@@ -167,11 +167,11 @@ def test_unknown_ids() -> None:
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_meant(words: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_refused(words: tuple[str, ...]) -> None:
     refusal(*words)
 
 
-def test_a_foreground_run_is_not_told_again() -> None:
+def test_the_end_of_a_foreground_run_is_not_notified() -> None:
     for words in (("-c", "echo hi; exit 3"), ("--json", "-c", "echo hi; exit 3"), ("--split", "-c", "exit 3")):
         assert run_cli("run", *words).returncode == 3
     with Terminal("run", "-t", "-c", "echo shown") as terminal:
@@ -181,7 +181,7 @@ def test_a_foreground_run_is_not_told_again() -> None:
     assert as_json("inbox", "--json") == []
 
 
-def test_a_foreground_run_that_is_left_is_told() -> None:
+def test_the_end_of_a_foreground_run_that_was_left_is_notified() -> None:
     with Terminal("run", "-t", "--name", "left", "-c", "echo shown; read line") as terminal:
         terminal.see("shown")
         terminal.type(b"\x1d")
@@ -252,7 +252,7 @@ def test_a_watch_is_told_and_shown() -> None:
     assert [one["kind"] for one in as_json("inbox", "--json")] == ["watch_match", "completion"]
 
 
-def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
+def test_digest_shows_what_runs_what_ended_and_how_much_is_unread() -> None:
     assert out("digest", "--session", "empty") == ""
     process_id = start("-c", "echo first; echo the last line; sleep 100")
     over = ended("true")
@@ -265,7 +265,7 @@ def test_digest_tells_what_runs_and_how_much_is_unread() -> None:
     assert as_json("digest", "--json", "--session", "other")["processes"] == []
 
 
-def test_sessions_are_listed_with_what_they_have_not_heard() -> None:
+def test_sessions_are_listed_with_their_pending_notifications() -> None:
     ended("true")
     assert out("sessions").splitlines()[1].split()[:4] == ["mine", "0", "1", "1"]
     (session,) = as_json("sessions", "--json")

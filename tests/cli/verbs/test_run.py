@@ -164,7 +164,7 @@ def test_a_second_interrupt_ends_it_by_force_at_once() -> None:
     assert time.monotonic() - began < 5  # the usual grace is twice that
 
 
-def test_a_third_interrupt_does_not_wait_for_that() -> None:
+def test_a_third_interrupt_leaves_without_waiting_for_the_end() -> None:
     process = popen("-c", "trap '' INT; echo ready; while :; do sleep 0.05; done")
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
@@ -273,16 +273,16 @@ def test_what_cannot_be_started_is_said_and_not_registered() -> None:
         ["--backend", "docker", "--", "true"],
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(words: list[str]) -> None:
+def test_invalid_arguments_are_refused(words: list[str]) -> None:
     refusal("run", *words)
 
 
-def test_a_name_can_be_had_once() -> None:
+def test_a_name_belongs_to_one_running_process() -> None:
     start("--name", "only", "sleep", "60")
     refusal("run", "-d", "--name", "only", "sleep", "60")
 
 
-def test_a_twin_is_told_of() -> None:
+def test_a_running_duplicate_is_reported() -> None:
     first = start("sleep", "61")
     done = run_cli("run", "-d", "sleep", "61")
     assert first.encode() in done.stderr

@@ -137,6 +137,6 @@ def test_a_process_that_ends_before_it_matches_says_so_and_a_time_that_runs_out_
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_meant_is_refused(words: list[str]) -> None:
+def test_invalid_arguments_are_refused(words: list[str]) -> None:
     process_id = start("sleep", "60")
     refusal("wait", *(process_id if word == "ID" else word for word in words))
