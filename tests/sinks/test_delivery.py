@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 
 import holdfast
 from holdfast import Client
+from holdfast.wire import frames
 from tests.sinks.receiver import Plan, Receiver
 from tests.support import eventually, is_alive, processes_of
 
@@ -298,6 +301,24 @@ def test_a_stop_lets_what_is_being_sent_end(instance: Instance, receiver: Receiv
     with instance.connect() as hf:
         assert (of(hf)["sent"], of(hf)["pending"]) == (1, 0), of(hf)
     assert len(receiver.got) == 1
+
+
+def test_a_daemon_that_stops_answers_no_new_connection(instance: Instance, receiver: Receiver) -> None:
+    """Also none that was made before the stop: its answer would be older than what the next daemon says."""
+    receiver.plans = [Plan(delay=1.5)]
+    instance.configure(hook(receiver))
+    with instance.connect() as hf, socket.socket(socket.AF_UNIX) as late:
+        late.settimeout(20)
+        hf.run("true")
+        eventually(lambda: receiver.got)
+        late.connect(hf.status()["socket"])
+        hf.status()  # by now the daemon has accepted it
+        hf.stop_daemon()
+        with contextlib.suppress(ConnectionError):
+            late.sendall(
+                frames.encode({"op": "hello", "rid": 1, "version": 1}) + frames.encode({"op": "status", "rid": 2})
+            )
+            assert late.recv(1 << 16) == b""
 
 
 @pytest.mark.slow

@@ -133,7 +133,8 @@ def test_the_list_says_when_a_process_ended(model: Model) -> None:
     process_id = model.background("true")
     model.process("wait", process_id)
     (row,) = model.process("list")["processes"]
-    assert row["ended_at"] >= row["started_at"] and row["ended_ago"].endswith("s")
+    assert row["ended_at"] >= row["started_at"]
+    assert row["ended_ago"].endswith("s")
 
 
 def test_a_poll_shows_the_end_of_the_output_from_a_line_on(model: Model) -> None:
@@ -217,6 +218,61 @@ def test_a_wait_for_output_for_a_match_and_for_the_first_of_several(model: Model
     model.process("kill", later)
     assert model.process("wait", running, "match:(", 1)["is_error"] is True
     assert model.process("wait", running, "something else")["reason"] == "bad_arguments"
+
+
+def _written(model: Model, command: str, size: int) -> str:
+    """A process that has written that many bytes, none of which were shown."""
+    process_id = model.background(f"{command}; exec cat")
+    with holdfast.connect(model.session) as hf:
+        eventually(lambda: hf.inspect(process_id).output_bytes == size)
+    return process_id
+
+
+def _match(model: Model, process_id: str, pattern: str, timeout: float = 0.5) -> str | None:
+    return model.process("wait", process_id, f"match:{pattern}", timeout).get("match")
+
+
+def test_a_wait_for_a_match_looks_at_all_lines_that_were_never_shown(model: Model) -> None:
+    process_id = _written(model, "echo NEEDLE 1; seq 1001 2000; echo NEEDLE 2; seq 2001 3000", 10018)
+    assert model.process("poll", process_id)["output"].startswith("28")
+    assert _match(model, process_id, "NEEDLE") == "NEEDLE 1"
+    assert model.process("log", process_id, offset=0, limit=3)["output"] == "NEEDLE 1\n1001\n1002\n"
+    assert _match(model, process_id, "^100") == "1003"
+    assert _match(model, process_id, "NEEDLE") == "NEEDLE 2", "shown lines are passed over, others are not"
+    assert _match(model, process_id, "NEEDLE|^1002$|^3000$") is None, "all of them were shown"
+    model.process("submit", process_id, "NEEDLE 3")
+    assert _match(model, process_id, "NEEDLE", 10) == "NEEDLE 3"
+    model.process("kill", process_id)
+
+
+def test_a_wait_for_a_match_sees_what_was_written_before_the_start_was_answered(model: Model) -> None:
+    for count in range(5):
+        process_id = model.background(f"echo listening {count}; exec cat")
+        assert _match(model, process_id, "listening", 10) == f"listening {count}"
+        model.process("kill", process_id)
+
+
+def test_a_wait_for_a_match_in_any_of_several_shows_the_one_that_matched(model: Model) -> None:
+    first, second = _written(model, "seq 1001 2000", 5000), _written(model, "echo other; seq 1001 2000", 5006)
+    model.process("poll", first)
+    answer = model.process("wait", f"{first},{second}", "match:^other|^2000$", 10)
+    assert (answer["session_id"], answer["match"]) == (second, "other")
+    for process_id in (first, second):
+        model.process("kill", process_id)
+
+
+def test_a_wait_for_output_returns_at_once_where_a_page_did_not_show_all(model: Model) -> None:
+    process_id = _written(model, "seq 1001 2000", 5000)
+    model.process("log", process_id, offset=0, limit=10)
+    assert model.process("wait", process_id, "output", 5)["reason"] == "new_output"
+    model.process("kill", process_id)
+
+
+def test_a_wait_that_runs_out_says_how_far_the_output_reaches(model: Model, running: str) -> None:
+    assert [model.process("wait", running, timeout=0.1)["offset"] for _ in range(2)] == [6, 6]
+    silent = model.background("exec sleep 100")
+    assert model.process("wait", silent, timeout=0.1)["offset"] == 0
+    model.process("kill", silent)
 
 
 def test_logs_page_by_page_are_the_log(model: Model) -> None:

@@ -41,6 +41,7 @@ class Server:
         self._listener: Accepting | None = None
         self._socket_file: os.stat_result | None = None
         self._http: HttpListener | None = None
+        self._is_closed = False
 
     async def open(self) -> None:
         self._listen()
@@ -60,6 +61,7 @@ class Server:
 
     async def close(self) -> None:
         """Accept no more requests, and send the replies that are written."""
+        self._is_closed = True
         with contextlib.suppress(OSError):
             # First: a missing socket file tells clients that the daemon was stopped and did not crash.
             # Where the home directory was deleted, another daemon may listen there now.
@@ -85,8 +87,12 @@ class Server:
     def _choose(self, transport: asyncio.Transport, first: bytes, caller: Caller) -> asyncio.Protocol | None:
         """The protocol of a client whose first bytes are these: frames begin with 0, HTTP never does.
 
-        None where HTTP takes over later: its modules are imported when the first client speaks it.
+        None where HTTP takes over later: its modules are imported when the first client speaks it. None also where the
+        daemon stops: the client has to ask the next one.
         """
+        if self._context.stop_asked.is_set() or self._is_closed:
+            transport.abort()
+            return None
         if first[:1] != b"\0":
             self._accept_http(transport, first, caller.origin, tcp=False)
             return None
