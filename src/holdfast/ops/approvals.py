@@ -109,7 +109,7 @@ class Askpass(Operation):
 
 
 class Judge(Operation):
-    """Say what the safety policy decides about a command, and why. Nothing runs, and no request for approval is made."""
+    """Say what the safety policy decides about a command, and why. Nothing runs, and no approval is requested."""
 
     command: Text = field(longest=1 << 20, required_text=True, help="The command text, for a shell.")
     cwd: Text | None = field(None, help="The directory in which it would run. Default: an unknown one.")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.safety.marks import UNKNOWN
 from holdfast.safety.programs import code, finders, outputs, shells, wrappers
-from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.programs.base import Run
+from holdfast.safety.programs.unknown import look_at_words
 from holdfast.safety.reader import MOST_DEPTH, MOST_WORDS, Reader, TooMuch, is_unknown_program
 from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 from holdfast.safety.tables import DATABASES, LANGUAGES, WRAPPERS
