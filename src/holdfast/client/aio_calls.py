@@ -589,8 +589,7 @@ class AsyncCalls(ClientState):
         return Approval(value["approval"])
 
     async def judge(self, command: str, *, cwd: str | None = None, profile: str | None = None) -> Message:
-        """Say what the safety policy decides about a command, and why. Nothing runs, and no request for approval is
-        made.
+        """Say what the safety policy decides about a command, and why. Nothing runs, and no approval is requested.
 
         command: The command text, for a shell.
         cwd: The directory in which it would run. Default: an unknown one.

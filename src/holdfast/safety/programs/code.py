@@ -218,6 +218,8 @@ def editor(run: Run) -> Feed | None:
 
 def database(run: Run) -> Feed | None:
     client = DATABASES[run.name]
+    if run.name in WRAPPERS:
+        wrapper(run)
     given = _statements_given(run, client)
     look_at_words(run, [word for word in run.arguments if word not in given])
     texts = [word.marked for word in given]

@@ -115,10 +115,13 @@ def _verb(program: str, operands: Sequence[Word]) -> Iterator[tuple[str, Word]]:
         if not pieces:
             continue
         parts = pieces[0]
+        if parts[0] in ("prod", "production"):
+            yield "remote", word
+            return
         if parts[0] in READS and following not in DELETES:
             return
         verbs = {parts[0], *(part for piece in pieces for part in (piece[0], piece[-1]) if part not in _ALONE)}
-        if not verbs.isdisjoint(DELETES) or _VERB_FIRST.fullmatch(parts[0]):
+        if not verbs.isdisjoint(DELETES) or _VERB_FIRST.fullmatch(parts[0]) or _VERB_IN_NAME.search(word.text):
             yield "deletes", word
             return
         if not verbs.isdisjoint(ACTS) and following not in READS:

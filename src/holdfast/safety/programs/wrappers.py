@@ -53,7 +53,8 @@ def wrapper(run: Run) -> Feed | None:
         run.script(word.marked)
     if table.operands:
         for word in run.operands(table.values):
-            run.script(word.marked)
+            if not word.text.startswith(("npm:", "pnpm:", "yarn:")):
+                run.script(word.marked)
     while line and "=" in line[0].text and line[0].text.partition("=")[0].rstrip("%").isidentifier():
         declare_word(run.reader, line.pop(0), run.state.copy())
     if line and table.appends:
