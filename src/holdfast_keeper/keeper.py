@@ -61,6 +61,8 @@ class Keeper:
         self._inherited = store
         self._anchor = fd_store.HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
         self._holders: list[fd_store.HolderLink] = []
+        #: Connected, and not done offering.
+        self._new_holders: set[fd_store.HolderLink] = set()
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._anchor_is_gone = False
         self._is_deleted = False
@@ -249,12 +251,15 @@ class Keeper:
                 self._add_holder(holder, offered)
 
         def closed() -> None:
+            self._new_holders.discard(holder)
             if holder in self._holders:
                 self._holders.remove(holder)
 
         holder = fd_store.HolderLink(self.loop, sock, message, closed)
+        self._new_holders.add(holder)
 
     def _add_holder(self, holder: fd_store.HolderLink, offered: set[str]) -> None:
+        self._new_holders.discard(holder)
         self._holders.append(holder)
         self._offers_until = 0.0
         everything: dict[str, tuple[fd_store.Descriptors, int | None]]
@@ -284,7 +289,7 @@ class Keeper:
         self.daemon_restart.was_left = True  # closing the connections below must not start a second daemon
         for connection in list(self.connections):
             connection.close()
-        for holder in (self._anchor, *self._holders):
+        for holder in (self._anchor, *self._holders, *self._new_holders):
             holder.close()
         self.starter.dismiss()
         signal.set_wakeup_fd(-1)

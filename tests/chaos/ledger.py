@@ -22,19 +22,20 @@ class NoticeLedger:
 
     def received(self, session: str, notices: Iterable[Notification]) -> None:
         for notice in notices:
-            where = f"{notice.kind} of {notice.process} ({notice.id})"
+            process = str(notice.process)
+            where = f"{notice.kind} of {process} ({notice.id})"
             if self._sessions.setdefault(notice.id, session) != session or notice.session != session:
                 self.faults.append(f"{where}: came to {session}, and belongs to {notice.session}")
             if notice.id in self._acknowledged:
                 self.faults.append(f"{where}: came again after it was acknowledged")
             if notice.kind == "completion":
-                if notice.process in self._over:
+                if process in self._over:
                     self.faults.append(f"{where}: came after a wait had returned the end")
-                self._ends[notice.process].add(notice.id)
+                self._ends[process].add(notice.id)
             elif notice.kind == "watch_match":
-                self._matches[notice.process][notice.id] = notice.data["count"]
+                self._matches[process][notice.id] = notice.data["count"]
             elif notice.kind == "watch_disabled":
-                self._matches[notice.process][notice.id] = notice.data["suppressed"]
+                self._matches[process][notice.id] = notice.data["suppressed"]
 
     def acknowledged(self, notices: Iterable[Notification]) -> None:
         """They must not come again."""

@@ -394,10 +394,15 @@ class Storm:
         def is_whole() -> bool:
             status = self._clients[_JUDGE].status()
             found = parts.find_all(self.home)
+            self._last_seen = f"{status}, {found}"
             is_known = status["keeper_pid"] in found["keeper"] and status["anchor_pid"] in found["anchor"]
             return is_known and status["log_bytes"] is not None and status["held"] == status["processes"]
 
-        eventually(is_whole, timeout=_RECOVERY)
+        try:
+            eventually(is_whole, timeout=_RECOVERY)
+        except AssertionError:
+            running = [process.id for process in self._clients[_JUDGE].ps()]
+            raise AssertionError(f"not whole after {_RECOVERY} s: {self._last_seen}, running: {running}") from None
 
     def _judge(self) -> Verdict:
         verdict, judge = self.verdict, self._clients[_JUDGE]
@@ -438,7 +443,7 @@ class Storm:
     def _check_notices(self, children: list[Child]) -> None:
         until = time.monotonic() + _RECOVERY
         while True:
-            is_more = any([self._read_inbox(session, 1.0) for session in _SESSIONS])
+            is_more = sum(self._read_inbox(session, 1.0) for session in _SESSIONS) > 0
             missing = self._ledger.missing(children)
             if not (is_more or missing) or time.monotonic() > until:
                 break

@@ -20,6 +20,7 @@ import pytest
 import holdfast
 from holdfast.client.protocol import Failed
 from holdfast.client.sync import Client, connect
+from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.server import ProtocolChooser
 from tests.daemon.acting import is_alive, kill_daemon, told
 from tests.support import end_instance, eventually
@@ -142,7 +143,8 @@ def test_only_the_owner_is_let_in() -> None:
         def abort(self) -> None:
             aborted.append(True)
 
-    ProtocolChooser(lambda transport, first: None).connection_made(cast(asyncio.Transport, Transport()))
+    chooser = ProtocolChooser(cast(CallerAncestry, None), lambda transport, first, caller: None)
+    chooser.connection_made(cast(asyncio.Transport, Transport()))
     assert aborted
 
 

@@ -40,10 +40,11 @@ def test_a_request_on_a_connection_that_just_broke_goes_to_the_next_keeper(loops
     async def scene() -> None:
         keepers = Keepers()
         link = KeeperLink(keepers.connect, {}, lambda *_, **__: None)
-        running = asyncio.ensure_future(link.run(lambda _: None, lambda _: None))
-        while link._connection is None:
-            await asyncio.sleep(0)
+        greeted: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        running = asyncio.ensure_future(link.run(greeted.put_nowait, lambda _: None))
+        await asyncio.wait_for(greeted.get(), 5)
         asked: list[asyncio.Future[dict[str, Any]]] = []
+        assert link._connection is not None
         connection, lost = link._connection, link._connection.connection_lost
 
         def ask_first(why: Exception | None) -> None:
@@ -53,17 +54,13 @@ def test_a_request_on_a_connection_that_just_broke_goes_to_the_next_keeper(loops
 
         connection.connection_lost = ask_first  # type: ignore[method-assign]
         keepers.peers[-1].close()
-        (request,) = await asyncio.wait_for(keepers_next(keepers), 5)
+        await asyncio.wait_for(greeted.get(), 5)
+        (request,) = await asyncio.wait_for(keepers.requests(1), 5)
         keepers.peers[-1].send(protocol.encode({"rid": request["rid"], "ok": {"log_bytes": 7}}))
         assert await asyncio.wait_for(asked[0], 5) == {"log_bytes": 7}
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         keepers.peers[-1].close()
-
-    async def keepers_next(keepers: Keepers) -> list[dict[str, Any]]:
-        while len(keepers.peers) < 2:
-            await asyncio.sleep(0.001)
-        return await keepers.requests(1)
 
     with asyncio.Runner(loop_factory=pytest.importorskip(loops).new_event_loop) as runner:
         runner.run(scene())

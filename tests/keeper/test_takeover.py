@@ -52,6 +52,18 @@ def test_the_anchor_records_an_exit_between_two_keepers(pair: KeeperPair) -> Non
     assert pair.complete(ONE) == b"last line\n"
 
 
+def test_a_holder_that_had_just_connected_when_the_anchor_was_killed_is_cut_off(pair: KeeperPair) -> None:
+    """It would wait for descriptors for ever, on a connection that no process reads."""
+    holder = connect(pair.place, "depot.sock", socket.SOCK_SEQPACKET)
+    assert holder is not None
+    with holder:
+        for _ in range(2):  # the keeper has accepted the holder, which has not offered anything yet
+            pair.control.ask("usage")
+        pair.kill(pair.anchor)
+        holder.settimeout(10)
+        assert fd_store.receive(holder) is None
+
+
 def test_input_continues_with_the_next_byte(pair: KeeperPair) -> None:
     pair.start(ONE, "cat; exit 3", stdin=True)
     pair.start(TWO, "stty raw -echo; echo ready; head -c 40000; exit 4", pty=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.process import HeldProcess
 from tests.notices.ledger import Ledger, Owner, Peer, completion_id
 from tests.notices.world import Daemon, process
 
@@ -307,6 +308,25 @@ def test_a_full_disk_keeps_nobody_from_being_told(stage: Stage) -> None:
     assert not peer.asked
     stage.daemon.writer.is_full = False
     assert stage.pending("a") == []
+
+
+def test_a_wait_that_shows_a_process_as_running_does_not_consume_its_end(stage: Stage) -> None:
+    show = stage.daemon.context.show
+
+    async def ends_meanwhile(processes: list[HeldProcess]) -> list[dict[str, Any]]:
+        end = asyncio.ensure_future(stage.daemon._end(P))
+        while not end.done():
+            await asyncio.sleep(0)
+            stage.daemon.commit()
+        return [show(process) for process in processes]
+
+    stage.daemon.context.show_fresh = ends_meanwhile  # type: ignore[method-assign, assignment]
+    peer = stage.peer("a")
+    wait(stage, peer, timeout=0.0)
+    stage.daemon.settle()
+    peer.receive()
+    assert not peer.asked
+    assert stage.pending("a") == [P]
 
 
 def ended_on_a_full_disk(stage: Stage) -> None:

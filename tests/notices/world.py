@@ -192,7 +192,7 @@ class Wire:
         self._daemon = daemon
         self._unheard: list[bytes] = []
         self._decoder = frames.FrameDecoder()
-        self.conversation = SocketConnection(daemon.context, lambda _: None)
+        self.conversation = SocketConnection(daemon.context, Caller(os.getpid(), None), lambda _: None)
         self.conversation.connection_made(cast(asyncio.BaseTransport, self))
 
     def set_write_buffer_limits(self, high: int) -> None:

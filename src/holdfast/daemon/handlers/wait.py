@@ -53,7 +53,9 @@ async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
             else:
                 done = _settled(context, ids) if until == "ready" else _over(context, ids)
         shown = await _shown(context, ids)
-        await consume(context, call, ids if ask.consume else [])
+        # Not of one that ended after it was shown: the caller does not know of that end.
+        ended = [ProcessId(one["id"]) for one in shown if one["ended_at"] is not None]
+        await consume(context, call, ended if ask.consume else [])
     return {
         "processes": shown,
         "done": done,
