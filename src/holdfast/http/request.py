@@ -103,7 +103,9 @@ class HttpRequest:
 
     async def _read_body(self) -> bytes:
         announced = self.header("content-length") or ""
-        length = int(announced) if announced.isdigit() and len(announced) <= 12 else MOST_BODY + 1 if announced else None
+        length = (
+            int(announced) if announced.isdigit() and len(announced) <= 12 else MOST_BODY + 1 if announced else None
+        )
         accepted = self._route.body if self._route is not None else None
         # Most bodies are short: what their fields can take need not be added up.
         is_short = length is not None and length <= _LONG_BODY
