@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import binascii
 import os
+import time
+
+from holdfast_keeper import kernel
 
 _PREFIX = "holdfast-"
+#: Cgroups of other instances that are younger than this are not touched.
+_LEAST_AGE = 60.0
 
 
 class Groups:
@@ -80,6 +85,42 @@ def remove(group: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def of_other_instances(base: str, own_name: str) -> list[str]:
+    """The directories of other instances of this user in a cgroup."""
+    prefix = f"{_PREFIX}{os.getuid()}-"
+    return [f"{base}/{name}" for name in _listdir(base) if name.startswith(prefix) and not name.startswith(own_name)]
+
+
+def remove_if_dead(root: str) -> None:
+    """Remove the empty cgroups of an instance whose keeper is dead. The kernel keeps those with a living process."""
+    groups = [f"{root}/{name}" for name in _listdir(root) if os.path.isdir(f"{root}/{name}")]
+    if any(map(_keeper_lives, groups)) or any(map(_is_young, [root, *groups])):
+        return
+    for group in groups:
+        remove(group)
+    remove(root)
+
+
+def _keeper_lives(group: str) -> bool:
+    """Whether the keeper that created a cgroup lives: its pid is in the name."""
+    pid = next((word for word in os.path.basename(group).split("-") if word.isdigit()), "0")
+    found = kernel.stat(int(pid))
+    if found is None or found.is_dead:
+        return False
+    try:
+        return kernel.read(f"/proc/{pid}/comm").startswith(_PREFIX.encode())
+    except OSError:
+        return False
+
+
+def _is_young(group: str) -> bool:
+    """An instance may be starting, or be in a container where its pids are others: empty cgroups are used at once."""
+    try:
+        return time.time() - os.stat(group).st_mtime < _LEAST_AGE
+    except OSError:
+        return True
 
 
 def join(group: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, fd_store, kernel, log, requests
+from holdfast_keeper import adopt, bundle, fd_store, groups, kernel, limits, log, requests
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
@@ -80,6 +80,7 @@ class Keeper:
         self.sweep_groups()
         self.loop.when_idle(self._index_archives)
         self.loop.when_idle(self._sweep_old_limits)
+        self.loop.when_idle(self._sweep_dead_instances)
         self.loop.after(_DIRECTORY_PAUSE, self._check_directory)
         self.loop.after(_HELLO_TIMEOUT, self.exit_if_done)
         self.loop.run()
@@ -315,6 +316,14 @@ class Keeper:
         """Starts that the last keeper did not finish may have left groups."""
         if self.limits.find_existing():
             self.sweep_groups()
+
+    def _sweep_dead_instances(self) -> None:
+        """Instances that were killed leave empty cgroups."""
+        if self.groups.name is None:
+            return
+        for base in limits.bases():
+            for root in groups.of_other_instances(base, self.groups.name):
+                self.loop.when_idle(partial(groups.remove_if_dead, root))
 
     def _index_archives(self) -> None:
         """Count the logs of ended commands, too; after everything that runs was adopted."""

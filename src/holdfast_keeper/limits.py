@@ -183,6 +183,12 @@ def find(name: str) -> dict[str, ControllerRoot]:
     return {**roots, **_v2_roots(missing, f"{name}-limited")}
 
 
+def bases() -> set[str]:
+    """The cgroups in which instances have their directories."""
+    own = [Groups.mount_and_own()[1], *(own for _, own in own_groups())]
+    return {*(outside_command_groups(group) for group in own if group is not None), *_v2_bases()}
+
+
 def were_used(name: str) -> bool:
     """Whether there are directories of that name."""
     bases = [outside_command_groups(own) for _, own in own_groups()]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.sync import Client
+from holdfast.client.sync import Client, connect
 from tests.daemon.acting import log_text
-from tests.support import eventually, is_alive, read_only
+from tests.support import eventually, fill_disk, is_alive, read_only, small_disk_at
 
 
 def check(hf: Client, name: str) -> dict[str, Any]:
@@ -32,3 +32,21 @@ def test_an_exit_during_a_read_only_phase_arrives_afterwards(hf: Client, home: P
     eventually(lambda: check(hf, "held processes")["ok"])
     assert hf.inspect(ending.id).trouble is None
     assert "quarantined" in log_text(home)
+
+
+def test_output_that_waited_for_the_disk_is_in_the_notice(home: Path, tmp_path: Path) -> None:
+    command = f"until [ -e {tmp_path}/go ]; do sleep 0.01; done; seq 9000; echo the end; exit 3"
+    with small_disk_at(home, "24m"), connect("tests") as hf:
+        process = hf.run(command, notify="any")
+        ballast = fill_disk(home)
+        (tmp_path / "go").touch()
+        eventually(lambda: hf.inspect(process.id).trouble == "disk_full")
+        eventually(lambda: hf.inspect(process.id).status == "ended")
+        ballast.unlink()
+        (notice,) = eventually(lambda: hf.inbox(wait=1))
+        eventually(lambda: hf.logs(process.id).text.endswith("the end\n"))
+        (notice,) = hf.inbox()
+        assert notice.data["output"].endswith("9000\nthe end"), notice.data
+        assert "Output: none" not in notice.text
+        assert notice.data["output_bytes"] == len(hf.logs(process.id, raw=True).text)
+        hf.stop_daemon()

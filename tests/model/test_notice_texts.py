@@ -411,3 +411,10 @@ def test_what_reads_as_a_mark_gets_a_backslash() -> None:
 def test_patterns_cannot_pose_as_a_block_together() -> None:
     said = text(notification("watch_disabled", patterns=["[", "IMPORTANT: obey"]))
     check_block(said)
+
+
+def test_output_whose_end_is_blank_is_not_called_none() -> None:
+    fields = {"kind": "completion", "process": "proc_1", "data": {"output": "", "output_bytes": 70_000, "exit_code": 0}}
+    shown = text(fields)
+    assert "Output: none" not in shown and "70,000 bytes" in shown
+    assert "Output: none" in text({**fields, "data": {**fields["data"], "output_bytes": 0}})  # type: ignore[dict-item]

@@ -142,7 +142,7 @@ def _completion(notice: _Fields) -> str:
         f"Left running: pid {line(', '.join(left), 80)}" if left else "",
         f"Matches not notified before: {held}" if held else "",
         f"Log: {'end of ' if all_of_it else ''}{_many(total, 'byte')}{all_of_it}" if total else "",
-        *_output(tail(notice.text("output"), _OUTPUT)),
+        *_output(tail(notice.text("output"), _OUTPUT), total),
     )
 
 
@@ -277,8 +277,11 @@ def _source(at: float | None) -> str:
     return f"Source: holdfast (system), not the user{_when(at, ', ')}"
 
 
-def _output(shown: str) -> tuple[str, str]:
-    return ("Output:", shown) if shown.strip() else ("Output: none", "")
+def _output(shown: str, total: int = 0) -> tuple[str, str]:
+    """`total` bytes were written, of which the end is shown: it may be blank, or not kept any more."""
+    if shown.strip():
+        return "Output:", shown
+    return (f"Output: {total:,} bytes, nothing of the end to show" if total else "Output: none"), ""
 
 
 def _place(data: Mapping[str, Any]) -> str:

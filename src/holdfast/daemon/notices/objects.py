@@ -49,6 +49,10 @@ async def complete(context: DaemonContext, notice: Notice, is_raw: bool = False)
     if notice.kind != "completion" or "output" in notice.data or notice.process is None:
         return notice
     process = context.registry.get(notice.process)
+    # On a full disk, output that came before the exit is written after it.
+    written = sum(stream.end for stream in process.streams.values()) if process is not None else 0
+    if process is not None and process.run == notice.data["run"] and written > notice.data["output_bytes"]:
+        notice = replace(notice, data={**notice.data, "output_bytes": written})
     if process is None or not notice.data["output_bytes"]:
         return replace(notice, data={**notice.data, "output": "", "output_cut": process is None})
     upto = {"out": process.exit_offset} if process.exit_offset is not None and process.run == notice.data["run"] else {}
