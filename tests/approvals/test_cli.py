@@ -176,3 +176,19 @@ def test_what_was_changed_or_is_missing_is_found(asked: str, home: Path, harm: s
     store.close()
     assert named in refusal("audit", "--verify")
     assert as_json("audit", "--verify", "--json", code=125)["error"]["code"] == "audit_broken"
+
+
+@pytest.mark.parametrize("is_file_kept", [True, False])
+def test_a_log_that_was_lost_with_a_damaged_store_is_found(asked: str, home: Path, is_file_kept: bool) -> None:
+    out("approve", asked)
+    assert as_json("audit", "--verify", "--json")["entries"] > 0
+    out("daemon", "stop")
+    for path in home.glob("store.db*"):
+        path.unlink() if path.name != "store.db" else path.write_bytes(b"no database" * 1000)
+    assert "set aside" in refusal("audit", "--verify")
+    (aside,) = home.glob("store.db.corrupt-*")
+    if not is_file_kept:
+        aside.unlink()
+    out("daemon", "stop")
+    assert "set aside" in refusal("audit", "--verify")
+    assert as_json("audit", "--verify", "--json", code=125)["error"]["code"] == "audit_broken"
