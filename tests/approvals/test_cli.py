@@ -207,3 +207,19 @@ def test_judge_uses_the_policy_of_the_instance_and_its_profile(home: Path) -> No
     assert as_json("judge", "frobnicate", "--profile", "default", "--json")["action"] == "allow"
     (home / "policy.toml").write_text("profile = 1\n")
     assert "profile has to be default or strict" in refusal("judge", "ls")
+
+
+@pytest.mark.parametrize("is_file_kept", [True, False])
+def test_a_log_that_was_lost_with_a_damaged_store_is_found(asked: str, home: Path, is_file_kept: bool) -> None:
+    out("approve", asked)
+    assert as_json("audit", "--verify", "--json")["entries"] > 0
+    out("daemon", "stop")
+    for path in home.glob("store.db*"):
+        path.unlink() if path.name != "store.db" else path.write_bytes(b"no database" * 1000)
+    assert "set aside" in refusal("audit", "--verify")
+    (aside,) = home.glob("store.db.corrupt-*")
+    if not is_file_kept:
+        aside.unlink()
+    out("daemon", "stop")
+    assert "set aside" in refusal("audit", "--verify")
+    assert as_json("audit", "--verify", "--json", code=125)["error"]["code"] == "audit_broken"

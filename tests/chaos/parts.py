@@ -11,7 +11,7 @@ from collections.abc import Iterable
 ROLES = ("daemon", "keeper", "anchor")
 EVERY_ROLE = (*ROLES, "fork server", "worker")
 
-_BY_NAME = {"holdfast-keeper": "keeper", "holdfast-anchor": "anchor", "holdfast-nurse": "fork server"}
+_BY_NAME = {"holdfast-keeper": "keeper", "holdfast-anchor": "anchor", "holdfast-fork": "fork server"}
 #: In the arguments of every worker of the daemon.
 _WORKER = ".__main__ import main"
 

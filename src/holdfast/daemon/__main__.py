@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sqlite3
 import sys
 
@@ -23,12 +24,17 @@ from holdfast.paths import find_paths, make_directories
 from holdfast.secrets.environment import minimal
 from holdfast.settings import read_settings
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     options = _options()
     _drop_environment()
     try:
+        _leave_on_interrupt()
         _serve(options.ready_fd, options.revived)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)
     except HoldfastError as error:
         _fail(options.ready_fd, error)
     except (OSError, sqlite3.Error) as error:
@@ -45,7 +51,15 @@ def _drop_environment() -> None:
     env = {**minimal(given), **{name: given[name] for name in _ALSO_KEPT if name in given}}
     if env.keys() != given.keys():
         sys.stdout.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)
+
+
+def _leave_on_interrupt() -> None:
+    """^C ends the daemon without a traceback, also before it serves. It was held back while the modules were loaded."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _first_environment() -> dict[str, str]:

@@ -62,6 +62,7 @@ from holdfast.secrets.environment import minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store import inbox as inbox_rows
+from holdfast.store.audit import SET_ASIDE
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -78,9 +79,11 @@ _DAEMON = "daemon"
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Run the daemon of this instance until it is asked to stop. The caller holds the lock of the instance."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    context, recovery, watches, is_after_crash = await _compose(paths, settings)
+    context, recovery, watches, is_after_crash, set_aside = await _compose(paths, settings)
     context.store.change_soon(lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": False}))
     context.store.record_soon([_event("start")])
+    if set_aside is not None:
+        context.audit.note_soon(SET_ASIDE, to=set_aside)
     server = Server(context)
     _stop_on_signals(context)
 
@@ -135,8 +138,8 @@ async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]])
         task.result()
 
 
-async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool]:
-    """The parts, each given what it needs; and whether the last daemon crashed.
+async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool, str | None]:
+    """The parts, each given what it needs; whether the last daemon crashed; and where a damaged store was moved to.
 
     Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
     """
@@ -204,7 +207,8 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = OutputWatches(context, match_events)
     recovery = Recovery(place, registry, supervisor, background)
-    return context, recovery, watches, opened.kept.memory.get(_DAEMON) == {"stopped": False}
+    is_after_crash = opened.kept.memory.get(_DAEMON) == {"stopped": False}
+    return context, recovery, watches, is_after_crash, opened.set_aside
 
 
 def _event(what: str, **more: int) -> Event:

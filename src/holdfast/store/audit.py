@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+#: The entry with which a new store begins after a damaged one was set aside.
+SET_ASIDE = "store.set-aside"
 #: What the first entry follows.
 BEGINNING = "0" * 64
 
@@ -65,7 +67,17 @@ def verify(connection: sqlite3.Connection) -> Verified:
     if found.fault is None and given > found.entries:
         missing = found.entries + 1
         return found._replace(fault=f"entry {missing} and what follows it are missing", seq=missing)
-    return found
+    if found.fault is not None:
+        return found
+    lost = connection.execute(
+        "SELECT seq, json_extract(entry, '$.to') FROM audit WHERE json_extract(entry, '$.what') = ?", (SET_ASIDE,)
+    ).fetchone()
+    return found if lost is None else found._replace(fault=set_aside_fault(lost[1]), seq=lost[0])
+
+
+def set_aside_fault(path: object) -> str:
+    """What is wrong after a damaged store was set aside: this log began anew then."""
+    return f"the log before it is lost: the store was damaged and set aside as {path}"
 
 
 def check(entries: Iterable[Entry]) -> Verified:

@@ -82,6 +82,17 @@ def test_leftovers_of_an_ended_process_can_be_reaped() -> None:
     eventually(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
+@pytest.mark.parametrize("which", [["--all"], ["--session", "left"], ["--task", "left"]], ids=" ".join)
+def test_leftovers_of_ended_processes_are_among_all(which: list[str]) -> None:
+    process_id = start("--session", "left", "--task", "left", "-c", "sleep 60 & exit 4")
+    silent = start("--session", "left", "--task", "left", "-c", "exit 5")
+    run_cli("wait", process_id, silent)
+    (pid,) = as_json("inspect", "--json", process_id)["leftover_pids"]
+    shown = out("kill", *which)
+    assert process_id in shown and silent not in shown
+    eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,17 @@ def test_an_encoding_that_cannot_say_it(instance: Path) -> None:
     done = run_cli("ps", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert b"gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize("delay", [0.05 * step for step in range(0, 30, 3)])
+def test_an_interrupt_of_daemon_run_prints_no_traceback(home: Path, delay: float) -> None:
+    """At any time: during the imports, the start, and while it serves."""
+    command = [sys.executable, "-m", "holdfast", "daemon", "run"]
+    daemon = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(delay)  # no condition can be awaited: the interrupt must find any moment
+    daemon.send_signal(signal.SIGINT)
+    try:
+        _, said = daemon.communicate(timeout=30)
+    finally:
+        daemon.kill()
+    assert b"Traceback" not in said, said.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 import time
@@ -74,6 +75,7 @@ def _run(given: Given, paths: Paths) -> int:
     sys.stdout.flush()
     arguments = [sys.executable, "-P", "-m", "holdfast.daemon"]
     manager = {name: value for name, value in os.environ.items() if name == "NOTIFY_SOCKET"}
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGINT})  # until the daemon can handle it
     os.execve(sys.executable, arguments, {**launch.environment(paths), **manager})
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 from base64 import b64decode
 from collections.abc import Callable
+from glob import escape, glob
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
@@ -131,7 +133,11 @@ async def audit(context: DaemonContext, call: Call, ask: Audit) -> Message:
         entries = await context.store.read(lambda db: audit_rows.read(db, after, limit))
     answer: Message = {"entries": [_entry(entry) for entry in entries]}
     if ask.verify:
-        answer["verified"] = (await context.store.read(audit_rows.verify))._asdict()
+        verified = await context.store.read(audit_rows.verify)
+        aside = await asyncio.to_thread(lambda: sorted(glob(f"{escape(context.paths.store)}.corrupt-*")))
+        if verified.fault is None and aside:  # a crash may have prevented the entry that says so
+            verified = verified._replace(fault=audit_rows.set_aside_fault(aside[0]), seq=1)
+        answer["verified"] = verified._asdict()
     return answer
 
 

@@ -62,7 +62,7 @@ def _grace(context: DaemonContext, asked: float | None) -> float:
 
 
 async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldProcess]:
-    """The named processes, or all living ones of a session, a task, or the instance."""
+    """The named processes, or all of a session, a task, or the instance that live or have left something running."""
     session = context.current_name(ask.session)
     if sum((ask.processes is not None, session is not None, ask.task is not None, ask.all)) != 1:
         raise BadValue("name processes, a session, a task or all of them: one of these")
@@ -71,7 +71,22 @@ async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldPr
         return list({process.id: process for process in found}.values())
     fitting = context.registry.living_of(session, ask.task, ask.all)
     ids = [process.id for process in fitting if call.sees(process.meta.session)]
-    return [process for process_id in ids if (process := await _started(context, process_id)) is not None]
+    living = [process for process_id in ids if (process := await _started(context, process_id)) is not None]
+    return living if ask.signal is not None else [*living, *await _with_leftovers(context, call, session, ask)]
+
+
+async def _with_leftovers(context: DaemonContext, call: Call, session: str | None, ask: Kill) -> list[HeldProcess]:
+    """Processes that have ended, and of which descendants still live."""
+    ended = [
+        process
+        for process in context.registry.all.values()
+        if process.has_ended
+        and process.leftovers
+        and (ask.all or process.meta.session == session or (ask.task is not None and process.meta.task == ask.task))
+        and call.sees(process.meta.session)
+    ]
+    alive = lambda: [process for process in ended if context.place.living(process.leftovers)]  # noqa: E731
+    return await asyncio.to_thread(alive) if ended else []
 
 
 async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:
