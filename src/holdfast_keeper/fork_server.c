@@ -367,7 +367,7 @@ static int keeper_is_gone(void)
 
 static void set_up(char **arguments)
 {
-    struct rlimit limit = {strtoull(arguments[1], NULL, 10), strtoull(arguments[2], NULL, 10)};
+    struct rlimit limit = {strtoull(arguments[2], NULL, 10), strtoull(arguments[3], NULL, 10)};
     const uint64_t none[4] = {0}; /* of the kernel's type: the C library keeps two signals to itself */
     setrlimit(RLIMIT_NOFILE, &limit);
     for (int number = 1; number < NSIG; number++)
@@ -386,8 +386,8 @@ static void set_up(char **arguments)
 
 int main(int count, char **arguments)
 {
-    if (count != 3) {
-        fputs("usage: fork_server SOFT HARD, with the keeper's socket as descriptor 3\n", stderr);
+    if (count != 4) {
+        fputs("usage: fork_server DIRECTORY SOFT HARD, with the keeper's socket as descriptor 3\n", stderr);
         return 2;
     }
     set_up(arguments);

@@ -93,8 +93,9 @@ class _Waiting(NamedTuple):
 class Forks:
     """Runs children. Every request is answered once, later; `run` raises OSError when it cannot be made."""
 
-    def __init__(self, loop: Loop, file_limit: tuple[int, int]) -> None:
+    def __init__(self, loop: Loop, place: str, file_limit: tuple[int, int]) -> None:
         self._loop = loop
+        self._place = place
         self._file_limit = file_limit
         self._server: _Server | None = None
         self._has_server = os.access(_PROGRAM, os.X_OK) and not os.environ.get("HOLDFAST_NO_FORK_SERVER")
@@ -110,7 +111,7 @@ class Forks:
             self._fork(request, on_answer)
             return
         if self._server is None or self._server.is_stuck:
-            self._server = _Server(self._loop, self._file_limit, self._ended)
+            self._server = _Server(self._loop, self._place, self._file_limit, self._ended)
             self._servers.add(self._server)
         self._server.run(request, on_answer)
 
@@ -169,14 +170,16 @@ class Forks:
 class _Server:
     """One fork server process and the requests that it has not answered yet."""
 
-    def __init__(self, loop: Loop, file_limit: tuple[int, int], on_end: Callable[[_Server, bool], None]) -> None:
+    def __init__(
+        self, loop: Loop, place: str, file_limit: tuple[int, int], on_end: Callable[[_Server, bool], None]
+    ) -> None:
         self._loop = loop
         self._on_end = on_end
         self._waiting: deque[_Waiting] = deque()
         self.is_stuck = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            arguments = [_PROGRAM, *map(str, file_limit)]
+            arguments = [_PROGRAM, place, *map(str, file_limit)]
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), _LINE)]
             os.posix_spawn(_PROGRAM, arguments, failpoints.variables(), file_actions=actions)
         ours.setblocking(False)

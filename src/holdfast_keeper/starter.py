@@ -50,7 +50,7 @@ class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._under_way: dict[str, _Attempt] = {}
-        self._forks = Forks(keeper.loop, keeper.dir.file_limit)
+        self._forks = Forks(keeper.loop, keeper.dir.path, keeper.dir.file_limit)
 
     @property
     def is_busy(self) -> bool:

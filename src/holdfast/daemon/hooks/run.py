@@ -38,7 +38,9 @@ async def run(hook: Hook, envelope: Mapping[str, Any], environ: Mapping[str, str
         os.close(log)
     try:
         async with asyncio.timeout(hook.timeout):
-            await process.communicate(f"{light_json.dumps(dict(envelope))}\n".encode())
+            with contextlib.suppress(RuntimeError):  # uvloop raises it where the hook ended without reading the event
+                await process.communicate(f"{light_json.dumps(dict(envelope))}\n".encode())
+            await process.wait()
     except TimeoutError:
         note("hook-too-slow", hook=hook.name, seq=envelope.get("seq"), seconds=hook.timeout)
     finally:

@@ -276,8 +276,8 @@ class _Run:
         try:
             if not self._is_up or self._writer.is_closing():
                 raise WorkerDied("it has ended", False)
-            self._writer.write(json.dumps({"n": n, **message}).encode() + b"\n")
-            with contextlib.suppress(ConnectionError):  # the reader notices it, too
+            with contextlib.suppress(ConnectionError, RuntimeError):  # cut; the reader notices it, too
+                self._writer.write(json.dumps({"n": n, **message}).encode() + b"\n")
                 await self._writer.drain()
             return await reply
         finally:
@@ -297,7 +297,7 @@ class _Run:
             self._is_up = False
             self.stop_checking()
             self._check_timer = asyncio.get_running_loop().call_later(_END_TIMEOUT, self.kill)
-            with contextlib.suppress(OSError, RuntimeError):  # uvloop: RuntimeError if the connection is broken already
+            with contextlib.suppress(OSError, RuntimeError):  # it has ended already
                 self._writer.write_eof()
 
     def kill(self) -> None:
