@@ -13,6 +13,7 @@ from holdfast.tools import output
 from holdfast.tools.answers import Answer, about, answer, asking, clamped
 from holdfast.tools.interrupts import Interrupted
 from holdfast.tools.output import Shown
+from holdfast.tools.workdir import Trail
 
 if TYPE_CHECKING:
     from holdfast.client.foreground import ForegroundResult
@@ -39,7 +40,7 @@ async def terminal(tools: ToolSession, call: TerminalCall, notices: int) -> Answ
 
 
 async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
-    cwd, notes = await _directory(tools, call)
+    cwd, notes = await asyncio.to_thread(_directory, tools, call)
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
@@ -70,13 +71,12 @@ def _options(tools: ToolSession, call: TerminalCall, cwd: str | None, labels: di
 
 
 async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
-    cwd, notes = await _directory(tools, call)
+    (cwd, notes), trail = await asyncio.to_thread(_enter, tools, call)
     limits = tools.limits
     window = clamped(call.timeout, limits.window, limits.longest_window, _SHORTEST_WINDOW, notes)
     if call.watch or call.check_interval:
         notes.append("watch_patterns and check_interval are for background=true")
     workdir = tools.workdir
-    trail = await asyncio.to_thread(workdir.trail, cwd) if workdir is not None else None
     mark = secrets.token_hex(8)
     options = _options(tools, call, cwd, {CALL: mark, WINDOW: f"{window:g}"})
     # Its end is notified from the start on, so that it is not lost if this program dies; the answer consumes it.
@@ -119,10 +119,17 @@ async def _shown(tools: ToolSession, found: ForegroundResult) -> Shown:
     return shown
 
 
-async def _directory(tools: ToolSession, call: TerminalCall) -> tuple[str | None, list[str]]:
+def _enter(tools: ToolSession, call: TerminalCall) -> tuple[tuple[str | None, list[str]], Trail | None]:
+    """To be called in a thread."""
+    entered = _directory(tools, call)
+    return entered, tools.workdir.trail(entered[0]) if tools.workdir is not None else None
+
+
+def _directory(tools: ToolSession, call: TerminalCall) -> tuple[str | None, list[str]]:
+    """To be called in a thread."""
     if tools.workdir is None:
         return call.workdir, list(call.notes)
-    directory, notice = await asyncio.to_thread(tools.workdir.enter, call.workdir)
+    directory, notice = tools.workdir.enter(call.workdir)
     return directory, [*call.notes, *([notice] if notice else [])]
 
 

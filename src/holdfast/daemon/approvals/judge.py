@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -15,6 +16,8 @@ from holdfast.daemon.core.log import note
 from holdfast.errors import BadValue
 
 _OPERATOR_DIRECTORY = "/etc/holdfast"
+#: A text of this length is judged in a thread.
+_LONG = 500
 
 
 class Judged(NamedTuple):
@@ -43,7 +46,7 @@ class Gate:
 
     async def text(self, text: str, cwd: str, env: Mapping[str, str] | None = None) -> Judged:
         """A command text for a shell; `env` holds the variables that are known."""
-        return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env))
+        return await _judged(lambda safety: safety.judge(text, self._policy(safety), cwd, env), len(text))
 
     async def explained(self, text: str, cwd: str | None, profile: str | None) -> dict[str, Any]:
         """The verdict on a command text with its reasons; `profile` replaces the one of the policy."""
@@ -62,7 +65,8 @@ class Gate:
 
     async def argv(self, argv: Sequence[str], cwd: str) -> Judged:
         """A command that runs without a shell."""
-        return await _judged(lambda safety: safety.judge_argv(list(argv), self._policy(safety), cwd))
+        size = sum(map(len, argv))
+        return await _judged(lambda safety: safety.judge_argv(list(argv), self._policy(safety), cwd), size)
 
     async def forbidden(self, text: str | None, argv: Sequence[str], cwd: str) -> Judged:
         """Whether the operator's policy denies it to all callers. Costs nothing where there is no such policy."""
@@ -115,9 +119,15 @@ def _mark(path: str) -> object:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-async def _judged(work: Callable[[Any], Any], unreadable: Literal["ask", "deny"] = "ask") -> Judged:
+async def _judged(
+    work: Callable[[Any], Any], size: int = _LONG, unreadable: Literal["ask", "deny"] = "ask"
+) -> Judged:
+    """`size` of the text: to judge a short one takes less time than a switch of threads costs."""
     try:
-        verdict = await asyncio.to_thread(lambda: work(_safety()))
+        if size < _LONG and "holdfast.safety" in sys.modules:
+            verdict = work(_safety())
+        else:
+            verdict = await asyncio.to_thread(lambda: work(_safety()))
         return Judged(verdict.action, verdict.rule, verdict.why)
     except BadValue as broken:
         note("policy-unreadable", why=broken.message)

@@ -87,11 +87,11 @@ async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec) -
     removed: tuple[str, ...] = ()
     context.secrets.note({**login, **caller, **start_spec.grant}, meta.session)
     if ask.clean:
-        removed = await asyncio.to_thread(context.secrets.to_remove, {**login, **caller}, start_spec.grant)
+        removed = await context.secrets.to_remove({**login, **caller}, start_spec.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
     env = environment.merge(login, caller, start_spec.grant, own, meta.pty)
     if meta.gated or meta.sudo or context.settings.sudo_password_command:
-        helped = await asyncio.to_thread(context.sudo.with_helper, env)
+        helped = await asyncio.to_thread(context.sudo.with_helper, env) if context.sudo.may_help else None
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if start_spec.text is not None:
         shell = start_spec.shell or context.settings.shell

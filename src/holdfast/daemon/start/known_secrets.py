@@ -26,6 +26,8 @@ _MOST = 2000
 _MOST_NOTED = 64
 #: After a restart, masking waits this long for the search of known environments.
 _RELEARN_BUDGET = 5.0
+#: Characters of an environment that is searched in a thread.
+_LARGE = 32 << 10
 #: Names of removed variables that a note lists.
 _MOST_NAMED = 20
 
@@ -65,14 +67,18 @@ class KnownSecrets:
         if len(self._noted) > _MOST_NOTED:
             asyncio.get_running_loop().run_in_executor(None, self._forms_now)
 
-    def to_remove(self, env: Environment, granted: Iterable[str]) -> tuple[str, ...]:
-        """The variables to leave out of an environment: secrets that were not granted. To be called in a thread."""
-        found = secret_names(env, {value for value in self._configured() if value})
+    async def to_remove(self, env: Environment, granted: Iterable[str]) -> tuple[str, ...]:
+        """The variables to leave out of an environment: secrets that were not granted."""
+        configured = {value for value in self._configured() if value}
+        if sum(map(len, env.values())) < _LARGE:  # it takes less time than a switch of threads costs
+            found = secret_names(env, configured)
+        else:
+            found = await asyncio.to_thread(secret_names, env, configured)
         return tuple(sorted(found - NEEDED - self._passed - set(granted)))
 
     async def mask(self, value: Any, session: str | None) -> Any:
         """A JSON value with the secrets of a session, or all, masked; unchanged where the settings say so."""
-        return await asyncio.to_thread(self._masked, value, session) if self.is_on else value
+        return await asyncio.to_thread(self._masked, value, session) if self.is_on and value else value
 
     async def mask_matches(self, matches: Sequence[WatchMatch], session: str) -> list[WatchMatch]:
         """Matches with masked lines. Lines in the middle of many are not masked: notices only count them."""

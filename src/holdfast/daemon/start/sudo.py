@@ -63,10 +63,15 @@ class SudoHelper:
         self._directory = f"{home}/{_DIRECTORY}"
         self._is_made = False
 
+    @property
+    def may_help(self) -> bool:
+        """False where sudo never asks."""
+        return os.geteuid() != 0 and ":" not in self._directory
+
     def with_helper(self, env: Mapping[str, str]) -> dict[str, str] | None:
         """The environment with the helper; None where there is no sudo, or it never asks. To be called in a thread."""
         path = env.get("PATH", os.defpath)
-        if os.geteuid() == 0 or ":" in self._directory or shutil.which("sudo", path=path) is None:
+        if not self.may_help or shutil.which("sudo", path=path) is None:
             return None
         if not self._is_made:
             self._make()
