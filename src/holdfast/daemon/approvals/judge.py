@@ -119,9 +119,7 @@ def _mark(path: str) -> object:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-async def _judged(
-    work: Callable[[Any], Any], size: int = _LONG, unreadable: Literal["ask", "deny"] = "ask"
-) -> Judged:
+async def _judged(work: Callable[[Any], Any], size: int = _LONG, unreadable: Literal["ask", "deny"] = "ask") -> Judged:
     """`size` of the text: to judge a short one takes less time than a switch of threads costs."""
     try:
         if size < _LONG and "holdfast.safety" in sys.modules:
