@@ -121,7 +121,7 @@ class Exits:
             self._loop.after(_STATUS_PAUSE, keeper.guarded(command, lambda: self._record_exit(command, tries - 1)))
             return
         failpoints.reach("exit-learned")
-        record(command, status, keeper.starter.peak_before_exec)
+        record(command, status, keeper.starter.forks.peak_before_exec)
         failpoints.reach("exit-recorded")
         command.is_complete_known = command.is_complete
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from array import array
 from collections import deque
 from typing import Any
 
@@ -22,7 +23,7 @@ from holdfast_keeper.loop import READ, WRITE, Loop
 Descriptors = dict[str, int]
 
 _HEADER_SIZE = 1 << 14
-_MOST_AT_ONCE = 16
+_CONTROL_SIZE = socket.CMSG_LEN(16 * 4)
 
 
 def send(sock: socket.socket, header: dict[str, Any], fds: list[int]) -> None:
@@ -39,11 +40,9 @@ def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def receive_raw(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """A datagram and its descriptors, not inheritable: recv_fds leaves them inheritable."""
-    data, fds, _, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
-    for fd in fds:
-        os.set_inheritable(fd, False)
-    return data, list(fds)
+    """A datagram and its descriptors, not inheritable: recv_fds would leave them inheritable."""
+    data, control, _, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
+    return data, [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]
 
 
 class DescriptorStore:

@@ -102,6 +102,11 @@ class Forks:
         self._servers: set[_Server] = set()
 
     @property
+    def has_server(self) -> bool:
+        """Whether the fork server forks, and not the keeper."""
+        return self._has_server
+
+    @property
     def peak_before_exec(self) -> int:
         """No child is larger before its exec. The kernel's peak of a process outlives the exec."""
         return 2 << 20 if self._has_server else 32 << 20

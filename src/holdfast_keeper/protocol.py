@@ -8,7 +8,8 @@ raw bytes that belong to the next message. The daemon sends requests
 
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
-                  -> version, pid, anchor_pid, cgroup (path or null), offers: [optional field], live: [bundle report]
+                  -> version, pid, anchor_pid, cgroup (path or null), fork_server (bool), offers: [optional field],
+                     live: [bundle report]
     start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report. Where the keeper offers `raw`, the spec has
                                                                 the fields of LAUNCH_FIELDS only, and two raw parts follow: the
                                                                 whole spec as JSON, which the keeper stores, and arguments and

@@ -68,6 +68,7 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
+        "fork_server": keeper.starter.forks.has_server,
         "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW],
         "live": [command.report() for command in keeper.commands.values()],
     }

@@ -50,15 +50,11 @@ class Starter:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._under_way: dict[str, _Attempt] = {}
-        self._forks = Forks(keeper.loop, keeper.dir.path, keeper.dir.file_limit)
+        self.forks = Forks(keeper.loop, keeper.dir.path, keeper.dir.file_limit)
 
     @property
     def is_busy(self) -> bool:
         return bool(self._under_way)
-
-    @property
-    def peak_before_exec(self) -> int:
-        return self._forks.peak_before_exec
 
     def groups(self) -> set[str]:
         """The cgroups that are in use though no held command is in them yet."""
@@ -101,7 +97,7 @@ class Starter:
         return attempt.request.before if attempt is not None else None
 
     def dismiss(self) -> None:
-        self._forks.close()
+        self.forks.close()
         for attempt in self._under_way.values():
             attempt.launch.started()
 
@@ -112,7 +108,7 @@ class Starter:
         try:
             launch.prepare(self._keeper.limits, group)
             failpoints.reach("start-prepared")
-            self._forks.run(_child_request(attempt), lambda answer: self._settle(attempt, answer))
+            self.forks.run(_child_request(attempt), lambda answer: self._settle(attempt, answer))
         except OSError as failed:
             self._withdraw(attempt)
             _refuse(request, _describe("setup", failed.errno, failed.strerror or str(failed), request))

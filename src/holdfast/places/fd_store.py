@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import socket
+from array import array
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from holdfast import fast_json
 from holdfast.places.keeper_link import Note
 
 _HEADER_SIZE = 4096
-_MOST_AT_ONCE = 16
+_CONTROL_SIZE = socket.CMSG_LEN(16 * 4)
 _FETCHED_AT_ONCE = 16
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 1.0
@@ -113,15 +114,14 @@ class FdStore:
     def _fetch(self, sock: socket.socket) -> bool:
         """Take the next deposit; whether the connection still stands. Raises BlockingIOError when there is none."""
         try:
-            data, fds, flags, _ = socket.recv_fds(sock, _HEADER_SIZE, _MOST_AT_ONCE)
+            data, control, flags, _ = sock.recvmsg(_HEADER_SIZE, _CONTROL_SIZE, socket.MSG_CMSG_CLOEXEC)
         except ConnectionError:
             return False
-        for fd in fds:
-            os.set_inheritable(fd, False)  # recv_fds does not do it
+        fds = [fd for _, _, rights in control for fd in array("i", rights[: len(rights) // 4 * 4])]
         if flags & socket.MSG_CTRUNC:
             self._note("descriptors-refused", why="the limit of open files is reached")
         if data:
-            self._take(fast_json.loads(data), list(fds))
+            self._take(fast_json.loads(data), fds)
         return bool(data)
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:

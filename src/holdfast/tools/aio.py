@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from holdfast.client import caller
 from holdfast.client.aio import AsyncClient
@@ -24,6 +24,8 @@ from holdfast.tools.terminal_tool import CLAIMED
 from holdfast.tools.terminal_tool import terminal as do_terminal
 from holdfast.tools.workdir import WorkingDirectory
 
+T = TypeVar("T")
+
 #: Calls that are interrupted are answered within this time.
 _CLOSE_TIMEOUT = 3.0
 #: Fields with text of others, in which secrets may be.
@@ -37,8 +39,15 @@ class ToolSession:
     """What the calls of one session share, while they are open."""
 
     def __init__(
-        self, client: AsyncClient, limits: Limits, cwd: str | None, is_local: bool, options: dict[str, Any]
+        self,
+        client: AsyncClient,
+        limits: Limits,
+        cwd: str | None,
+        is_local: bool,
+        options: dict[str, Any],
+        own_loop: bool,
     ) -> None:
+        self._own_loop = own_loop
         self.client = client
         self.session = client.session
         self.limits = limits
@@ -60,6 +69,10 @@ class ToolSession:
     def workdir(self) -> WorkingDirectory | None:
         """None where the daemon's files are out of reach."""
         return WorkingDirectory(self.client.paths.home, self.session, self._cwd) if self._is_local else None
+
+    async def read(self, work: Callable[..., T], *arguments: object) -> T:
+        """Do something with small files: in a thread, unless the event loop serves nothing but these tools."""
+        return work(*arguments) if self._own_loop else await asyncio.to_thread(work, *arguments)
 
     async def find(self, text: str) -> Process:
         """The process of this session that has this id, prefix or name. Raises NotFound for any other."""
@@ -168,7 +181,10 @@ class AsyncTools:
         limits: Limits | None = None,
         push: bool = False,
         options: dict[str, Any] | None = None,
+        own_loop: bool = False,
     ) -> None:
+        """`own_loop`: the event loop serves nothing else."""
+        self._own_loop = own_loop
         self.session = caller.session_of(session)
         self._address: dict[str, Any] = {"home": home, "url": url, "token": token}
         self._cwd = os.path.abspath(cwd) if cwd is not None else None
@@ -264,7 +280,7 @@ class AsyncTools:
             address = self._address
             client = AsyncClient(self.session, **address, strict=True)
             is_local = address["url"] is None and (address["home"] is not None or not os.environ.get("HOLDFAST_URL"))
-            self._opened = ToolSession(client, self._limits, self._cwd, is_local, self._options)
+            self._opened = ToolSession(client, self._limits, self._cwd, is_local, self._options, self._own_loop)
         return self._opened
 
 

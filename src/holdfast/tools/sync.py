@@ -96,7 +96,7 @@ class Tools:
         options: dict[str, Any] | None = None,
     ) -> None:
         self._arguments: dict[str, Any] = {"home": home, "url": url, "token": token, "cwd": cwd, "limits": limits}
-        self._arguments |= {"push": push, "options": options}
+        self._arguments |= {"push": push, "options": options, "own_loop": True}
         self._lock = threading.Lock()
         self._loop: LoopThread | None = None
         self._tools = AsyncTools(session, **self._arguments)

@@ -40,7 +40,7 @@ async def terminal(tools: ToolSession, call: TerminalCall, notices: int) -> Answ
 
 
 async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
-    cwd, notes = await asyncio.to_thread(_directory, tools, call)
+    cwd, notes = await tools.read(_directory, tools, call)
     deadline = call.timeout or None
     if deadline is not None:
         notes.append(f"it is killed after {deadline:g} s")
@@ -71,7 +71,7 @@ def _options(tools: ToolSession, call: TerminalCall, cwd: str | None, labels: di
 
 
 async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:
-    (cwd, notes), trail = await asyncio.to_thread(_enter, tools, call)
+    (cwd, notes), trail = await tools.read(_enter, tools, call)
     limits = tools.limits
     window = clamped(call.timeout, limits.window, limits.longest_window, _SHORTEST_WINDOW, notes)
     if call.watch or call.check_interval:
@@ -93,12 +93,12 @@ async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> A
             await asyncio.shield(_end(tools, mark))
         raise
     finally:
-        went = await asyncio.to_thread(trail.end) if trail is not None else None
+        went = await tools.read(trail.end) if trail is not None else None
     process = found.process
     shown = await _shown(tools, found)
     if process.status == "ended":
         if went is not None and went != cwd and workdir is not None:
-            await asyncio.to_thread(workdir.keep, went, cwd)
+            await tools.read(workdir.keep, went, cwd)
         made = _ended(tools, process, shown, went if went != cwd else None, notes)
     else:
         made = _promoted(tools, process, shown, window, notes)
@@ -120,13 +120,13 @@ async def _shown(tools: ToolSession, found: ForegroundResult) -> Shown:
 
 
 def _enter(tools: ToolSession, call: TerminalCall) -> tuple[tuple[str | None, list[str]], Trail | None]:
-    """To be called in a thread."""
+    """To be called by `read`."""
     entered = _directory(tools, call)
     return entered, tools.workdir.trail(entered[0]) if tools.workdir is not None else None
 
 
 def _directory(tools: ToolSession, call: TerminalCall) -> tuple[str | None, list[str]]:
-    """To be called in a thread."""
+    """To be called by `read`."""
     if tools.workdir is None:
         return call.workdir, list(call.notes)
     directory, notice = tools.workdir.enter(call.workdir)

@@ -85,6 +85,12 @@ def _cgroup(context: DaemonContext) -> _Finding:
     return _Finding(group is not None, group or "no cgroup can be made here", degrades)
 
 
+def _fork_server(context: DaemonContext) -> _Finding:
+    has_server = context.keeper.about.get("fork_server") is True
+    degrades = "commands start several times as slow: install a C compiler, then holdfast again"
+    return _Finding(has_server, "commands are forked by it" if has_server else "the keeper forks itself", degrades)
+
+
 def _exit_witness(context: DaemonContext) -> _Finding:
     release = os.uname().release
     known = tuple(int(part) for part in release.split("-")[0].split(".")[:2]) >= _PIDFD_INFO
@@ -138,6 +144,7 @@ def _event_loop(context: DaemonContext) -> _Finding:
 
 CHECKS: dict[str, Callable[[DaemonContext], _Finding]] = {
     "cgroup": _cgroup,
+    "fork server": _fork_server,
     "exit witness": _exit_witness,
     "open files": _files,
     "terminals": _terminals,
