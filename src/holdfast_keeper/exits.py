@@ -123,6 +123,7 @@ class Exits:
         failpoints.reach("exit-learned")
         record(command, status, keeper.starter.forks.peak_before_exec)
         failpoints.reach("exit-recorded")
+        keeper.streams.drained(command)
         command.is_complete_known = command.is_complete
         keeper.publish({"fact": "ended", "id": command.id, "report": command.report()})
         failpoints.reach("exit-published")

@@ -67,6 +67,11 @@ class Streams:
             waiting = [other for other in self._waiters.get(command.id, ()) if other.connection.is_open]
             self._waiters[command.id] = [*waiting, waiter]
 
+    def drained(self, command: HeldCommand) -> None:
+        """What it had written is in the log: for a stream that is closed, a full disk is over."""
+        for name in [name for name in command.full_streams if command.pumps[name].closed]:
+            self._disk_has_room(command, name)
+
     def ended(self, command: HeldCommand) -> None:
         """Its exit is recorded, and its output up to then is in the log."""
         for pump in command.pumps.values():

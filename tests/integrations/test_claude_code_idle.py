@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import holdfast
 from tests.integrations import programs
 from tests.integrations.hosts import JOB, TOLD, Host, sessions
 from tests.integrations.scripted import Call, Say, ScriptedModel, seen
-from tests.support import eventually
+from tests.support import end_instance, eventually
 
 _START = Call("holdfast__terminal", {"command": JOB, "background": True, "notify_on_complete": True})
 
@@ -64,9 +65,12 @@ class Prompt:
 @contextmanager
 def _at_the_prompt(host: Host, version: str) -> Iterator[Prompt]:
     _answer_first_questions(host)
-    command = [*programs.claude_code(version), "--allowedTools", "mcp__holdfast__terminal"]
+    # The terminal is that of another instance: a caller within a held command is bound to the session of that command.
+    terminal = host.home / "terminal"
+    free = ["env", "-u", "HOLDFAST_ID", "-u", "HOLDFAST_SESSION", f"HOLDFAST_HOME={os.environ['HOLDFAST_HOME']}"]
+    command = [*free, *programs.claude_code(version), "--allowedTools", "mcp__holdfast__terminal"]
     environ = {**host.environment(), **host.for_claude(), "TERM": "xterm-256color"}
-    with holdfast.connect("person") as hf:
+    with holdfast.connect("person", home=terminal) as hf:
         process = hf.run(command, pty=True, size=(120, 40), cwd=host.project, environ=environ, notify="never")
         prompt = Prompt(hf, process.id)
         try:
@@ -76,6 +80,7 @@ def _at_the_prompt(host: Host, version: str) -> Iterator[Prompt]:
             yield prompt
         finally:
             hf.kill(process.id)
+    end_instance(str(terminal))
 
 
 def _answer_first_questions(host: Host) -> None:

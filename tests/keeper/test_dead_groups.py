@@ -47,8 +47,10 @@ def test_cgroups_with_a_living_keeper_or_process_stay(tmp_path: Path) -> None:
     try:
         group = Path(orphaned.start(TWO, "sleep 1000")["born"]["group"])
         pid = int(group.joinpath("cgroup.procs").read_text().split()[0])
-        eventually(lambda: len(made(directory_of(living))) >= 3)
+        living.start(ONE, "sleep 1000")
         before = set(made(directory_of(living)))
+        assert before
+        group.parent.joinpath("1-1-empty").mkdir()
         for killed in (orphaned.anchor, orphaned.keeper):
             os.kill(killed, signal.SIGSTOP)
         for killed in (orphaned.anchor, orphaned.keeper):

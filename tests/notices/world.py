@@ -97,7 +97,7 @@ class Daemon:
             await asyncio.sleep(0)
             return [show(process) for process in processes]
 
-        async def mask(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        async def mask(data: list[dict[str, Any]], session: str | None) -> list[dict[str, Any]]:
             await asyncio.sleep(0)
             return data
 

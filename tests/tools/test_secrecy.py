@@ -47,4 +47,4 @@ def test_pieces_do_not_put_them_together(secretive: Model) -> None:
             for at in range(0, len(PLAIN), 4)
         ]
         assert PLAIN[8:20] not in "".join(pieces) and not [piece for piece in pieces if PLAIN[12:24] in piece]
-        assert "at least" in model.process("log", done["session_id"], "bytes", offset=0, limit=4)["note"]
+        assert "clamped to 1024" in model.process("log", done["session_id"], "bytes", offset=0, limit=4)["note"]

@@ -30,7 +30,7 @@ VERB = Verb(
     """,
     options=[
         Option("--cwd", metavar="DIR", help="The directory in which it would run. Default: this one."),
-        Option("--profile", choices=("default", "strict"), help="Judge by this profile instead of the policy's."),
+        Option("--profile", choices=("default", "strict"), help="Judge by this profile. Default: that of the policy."),
         JSON,
     ],
     exits=[("0", "Judged, also if the command is denied.")],

@@ -29,8 +29,6 @@ _CLAIM = "wait"
 #: Holds the claims of a daemon that died: the client may still confirm the reply, or ask again.
 _EARLIER = "earlier"
 _AT_ONCE = 1000
-#: A `wait` that comes within this time after the end needs no commit of its own.
-_CLAIMED_FOR = 0.25
 #: An end that a reply has delivered is acknowledged with the next commit, within this time.
 _SETTLED_WITHIN = 0.003
 
@@ -62,8 +60,6 @@ class SessionInboxes:
         self._takers = Claims()
         self._awaited = AwaitedEnds(resolve)
         self._delivered: set[str] = set()
-        #: Ends that were written as claimed a moment ago.
-        self._fresh: list[str] = []
         #: Ends that are being written, which takes long on a full disk: a reply may deliver them before.
         self._coming: dict[str, Notice] = {}
         #: Of those, what a session has by now: by which request, and the session. Acknowledged when they arrive.
@@ -86,19 +82,8 @@ class SessionInboxes:
                 self._coming.pop(event.notice.id, None)
                 self._offer(self._addressed(event.notice))
                 self._settle_early(event.notice.id)
-                if event.notice.claim is not None:
-                    self._unclaim_later(event.notice.id)
+                self.let_go([event.notice.id])
                 failpoints.reach("notice-offered")
-
-    def _unclaim_later(self, id_: str) -> None:
-        """Ends are written as claimed: most callers that wait for one come within a moment."""
-        self._fresh.append(id_)
-        if len(self._fresh) == 1:
-            asyncio.get_running_loop().call_later(_CLAIMED_FOR, self._unclaim)
-
-    def _unclaim(self) -> None:
-        ids, self._fresh = self._fresh, []
-        self.let_go(ids)
 
     def _addressed(self, notice: Notice) -> Notice:
         """Addressed to the session that owns the process now: it may have been transferred during the write."""
@@ -243,11 +228,10 @@ class SessionInboxes:
                 self.let_go(self._pending.of_process(process_id))
 
     def claimed(self, notice: Notice) -> Notice:
-        """The notice as it is to be written: an end is claimed, because its owner may get the same in a reply."""
-        if notice.kind != "completion":
-            return notice
-        self._coming[notice.id] = notice
-        return replace(notice, claim=_CLAIM)
+        """The notice as it is to be written: claimed where its owner is about to get the same in a reply."""
+        if notice.kind == "completion":
+            self._coming[notice.id] = notice
+        return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
     def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
         """The notices of these ends, of this session, that are pending or may become so after a crash."""
