@@ -15,14 +15,14 @@ from holdfast.client.sync import Client
 
 #: The bounds, for each `run` and `wait` of a command that does nothing.
 MOST = {
-    "calls in the daemon": 5_000.0,
-    "commits of the store": 5.0,
-    "writes of the daemon": 80.0,
-    "bytes written by the daemon": 170_000.0,
-    "context switches of the daemon": 60.0,
-    "reads of the keeper": 30.0,
-    "writes of the keeper": 10.0,
-    "bytes written by the keeper": 20_000.0,
+    "calls in the daemon": 3_000.0,
+    "commits of the store": 4.0,
+    "writes of the daemon": 70.0,
+    "bytes written by the daemon": 140_000.0,
+    "context switches of the daemon": 50.0,
+    "reads of the keeper": 20.0,
+    "writes of the keeper": 8.0,
+    "bytes written by the keeper": 14_000.0,
     "context switches of the keeper": 15.0,
 }
 _ROUNDS = 100

@@ -30,7 +30,7 @@ _CLAIM = "wait"
 _EARLIER = "earlier"
 _AT_ONCE = 1000
 #: An end that a reply has delivered is acknowledged with the next commit, within this time.
-_SETTLED_WITHIN = 0.003
+_SETTLED_WITHIN = 0.008
 
 
 class Acked(NamedTuple):
