@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -22,6 +24,7 @@ from holdfast.client.protocol import Failed
 from holdfast.client.sync import Client, connect
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.server import ProtocolChooser
+from holdfast.wire import frames
 from tests.daemon.acting import is_alive, kill_daemon, told
 from tests.support import end_instance, eventually
 
@@ -128,6 +131,21 @@ def test_a_slow_profile_is_waited_for_once_and_never_again(
         assert time.monotonic() - began < 5.5
         hf.wait(process.id)
         assert hf.logs(process.id).text == "yes\n"
+
+
+def test_a_message_with_millions_of_values_is_refused_unparsed(hf: Client, home: Path) -> None:
+    hf.status()
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(str(home / "daemon.sock"))
+        sock.settimeout(30)
+        sock.sendall(frames.encode({"rid": 1, "op": "hello", "version": frames.PROTOCOL_VERSION}))
+        assert b'"ok"' in sock.recv(4096)
+        body = b'{"rid":2,"op":"start","command":"true","labels":[' + b'"a",' * 3_000_000 + b'"a"]}'
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(len(body).to_bytes(4, "big") + b"J" + body)
+        with contextlib.suppress(ConnectionResetError):
+            assert sock.recv(4096) == b""
+    assert hf.run(["true"]).id
 
 
 def test_only_the_owner_is_let_in() -> None:

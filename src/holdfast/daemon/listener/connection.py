@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast import fast_json
 from holdfast.daemon.approvals import requests
@@ -17,7 +17,7 @@ from holdfast.daemon.listener.calls import Outcome, PendingCall
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.ops.declare import Operation, field
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire import frames
+from holdfast.wire import frames, json_bounds
 from holdfast_keeper import failpoints
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Bytes that may wait for a client to read them. Past that, nothing more is read from it.
 _MOST_UNREAD = 1 << 20
 _MOST_REQUESTS = 4096
+#: Bytes of a message whose values are counted before it is parsed.
+_LONG = 64 << 10
 _MOST_DELIVERED = 1000
 
 
@@ -37,13 +39,20 @@ class Hello(Operation):
     had: list[Text] = field((), items=_MOST_DELIVERED, help="Ids of notifications that earlier replies stood for.")
 
 
+def _loads(data: bytes) -> Any:
+    """Raises ValueError, also for a long message with more values than any request needs: to parse it takes long."""
+    if len(data) > _LONG:
+        json_bounds.check_values(data)
+    return fast_json.loads(data)
+
+
 class SocketConnection(asyncio.Protocol):
     """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
 
     def __init__(self, context: DaemonContext, caller: Caller, on_end: Callable[[SocketConnection], None]) -> None:
         self._context = context
         self._on_end = on_end
-        self._decoder = frames.FrameDecoder(fast_json.loads)
+        self._decoder = frames.FrameDecoder(_loads)
         self._transport: asyncio.Transport | None = None
         self._running: dict[int, PendingCall] = {}
         #: Calls whose replies stand for notifications, until the client confirms with `got`.
