@@ -104,7 +104,7 @@ def _set(reader: Reader, state: JudgeState, name: str, values: tuple[str, ...], 
         reader.report(SimulatedCall("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
         if _COMMANDS.fullmatch(name):
             line = letters(value).lstrip("|")
-            reader.read(line, state.copy(), Feed(None, where, (name,)))
+            reader.read(line, state.copy(), Feed(None, where, (name,)) if name.endswith("PAGER") else None)
             if line.strip():
                 # A program that runs the command gives it arguments.
                 reader.read_quietly(f'{line} "{UNKNOWN_TEXT}"', state.copy())

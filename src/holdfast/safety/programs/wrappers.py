@@ -149,11 +149,15 @@ def remote(run: Run) -> Feed | None:
         for call in run.reader.calls[before:]:
             words = (Word(call.program), *call.arguments)
             run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
-    if run.name in ("scp", "rsync") and len(operands) > 1 and not run.has("-n", "--dry-run"):
+    if run.name in ("scp", "rsync") and len(operands) > 1 and not any(map(_dry, run.arguments)):
         target = operands[-1].marked
         if _REMOTE.match(target) and not _LOCAL.match(target):
             run.find("@sent", target)
     return None
+
+
+def _dry(word: Word) -> bool:
+    return re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*|--dry-run", word.text) is not None
 
 
 def container(run: Run) -> Feed | None:
