@@ -94,7 +94,9 @@ def fd(run: Run) -> Feed | None:
     if place is not None:
         operands = replace(run, arguments=run.arguments[:place]).operands(["-e", "-t", "-d", "-E", "-S", "-o"])
         starts = [word for word in operands[1:] if word.marked.startswith(("/", HOME))]
-        report_deleted(run, run.arguments[place + 1 :], starts)
+        ends = replace(run, arguments=run.arguments[:place]).option_values(("-e", "--extension"))
+        named = [Word(split_value(f"./*.{end.text}", ""), end.source) for end in ends]
+        report_deleted(run, run.arguments[place + 1 :], starts or named)
     return wrapper(run)
 
 

@@ -149,15 +149,34 @@ def remote(run: Run) -> Feed | None:
         for call in run.reader.calls[before:]:
             words = (Word(call.program), *call.arguments)
             run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
-    if run.name in ("scp", "rsync") and len(operands) > 1 and not any(map(_dry, run.arguments)):
-        target = operands[-1].marked
-        if _REMOTE.match(target) and not _LOCAL.match(target):
-            run.find("@sent", target)
+    if run.name in ("scp", "rsync"):
+        _report_upload(run, operands)
     return None
 
 
-def _dry(word: Word) -> bool:
-    return re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*|--dry-run", word.text) is not None
+def cluster(run: Run) -> Feed | None:
+    """`kubectl cp file pod:path` sends a file."""
+    operands = run.operands(WRAPPERS[run.name].values)
+    if operands and operands[0].text == "cp":
+        _report_upload(run, operands[1:])
+    return wrapper(run)
+
+
+def remote_copy(run: Run) -> Feed | None:
+    """`rclone copy directory remote:path` sends files."""
+    operands = run.operands()
+    if operands and operands[0].text in ("copy", "copyto", "moveto"):
+        _report_upload(run, operands[1:])
+    return None
+
+
+def _report_upload(run: Run, operands: Sequence[Word]) -> None:
+    """Report files that are copied to another machine: the last operand is `host:path`."""
+    target = operands[-1].marked if len(operands) > 1 else ""
+    nothing = "--dry-run" if run.name in ("kubectl", "oc", "k") else r"-[A-Za-z]*n[A-Za-z]*|--dry-run"
+    dry = any(re.fullmatch(nothing, word.text) for word in run.arguments)
+    if not dry and _REMOTE.match(target) and not _LOCAL.match(target):
+        run.find("@sent", target)
 
 
 def container(run: Run) -> Feed | None:
@@ -270,5 +289,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("env", "printenv"), env),
     "command": command,
     "coproc": coproc,
+    **dict.fromkeys(("kubectl", "oc", "k"), cluster),
+    "rclone": remote_copy,
     "git": git,
 }
