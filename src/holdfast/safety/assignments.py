@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import UNKNOWN, letters
+from holdfast.safety.marks import UNKNOWN, UNKNOWN_TEXT, letters
 from holdfast.safety.redirects import spans
 from holdfast.safety.state import NOTHING, Feed, JudgeState, SimulatedCall, Word
 from holdfast.safety.tables import PATTERNS
@@ -103,7 +103,11 @@ def _set(reader: Reader, state: JudgeState, name: str, values: tuple[str, ...], 
         reader.count()
         reader.report(SimulatedCall("@assign", (Word(f"{name}={value[:400]}", where),), where, state.cwd))
         if _COMMANDS.fullmatch(name):
-            reader.read(letters(value).lstrip("|"), state.copy())
+            line = letters(value).lstrip("|")
+            reader.read(line, state.copy(), Feed(None, where, (name,)) if name.endswith("PAGER") else None)
+            if line.strip():
+                # A program that runs the command gives it arguments.
+                reader.read_quietly(f'{line} "{UNKNOWN_TEXT}"', state.copy())
         elif value.startswith("() {"):
             # A function that a shell imports from its environment.
             reader.read_quietly(f"f{letters(value)}; f", state.copy())

@@ -8,6 +8,8 @@ text that comes from outside.
 from __future__ import annotations
 
 UNKNOWN = "\ue000"
+UNKNOWN_TEXT = "${_holdfast_unknown_}"
+"""An unknown part of a text, in text that is read as a script."""
 SPLIT = "\ue001"
 STAR = "\ue002"
 QUESTION = "\ue003"

@@ -27,6 +27,7 @@ class Wrapper:
     text: bool = False
     operands: bool = False
     appends: bool = False
+    fed: bool = False
     shell: bool = False
     cwd: str = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holdfast.safety.marks import HOME, UNKNOWN, letters
+from holdfast.safety.marks import HOME, UNKNOWN, UNKNOWN_TEXT, letters
 from holdfast.safety.places import resolve
 from holdfast.safety.state import DECODED, Feed, JudgeState, Word
 from holdfast.safety.tables import DECODERS, DESTRUCTIVE
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Handler = Callable[["Run"], "Feed | None"]
 
-#: An unknown part of a text, in text that is read as a script.
-_UNKNOWN_TEXT = "${_holdfast_unknown_}"
 _STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 
 
@@ -132,7 +130,7 @@ def takes_next(option: str, takes: Collection[str]) -> bool:
 
 def as_text(marked: str) -> str:
     """Marked text as letters that can be read as a script again."""
-    return letters(marked.replace(HOME, "/root")).replace(UNKNOWN, _UNKNOWN_TEXT)
+    return letters(marked.replace(HOME, "/root")).replace(UNKNOWN, UNKNOWN_TEXT)
 
 
 def joined(words: Iterable[Word]) -> str:

@@ -51,12 +51,16 @@ _LOOP = re.compile(r"-\w*[np]\w*")
 _AWK_RUNS = re.compile(
     r"""system\s*\((?!\s*"[^"]*"\s*\))|[^"\s|]\s*\|&?\s*getline|print[^;}]*[^|]\|&?\s*(?:"(?:\S*/)?\w?\w?sh\b|(?!getline)[A-Za-z])"""
 )
+_AWK_WRITES = re.compile(r'>>?\s*"([^"]+)"')
+_SED_WRITES = re.compile(r"(?:^|[\d$/;{|,#!])\s*[gpiI\d]*[wW]\s+([^\s;}]+)")
 _SED_RUNS = re.compile(r"(?:^|[\d$/;{])e(?:\s|$)|^s(\W).*\1.*\1[gpiI\d]*e[gpiI]*$", re.DOTALL)
 _EDITOR_RUNS = re.compile(
     r"^:?[\w\s%]*!|\b(?:system|systemlist|delete|term_start|job_start|exec\w*|python3?|lua|perl|ruby)\b"
 )
 _SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _SQL_TEXT = re.compile(r"'(?:[^']|'')*'")
+#: The machine in `postgres://user@host/name` and `host=name`.
+_SQL_HOST = re.compile(r"(?:^\w[\w+]*://(?:[^@/]*@)?|\bhost=)([\w.-]+)")
 #: Commands that a database client passes to a shell.
 _SQL_SHELL = re.compile(r"(?im)^\s*(?:\\!|\.shell|\.system|system)\s*(.+)$|\bprogram\s+'([^']+)'")
 
@@ -195,14 +199,23 @@ def awk(run: Run) -> Feed | None:
             run.find("@unknown-code", code.source)
         if re.search(r"\bsystem\s*\(|\|", code.text):
             read_commands(run, as_text(code.marked))
+        _report_writes(run, _AWK_WRITES, code)
     return None
 
 
+def _report_writes(run: Run, writes: re.Pattern[str], code: Word) -> None:
+    """Report files that code writes as redirections."""
+    for path in writes.findall(code.marked):
+        run.reader.report(SimulatedCall(">", (Word(path, code.source),), run.where, run.state.cwd))
+
+
 def sed(run: Run) -> Feed | None:
-    """The `e` command and flag run a shell."""
+    """The `e` command and flag run a shell, `w` writes a file."""
     scripts = [*run.option_values(("-e", "--expression")), *run.operands(["-e", "-f", "--expression"])[:1]]
     if any(_SED_RUNS.search(script.text) for script in scripts):
         run.find("@unknown-code", run.where)
+    for script in scripts:
+        _report_writes(run, _SED_WRITES, script)
     return None
 
 
@@ -223,12 +236,21 @@ def database(run: Run) -> Feed | None:
     given = _statements_given(run, client)
     look_at_words(run, [word for word in run.arguments if word not in given])
     texts = [word.marked for word in given]
+    if (run.stdin and run.stdin.programs == ("<",)) or run.option("-f", "--file", "-i", "--queries-file"):
+        for host in _hosts(run):
+            run.find("@sql-file", host)
     if run.stdin and run.stdin.text:
         texts.append(run.stdin.text)
     for text in map(as_text, texts):
         # Redis has no separator: each line is a statement.
         look_at_statements(run, text.replace("\n", ";\n").replace("'", " ") if client.operand == 0 else text)
     return None
+
+
+def _hosts(run: Run) -> list[str]:
+    """The machines that the arguments of a database client name."""
+    named = [word.text for word in run.option_values(("-h", "--host", "-S", "--server"))]
+    return named + [found[1] for word in run.arguments if (found := _SQL_HOST.search(word.text))]
 
 
 def _statements_given(run: Run, client: DatabaseClient) -> list[Word]:

@@ -37,7 +37,11 @@ def find(run: Run) -> Feed | None:
             end = next((at for at, word in enumerate(rest) if word.text in (";", "+")), len(rest))
             report_deleted(run, rest[:end], found)
             for item in found:
+                before = len(run.reader.calls)
                 run.perform([_filled(word, "{}", item) for word in rest[:end]])
+                inner = [call for call in run.reader.calls[before:] if item.text in (w.text for w in call.arguments)]
+                for call in inner:
+                    report_deleted(run, [Word(call.program)], [item])
         elif text in ("-fprint", "-fprintf", "-fls", "-fprint0") and place + 1 < len(texts):
             run.reader.report(SimulatedCall(">", (run.arguments[place + 1],), run.where, run.state.cwd))
     return replace(run.unknown(), paths=tuple(word.marked for word in found))
@@ -90,7 +94,9 @@ def fd(run: Run) -> Feed | None:
     if place is not None:
         operands = replace(run, arguments=run.arguments[:place]).operands(["-e", "-t", "-d", "-E", "-S", "-o"])
         starts = [word for word in operands[1:] if word.marked.startswith(("/", HOME))]
-        report_deleted(run, run.arguments[place + 1 :], starts)
+        ends = replace(run, arguments=run.arguments[:place]).option_values(("-e", "--extension"))
+        named = [Word(split_value(f"./*.{end.text}", ""), end.source) for end in ends]
+        report_deleted(run, run.arguments[place + 1 :], starts or named)
     return wrapper(run)
 
 

@@ -157,6 +157,9 @@ def connect(run: Run) -> Feed | None:
     local = ("localhost", "127.", "0.0.0.0", "::1")
     if run.stdin and hosts and not run.has("-z", "-l", "-zv", "-vz") and not hosts[0].startswith(local):
         run.find("@sent", hosts[0])
+    for line in (run.stdin.text or "").splitlines()[:64] if run.stdin else ():
+        # A store may listen there: `echo flush_all | nc localhost 11211`.
+        run.find("@sql", line)
     if any(re.match(r"(?i)(exec|system):|(-[a-z]*[ec]|--exec|--sh-exec|--lua-exec)$", w.text) for w in run.arguments):
         run.find("@shell-to-net", run.name)
     return None

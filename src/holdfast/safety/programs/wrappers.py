@@ -29,6 +29,13 @@ _ENTER = ("Enter", "C-m", "KPEnter")
 _LOGIN = ("-s", "-i", "--shell", "--login")
 #: Options of ssh whose value is run on this machine.
 _HELPERS = re.compile(r"(?:ProxyCommand|LocalCommand|KnownHostsCommand)[= ]\s*(.+)", re.DOTALL)
+#: This machine, as a host, an address, or a context of docker.
+_LOCAL = re.compile(
+    r"(?:\w+://)?(?:[\w.-]+@)?(?:localhost|127\.|0\.0\.0\.0|\[?::1)|unix:|npipe:|fd:"
+    r"|(?:default|desktop-linux|colima|orbstack|rootless|rancher-desktop)\b"
+)
+#: `host:path`, and not a path with a colon.
+_REMOTE = re.compile(r"(?:scp|rsync)://|[^/:]+:")
 _GIT_COMMANDS = PATTERNS["git_commands"]
 _PROSE = re.compile(PATTERNS["prose_options"])
 #: How deep guesses may be nested.
@@ -50,7 +57,9 @@ def wrapper(run: Run) -> Feed | None:
         look_at_words(run, options.arguments)
     other_readings(run, line)
     for word in options.option_values(table.texts):
-        run.script(word.marked)
+        if table.fed:
+            run.script(f"{word.marked} {UNKNOWN}")
+        run.script(word.marked, stdin=Feed(None, run.where, (run.name,)) if table.fed else None)
     if table.operands:
         for word in run.operands(table.values):
             if not word.text.startswith(("npm:", "pnpm:", "yarn:")):
@@ -132,13 +141,47 @@ def remote(run: Run) -> Feed | None:
         place = next((at for at, word in enumerate(run.arguments) if re.match(r"-[A-Za-z]*R", word.text)), None)
         if place is not None and place < 6:
             run.find("@tunnel", *(word.text for word in run.arguments))
+    before = len(run.reader.calls)
     if run.name in WRAPPERS:
         wrapper(run)
+    operands = run.operands(WRAPPERS[run.name].values if run.name in WRAPPERS else ())
+    if run.name in ("ssh", "autossh") and operands and not _LOCAL.match(operands[0].text):
+        for call in run.reader.calls[before:]:
+            words = (Word(call.program), *call.arguments)
+            run.reader.report(SimulatedCall("@elsewhere", words, run.where, run.state.cwd))
+    if run.name in ("scp", "rsync"):
+        _report_upload(run, operands)
     return None
+
+
+def cluster(run: Run) -> Feed | None:
+    """`kubectl cp file pod:path` sends a file."""
+    operands = run.operands(WRAPPERS[run.name].values)
+    if operands and operands[0].text == "cp":
+        _report_upload(run, operands[1:])
+    return wrapper(run)
+
+
+def remote_copy(run: Run) -> Feed | None:
+    """`rclone copy directory remote:path` sends files."""
+    operands = run.operands()
+    if operands and operands[0].text in ("copy", "copyto", "moveto"):
+        _report_upload(run, operands[1:])
+    return None
+
+
+def _report_upload(run: Run, operands: Sequence[Word]) -> None:
+    """Report files that are copied to another machine: the last operand is `host:path`."""
+    target = operands[-1].marked if len(operands) > 1 else ""
+    nothing = "--dry-run" if run.name in ("kubectl", "oc", "k") else r"-[A-Za-z]*n[A-Za-z]*|--dry-run"
+    dry = any(re.fullmatch(nothing, word.text) for word in run.arguments)
+    if not dry and _REMOTE.match(target) and not _LOCAL.match(target):
+        run.find("@sent", target)
 
 
 def container(run: Run) -> Feed | None:
     """`docker run` and `docker exec`: the command, and the directories that the container gets."""
+    _report_elsewhere(run)
     texts = [word.text for word in run.arguments]
     verb = next((place for place, text in enumerate(texts[:4]) if text in ("run", "exec")), None)
     if verb is None:
@@ -154,6 +197,16 @@ def container(run: Run) -> Feed | None:
     state.cwd = WRAPPERS[run.name].cwd
     replace(run, state=state).perform([*([entry] if entry else []), *line[1:]])
     return None
+
+
+def _report_elsewhere(run: Run) -> None:
+    """Report a call for a container engine on another machine."""
+    hosts = [*run.state.values.get("DOCKER_HOST", ()), *run.state.values.get("DOCKER_CONTEXT", ())]
+    line = run.command_line(("-H", "--host", "-c", "--context", "-l", "--log-level", "--config"))
+    before = replace(run, arguments=run.arguments[: len(run.arguments) - len(line)])
+    hosts += [word.text for word in before.option_values(("-H", "--host", "-c", "--context"))]
+    if line and any(host and not _LOCAL.match(host) for host in hosts):
+        run.reader.report(SimulatedCall("@elsewhere", (Word(run.name), *line), run.where, run.state.cwd))
 
 
 def _mounted(text: str, previous: str) -> str:
@@ -236,5 +289,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("env", "printenv"), env),
     "command": command,
     "coproc": coproc,
+    **dict.fromkeys(("kubectl", "oc", "k"), cluster),
+    "rclone": remote_copy,
     "git": git,
 }
