@@ -29,6 +29,7 @@ class HeldCommand:
         assert state.born is not None
         self.id = process_id
         self.directory = directory
+        self.is_new = is_new
         self.born: Slot = state.born
         self.stop = state.stop
         self.exit = state.exit

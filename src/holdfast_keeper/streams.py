@@ -46,8 +46,9 @@ class Streams:
         for name, pump in command.pumps.items():
             if not pump.closed:
                 self._watch_output(command, name)
-                # The last keeper may have died with bytes in its own pipe, for which no descriptor becomes ready.
-                self._loop.after(0, self._keeper.guarded(command, partial(self._output, command, name)))
+                if not command.is_new:
+                    # The last keeper may have died with bytes in its own pipe, for which no descriptor becomes ready.
+                    self._loop.after(0, self._keeper.guarded(command, partial(self._output, command, name)))
         self.feed(command)
 
     def go_on(self, command: HeldCommand) -> None:
