@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from holdfast_keeper import bundle, failpoints, groups, kernel, log
 from holdfast_keeper.fd_store import Descriptors, receive_raw
-from holdfast_keeper.loop import READ, Loop, Timer
+from holdfast_keeper.loop import READ, WRITE, Loop, Timer
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "fork_server")
 #: The descriptor at which the fork server expects its connection to the keeper.
@@ -181,6 +181,8 @@ class _Server:
         self._loop = loop
         self._on_end = on_end
         self._waiting: deque[_Waiting] = deque()
+        #: The last ones of those that wait, for which there was no space in the socket.
+        self._unsent: deque[ChildRequest] = deque()
         self.is_stuck = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -189,9 +191,16 @@ class _Server:
             os.posix_spawn(_PROGRAM, arguments, failpoints.variables(), file_actions=actions)
         ours.setblocking(False)
         self._line = ours
-        loop.watch(ours.fileno(), READ, lambda _: self._answered())
+        loop.watch(ours.fileno(), READ, self._ready)
 
     def run(self, request: ChildRequest, on_answer: OnAnswer) -> None:
+        if self._unsent or not self._send(request):
+            self._unsent.append(request)
+            self._loop.watch(self._line.fileno(), READ | WRITE, self._ready)
+        self._waiting.append(_Waiting(request, on_answer, self._loop.after(_STUCK, self._look)))
+
+    def _send(self, request: ChildRequest) -> bool:
+        """Whether it is sent; False where the server has not taken enough of what was sent before."""
         flags, payload = _encode(request)
         fds = [holder.fileno() for holder in request.holders]
         fds += [] if request.terminal is None else [request.terminal]
@@ -203,12 +212,14 @@ class _Server:
             flags, payload, fds = flags | _IN_MEMFD, b"\0", [*fds, memfd]
         try:
             socket.send_fds(self._line, [struct.pack("I", flags), payload], fds)
+        except BlockingIOError:
+            return False
         except ConnectionError:
             pass  # it was killed: `_answered` sees that and repeats the request
         finally:
             if memfd is not None:
                 os.close(memfd)
-        self._waiting.append(_Waiting(request, on_answer, self._loop.after(_STUCK, self._look)))
+        return True
 
     def close(self) -> list[_Waiting]:
         """Returns what was not answered."""
@@ -217,12 +228,22 @@ class _Server:
             self._line.close()
         left = list(self._waiting)
         self._waiting.clear()
+        self._unsent.clear()
         for waiting in left:
             waiting.timer.cancel()
         return left
 
     def _look(self) -> None:
         self.is_stuck = bool(self._waiting)
+
+    def _ready(self, events: int) -> None:
+        if events & WRITE:
+            while self._unsent and self._send(self._unsent[0]):
+                self._unsent.popleft()
+            if not self._unsent:
+                self._loop.watch(self._line.fileno(), READ, self._ready)
+        if events & ~WRITE:
+            self._answered()
 
     def _answered(self) -> None:
         try:
@@ -245,6 +266,8 @@ class _Server:
         elif not answer.claimed and not answer.stage:
             answer = answer._replace(stage="killed")
         waiting.on_answer(answer._replace(claimed=bool(answer.claimed)))
+        if self.is_stuck and not self._waiting:
+            self._on_end(self, True)  # another one has taken its place
 
 
 def _encode(request: ChildRequest) -> tuple[int, bytes]:
