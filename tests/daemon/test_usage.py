@@ -89,12 +89,14 @@ def test_the_tree_with_its_parents(hf: Client) -> None:
     def tree() -> list[dict[str, object]] | None:
         # By name: pids start again at the lowest, so a child's may be smaller than its parent's.
         tree = sorted(hf.inspect(process.id, tree=True).tree or [], key=lambda member: str(member["name"]))
-        return tree if [member["name"] for member in tree] == ["bash", "sleep", "sleep"] else None
+        # A process that is just being executed has no memory yet.
+        is_whole = [member["name"] for member in tree] == ["bash", "sleep", "sleep"]
+        return tree if is_whole and all(member["rss_bytes"] for member in tree) else None
 
     shell, *sleeps = eventually(tree)
     assert shell["pid"] == process.pid
     assert [member["ppid"] for member in sleeps] == [process.pid, process.pid]
-    assert all(isinstance(member["rss_bytes"], int) and member["rss_bytes"] > 0 for member in (shell, *sleeps))
+    assert all(isinstance(member["rss_bytes"], int) for member in (shell, *sleeps))
 
 
 def test_without_cgroups_usage_is_told_and_limits_are_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
