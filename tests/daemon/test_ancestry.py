@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -195,3 +196,18 @@ def test_a_line_of_ancestors_that_is_broken_is_not_free(caller: AcceptedCaller) 
     younger = info._replace(pid=info.ppid, start=info.start + 1)
     broken._place.ancestors = lambda pid: iter([info, younger, *list(proc.ancestors(info.ppid))[1:]])
     assert is_untraced(caller.origin(broken))
+
+
+def test_a_daemon_without_descriptors_takes_no_one_for_untraced(caller: AcceptedCaller) -> None:
+    """It cannot find out: the connection is refused, and the client tries again."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ancestry = found()
+    used = os.dup(0)
+    os.close(used)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            caller.origin(ancestry)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert caller.origin(ancestry) is None

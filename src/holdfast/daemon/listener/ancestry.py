@@ -6,6 +6,7 @@ decided once, when the connection is made, from what the kernel says.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -22,6 +23,7 @@ from holdfast.places.base import ExecutionPlace, ProcessInfo
 
 _MOST_PAST_LEADERS = 1000
 _ATTEMPTS = 3
+_UNTRACED = "untraced-"
 #: An instance that was itself started by a held command of another one: the id of that command (`client/launch.py`).
 _OUTER = "HOLDFAST_OUTER_ID"
 
@@ -62,8 +64,16 @@ class CallerAncestry:
     def of(self, sock: socket.socket, pid: int) -> BoundOrigin | None:
         """The origin of a connection that was just made by the process with this pid; None for a free caller.
 
-        Free is a caller whose ancestors are known up to the first process of the machine, all of them outside.
+        Free is a caller whose ancestors are known up to the first process of the machine, all of them outside. Raises
+        OSError where the daemon has no descriptors left to find out: a free caller would be taken for an untraced one.
         """
+        was_short = _is_short_of_descriptors()
+        origin = self._found(sock, pid)
+        if origin is not None and origin.session.startswith(_UNTRACED) and (was_short or _is_short_of_descriptors()):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return origin
+
+    def _found(self, sock: socket.socket, pid: int) -> BoundOrigin | None:
         pidfd = peer_pidfd(sock, pid) if pid > 0 else None
         if pidfd is None:
             return untraced()
@@ -158,7 +168,21 @@ class CallerAncestry:
 
 def untraced() -> BoundOrigin:
     """For a caller that is dead, unreadable, or without a known line of ancestors: it sees and approves nothing."""
-    return BoundOrigin(f"untraced-{os.urandom(8).hex()}", is_judged=True)
+    return BoundOrigin(f"{_UNTRACED}{os.urandom(8).hex()}", is_judged=True)
+
+
+def _is_short_of_descriptors() -> bool:
+    """Whether fewer are left than it takes to trace a caller."""
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened.append(os.open("/", os.O_PATH | os.O_CLOEXEC))
+        return False
+    except OSError as failed:
+        return failed.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _name(group: str) -> str:

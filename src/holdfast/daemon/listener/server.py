@@ -174,7 +174,10 @@ class ProtocolChooser(asyncio.Protocol):
             note("client-refused", uid=uid)
             self._transport.abort()
             return
-        self._caller = Caller(pid, self._ancestry.of(sock, pid))
+        try:
+            self._caller = Caller(pid, self._ancestry.of(sock, pid))
+        except OSError:  # the limit of open files: the client tries again
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._caller is None:
