@@ -53,9 +53,9 @@ class Instance:
 
     @property
     def family(self) -> tuple[int, ...]:
-        """The three, and the processes that wait to become the next commands: they share memory with the keeper."""
+        """The three, and the fork server."""
         daemon, keeper, anchor = self.pids
-        return daemon, keeper, anchor, *children(keeper, "holdfast-spare")
+        return daemon, keeper, anchor, *children(keeper, "holdfast-fork")
 
     def follow(self, process: str) -> Iterator[bytes]:
         """The output, piece by piece, as it comes."""

@@ -22,6 +22,6 @@ def write(line: str) -> None:
 
 def write_traceback(where: str) -> None:
     """The traceback of the exception that is being handled."""
-    import traceback  # only when needed: every spare carries what the keeper has imported
+    import traceback  # only when needed: it takes memory
 
     write(f"{where}: {traceback.format_exc()}")

@@ -75,7 +75,7 @@ def test_a_clean_start_and_its_ancestors_have_no_secret_in_their_environment(hos
             ancestors.append(pid)
             assert seen_in(shown_of(pid)) == []
         assert ancestors
-        assert len(processes_of(str(host))) >= 5  # daemon, anchor, keeper, nursery, the command
+        assert len(processes_of(str(host))) >= 5  # daemon, anchor, keeper, fork server, the command
         assert leaks_of(host) == {}
         assert files_with_secrets(host) == {}
         (note,) = process.notes
