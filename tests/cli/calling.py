@@ -60,11 +60,11 @@ def until_waiting(pid: int) -> None:
     """Until a call waits for the daemon: it has a socket and no signal to handle, and sleeps on undisturbed."""
     seen: list[str | None] = []
 
-    def is_waiting() -> bool:
+    def is_restarting() -> bool:
         seen.append(_waits_since(pid))
         return len(seen) >= 5 and seen[-1] is not None and len(set(seen[-5:])) == 1
 
-    eventually(is_waiting, timeout=30.0, pause=0.02)
+    eventually(is_restarting, timeout=30.0, pause=0.02)
 
 
 def _waits_since(pid: int) -> str | None:

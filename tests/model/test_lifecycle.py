@@ -32,7 +32,7 @@ from holdfast.model.lifecycle import (
     StopReason,
     StopRequest,
     Unseen,
-    Waiting,
+    Restarting,
     WitnessesGone,
     WrongStep,
     advance,
@@ -80,7 +80,7 @@ def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
         Running(1, 0.0),
         Stopping(1, 0.0, StopRequest(None, "killed", 0.0)),
         Ended(Lost(), 0.0),
-        Waiting(Ended(Exited(1), 0.0), 1.0),
+        Restarting(Ended(Exited(1), 0.0), 1.0),
     ],
 )
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ class Life(RuleBasedStateMachine):
                 self.started, self.first_stop, self.status = fact, None, None
             case RestartPlanned() if isinstance(before, Ended):
                 self.last_stop, self.first_stop = self.first_stop, None
-            case LaunchFailed() | WitnessesGone() if isinstance(before, Waiting):
+            case LaunchFailed() | WitnessesGone() if isinstance(before, Restarting):
                 self.first_stop = self.last_stop
             case StopAsked() if self.first_stop is None or self.first_stop.reason == "restart" != fact.reason:
                 self.first_stop = fact
@@ -238,7 +238,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def code_and_signal_are_the_kernels(self) -> None:
-        status = None if isinstance(self.state, Waiting) else self.status
+        status = None if isinstance(self.state, Restarting) else self.status
         assert exit_code(self.state) == (status.code if isinstance(status, Exited) else None)
         assert end_signal(self.state) == (status.signal if isinstance(status, Signaled) else None)
 
@@ -250,7 +250,7 @@ class Life(RuleBasedStateMachine):
     def the_pid_stays(self) -> None:
         if self.started is not None:
             assert not isinstance(self.state, Requested)
-            known = self.state.last if isinstance(self.state, Waiting) else self.state
+            known = self.state.last if isinstance(self.state, Restarting) else self.state
             assert known.pid == self.started.pid
 
 

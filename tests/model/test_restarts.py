@@ -18,7 +18,7 @@ from holdfast.model.lifecycle import (
     StopReason,
     StopRequest,
     Unseen,
-    Waiting,
+    Restarting,
 )
 from holdfast.model.process import Meta
 from holdfast.model.restarts import (
@@ -123,7 +123,7 @@ def test_never_more_in_a_row_than_the_limit(streak: int, limit: int, lasted: flo
 
 
 def test_those_whose_time_has_come() -> None:
-    early, late = process(1, Waiting(over(), 5.0)), process(2, Waiting(over(), 9.0))
+    early, late = process(1, Restarting(over(), 5.0)), process(2, Restarting(over(), 9.0))
     assert due([early, late, process(3), ended(4, 1.0)], now=5.0) == [early]
     assert next_due([late, early, process(3)]) == 5.0
     assert next_due([process(3)]) is None
@@ -132,5 +132,5 @@ def test_those_whose_time_has_come() -> None:
 def test_output_may_go_on_only_where_another_run_may_come() -> None:
     assert not may_run_again(process(1))
     assert may_run_again(process(1, restart="always"))
-    assert may_run_again(process(1, Waiting(over(), 5.0)))
+    assert may_run_again(process(1, Restarting(over(), 5.0)))
     assert not may_run_again(ended(1, 1.0, restart="always"))

@@ -19,7 +19,7 @@ from holdfast.model.lifecycle import (
     Stopping,
     StopRequest,
     Unseen,
-    Waiting,
+    Restarting,
 )
 from holdfast.model.process import Leftover, Meta, StreamExtent
 from holdfast.model.readiness import Readiness
@@ -38,7 +38,7 @@ STATES: list[State] = [
     Ended(Unseen(), 4.0, 7, 1.25),
     Ended(Lost(), 4.0),
     Ended(NeverRan(), 4.0, ended_at=4.0),
-    Waiting(Ended(Exited(42), 4.0, 7, 1.25, 4.0, STOP), 9.5),
+    Restarting(Ended(Exited(42), 4.0, 7, 1.25, 4.0, STOP), 9.5),
 ]
 
 

@@ -16,19 +16,23 @@ FAILED = 125
 
 
 def exit_status(process: Process) -> int:
-    """The exit code for it: that of the command, 128 + signal, 120 if it is unknown, 124 if it still runs."""
+    """The exit code for it: that of the command, 128 + signal, 120 if it is unknown, 124 if it still runs, 125 if it
+    was never started.
+    """
     if process.status != "ended":
         return TIMED_OUT
     if process.exit_code is not None:
         return process.exit_code
-    return UNKNOWN if process.signal is None else 128 + process.signal
+    if process.signal is not None:
+        return 128 + process.signal
+    return FAILED if process.reason in ("skipped", "failed_start") else UNKNOWN
 
 
 def colour(process: Process) -> str:
     """The colour of its status: green runs, grey succeeded, red failed, yellow was ended or has a problem."""
     if process.status == "running":
         return colours.YELLOW if process.stale or process.trouble else colours.GREEN
-    if process.status != "ended" or process.reason in ("lost", "killed"):
+    if process.status != "ended" or process.reason in ("lost", "killed", "skipped"):
         return colours.YELLOW
     return colours.DIM if process.exit_code == 0 else colours.RED
 

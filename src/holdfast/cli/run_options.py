@@ -108,6 +108,18 @@ OPTIONS = [
         help="Notify the session of new output every S seconds, at least 1.",
     ),
     Option(
+        "--queue",
+        metavar="NAME",
+        help="Start it when its turn in this queue has come: a queue runs one process at a time, or as many as holdfast queue NAME --limit N allows. Until then its status is waiting. Implies -d.",
+    ),
+    Option("--after", metavar="ID", repeat=True, help="Start it when this process has ended. Implies -d."),
+    Option(
+        "--after-success",
+        metavar="ID",
+        repeat=True,
+        help="Start it when this process has ended successfully. If that fails, this one ends with reason skipped. Implies -d.",
+    ),
+    Option(
         "--origin",
         metavar="JSON",
         convert=parse_object,
@@ -193,6 +205,9 @@ RUN_NAMES = {
     "watch": "watch",
     "watch_regex": "watch_regex",
     "check_interval": "check_interval",
+    "queue": "queue",
+    "after": "after",
+    "after_success": "after_success",
     "origin": "origin",
     "restart": "restart",
     "restart_limit": "restart_limit",

@@ -42,6 +42,9 @@ class RunOptions(TypedDict, total=False):
     watch: Sequence[str] | None
     watch_regex: Sequence[str] | None
     check_interval: float | None
+    queue: str | None
+    after: Sequence[str] | None
+    after_success: Sequence[str] | None
     origin: Mapping[str, object] | None
     restart: Literal["never", "on-failure", "always"] | None
     restart_limit: int | None
@@ -81,8 +84,9 @@ class ProcessAttributes:
     pid: int | None
     """The pid of the command itself; kept after its end."""
     status: str
+    """`waiting`: for its turn in a queue, or for other processes. `restarting`: between two runs. `unreachable`: the place where it runs does not answer."""
     reason: str | None
-    """Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."""
+    """Why it ended: exited, signaled, killed, deadline, oom, lost, failed_start or skipped; null until then."""
     exit_code: int | None
     """As the kernel reports it; null if it was ended by a signal or is unknown."""
     signal: int | None
@@ -152,6 +156,10 @@ class ProcessAttributes:
     """While it waits for a restart: when that is."""
     gave_up: bool | None
     """Whether it ended because `restart_limit` was reached."""
+    queue: str | None
+    """The queue that it was started in."""
+    after: list[str]
+    """Ids of the processes that it waits for, or waited for."""
     limits: Message | None
     """Its limits: memory (bytes), cpus, pids."""
     peak_rss_bytes: int | None

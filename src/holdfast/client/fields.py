@@ -54,6 +54,8 @@ PROCESS_FIELDS = (
     "restart",
     "restart_at",
     "gave_up",
+    "queue",
+    "after",
     "limits",
     "peak_rss_bytes",
 )
@@ -87,6 +89,9 @@ RUN_OPTIONS = (
     "watch",
     "watch_regex",
     "check_interval",
+    "queue",
+    "after",
+    "after_success",
     "origin",
     "restart",
     "restart_limit",

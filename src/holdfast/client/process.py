@@ -124,7 +124,7 @@ class Waited:
 def outcome(process: Process) -> str:
     """Its state in a word or two: `running`, `exit 3`, `SIGKILL`, `deadline, SIGTERM`, `lost`."""
     if process.status != "ended":
-        return "waiting" if process.restart_at is not None and process.status == "running" else process.status
+        return "restarting" if process.restart_at is not None and process.status == "running" else process.status
     if process.exit_code is not None:
         how = f"exit {process.exit_code}"
     elif process.signal is not None:

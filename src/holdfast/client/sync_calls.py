@@ -76,6 +76,11 @@ class SyncCalls(ClientState):
                 session is notified of the end only.
             watch_regex: Notify the session when a line of output matches RE (RE2 syntax).
             check_interval: Notify the session of new output every S seconds, at least 1.
+            queue: Start it when its turn in this queue has come: a queue runs one process at a time, or as many as
+                holdfast queue NAME --limit N allows. Until then its status is waiting. Implies -d.
+            after: Start it when this process has ended. Implies -d.
+            after_success: Start it when this process has ended successfully. If that fails, this one ends with reason
+                skipped. Implies -d.
             origin: An object that every notification of this process carries, such as a reply address.
             restart: Restart it when it exits: never, when it failed, or always. Not after holdfast kill or its
                 deadline. Default: never.
@@ -465,6 +470,23 @@ class SyncCalls(ClientState):
         """
         value, _ = self._call(calls.Ask("transfer", {"process": calls.ref(process), "to": to}, limit=60.0))
         return Process(value["process"])
+
+    def queues(self) -> list[Message]:
+        """List queues: those with processes, and those that were changed."""
+        value, _ = self._call(calls.Ask("queues", {}, limit=60.0))
+        return list(value["queues"])
+
+    def set_queue(self, queue: str, *, limit: int | None = None, paused: bool | None = None) -> Message:
+        """Change a queue: how many of its processes run at once, and whether it starts any.
+
+        queue: The name of the queue.
+        limit: How many of its processes run at once. Default: unchanged, at first 1.
+        paused: Whether it starts no further process; those that run go on. Default: unchanged.
+
+        Returns: queue.
+        """
+        value, _ = self._call(calls.Ask("set_queue", {"queue": queue, "limit": limit, "paused": paused}, limit=60.0))
+        return value
 
     def sessions(self) -> list[Message]:
         """List sessions that have processes or pending notifications."""

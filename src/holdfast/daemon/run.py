@@ -25,6 +25,7 @@ from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.queues import ProcessQueues, watch_queues
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
@@ -62,6 +63,7 @@ from holdfast.secrets.environment import minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store import inbox as inbox_rows
+from holdfast.store import queues as queue_rows
 from holdfast.store.audit import SET_ASIDE
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
@@ -74,12 +76,14 @@ _LEAVE_TIMEOUT = 2.0
 _RECONNECT_TIMEOUT = 10.0
 #: Under this key the store remembers whether the last daemon was stopped on purpose.
 _DAEMON = "daemon"
+#: Under this key, in which boot of the machine that was.
+_BOOT = "boot"
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Run the daemon of this instance until it is asked to stop. The caller holds the lock of the instance."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    context, recovery, watches, is_after_crash, set_aside = await _compose(paths, settings)
+    context, recovery, watches, is_after_crash, same_boot, set_aside = await _compose(paths, settings)
     context.store.change_soon(lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": False}))
     context.store.record_soon([_event("start")])
     if set_aside is not None:
@@ -102,10 +106,13 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:
             context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
+        context.queues.settle(same_boot)
+        context.store.change_soon(lambda connection: inbox_rows.remember(connection, _BOOT, context.place.boot_id))
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
         vital.append(context.background.start(timers.watch_restarts(context), "restarts"))
+        vital.append(context.background.start(watch_queues(context), "queues"))
         vital.append(context.background.start(timers.forget_old(context), "retention"))
         environ = {**minimal(os.environ), "HOLDFAST_HOME": paths.home}
         hooks = Hooks(paths.hooks, paths.hook_places, context.stream, environ)
@@ -138,8 +145,9 @@ async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]])
         task.result()
 
 
-async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool, str | None]:
-    """The parts, each given what it needs; whether the last daemon crashed; and where a damaged store was moved to.
+async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool, bool, str | None]:
+    """The parts, each given what it needs; whether the last daemon crashed; whether it ran in this boot of the
+    machine; and where a damaged store was moved to.
 
     Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
     """
@@ -194,6 +202,7 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
         bridges=Bridges(opened.store),
         place=place,
         supervisor=supervisor,
+        queues=ProcessQueues(opened.store, registry, await opened.store.read(queue_rows.load)),
         stop_commands=StopCommands(place, settings, background, ancestry),
         outputs=outputs,
         inputs=inputs,
@@ -208,7 +217,8 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     watches = OutputWatches(context, match_events)
     recovery = Recovery(place, registry, supervisor, background)
     is_after_crash = opened.kept.memory.get(_DAEMON) == {"stopped": False}
-    return context, recovery, watches, is_after_crash, opened.set_aside
+    same_boot = opened.kept.memory.get(_BOOT) == place.boot_id
+    return context, recovery, watches, is_after_crash, same_boot, opened.set_aside
 
 
 def _event(what: str, **more: int) -> Event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holdfast.model import notices
-from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, stop_of
+from holdfast.model.lifecycle import Restarting, end_signal, exit_code, reason, stop_of
 from holdfast.model.notices import Notice
 from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
@@ -74,9 +74,11 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
         )
         at = {"deadline_at": after.deadline_at}
         events += queued(notices.of_process(after, "deadline", f"deadline:{after.run}", now, at))
-    if after.is_waiting and not (before is not None and before.is_waiting and _is_run_of(before, after)):
+    if after.is_restarting and not (before is not None and before.is_restarting and _is_run_of(before, after)):
         events.append(_restarting(after, now))
-    if after.has_ended and not (before is not None and before.has_ended and _is_run_of(before, after)):
+    if after.is_queued and not (before is not None and before.is_queued):
+        events.append(_queued(after))
+    if after.has_ended and not (before is not None and before.has_ended and before.run == after.run):
         events.append(_ended(after, now))
         events += queued(notices.completion(after, now))
     return events
@@ -125,6 +127,12 @@ def _started(process: HeldProcess) -> Event:
     return Event("process.started", process.started_at or meta.requested_at, {**_who(process), **fields, **more})
 
 
+def _queued(process: HeldProcess) -> Event:
+    meta = process.meta
+    waits = {"queue": meta.queue, "after": [*meta.after, *meta.after_success]}
+    return Event("process.queued", meta.requested_at, {**_who(process), "command": meta.command, **waits})
+
+
 def _readiness(process: HeldProcess, mark: Readiness, now: float) -> Event:
     if mark.ready:
         return Event("process.ready", mark.at or now, {**_who(process), "run": process.run})
@@ -146,7 +154,7 @@ def _input_needed(process: HeldProcess, need: InputNeed, now: float) -> Event:
 
 
 def _restarting(process: HeldProcess, now: float) -> Event:
-    assert isinstance(process.state, Waiting)
+    assert isinstance(process.state, Restarting)
     last = process.state.last
     fields = {"reason": reason(last), "exit_code": exit_code(last), "signal": end_signal(last)}
     more = {"run": process.run, "restart_at": process.restart_at}

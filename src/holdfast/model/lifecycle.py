@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, assert_never
 
 #: After a stop for a `restart` the command runs again, unless its end is requested meanwhile.
 StopReason: TypeAlias = Literal["killed", "deadline", "session_end", "daemon_stop", "restart"]
-EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start"]
+EndReason: TypeAlias = Literal["exited", "signaled", "killed", "deadline", "oom", "lost", "failed_start", "skipped"]
 
 
 # How it ended, as reported by the kernel.
@@ -42,11 +42,18 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class NeverRan:
-    """It could not be started."""
+    """It was not started: it could not be, or its end was requested before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """It was not started, because the process that it waited for did not succeed."""
+
+    after: str
 
 
 Status: TypeAlias = Exited | Signaled | Unseen
-Outcome: TypeAlias = Status | Lost | NeverRan
+Outcome: TypeAlias = Status | Lost | NeverRan | Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,11 @@ class StopRequest:
 @dataclass(frozen=True, slots=True)
 class Requested:
     """Its start was requested; whether it runs is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Its start is recorded, and waits for its turn in a queue or for the end of other processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +112,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Restarting:
     """Between two runs: the last one is over, and the next is scheduled. It counts as running."""
 
     last: Ended
     due: float
 
 
-State: TypeAlias = Requested | Running | Stopping | Ended | Waiting
+State: TypeAlias = Requested | Queued | Running | Stopping | Ended | Restarting
 
 
 # Facts.
@@ -166,18 +178,36 @@ class RestartPlanned:
     due: float
 
 
-Fact: TypeAlias = ChildStarted | LaunchFailed | StopAsked | ForceUsed | ChildEnded | WitnessesGone | RestartPlanned
+@dataclass(frozen=True, slots=True)
+class PredecessorFailed:
+    """The process that it waited for did not succeed."""
+
+    after: str
+    at: float
+
+
+Fact: TypeAlias = (
+    ChildStarted
+    | LaunchFailed
+    | PredecessorFailed
+    | StopAsked
+    | ForceUsed
+    | ChildEnded
+    | WitnessesGone
+    | RestartPlanned
+)
 
 #: Which fact leads where. A fact that is not listed under a state cannot happen in it.
 NEXT: dict[type[State], dict[type[Fact], type[State]]] = {
     Requested: {ChildStarted: Running, LaunchFailed: Ended, WitnessesGone: Ended},
+    Queued: {ChildStarted: Running, LaunchFailed: Ended, PredecessorFailed: Ended, StopAsked: Ended},
     Running: {StopAsked: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
     Stopping: {StopAsked: Stopping, ForceUsed: Stopping, ChildEnded: Ended, WitnessesGone: Ended},
     # SIGKILL may be needed for the rest of the tree after its first process has ended.
-    Ended: {ForceUsed: Ended, RestartPlanned: Waiting},
-    Waiting: {
+    Ended: {ForceUsed: Ended, RestartPlanned: Restarting},
+    Restarting: {
         ChildStarted: Running,
-        RestartPlanned: Waiting,
+        RestartPlanned: Restarting,
         StopAsked: Ended,
         LaunchFailed: Ended,
         WitnessesGone: Ended,
@@ -200,20 +230,22 @@ def advance(state: State, fact: Fact) -> State:
     """The state after a fact. Raises WrongStep where the table does not allow it."""
     if type(fact) not in ALLOWED[type(state)]:
         raise WrongStep(state, fact)
-    if isinstance(state, Waiting) and not isinstance(fact, ChildStarted):
-        return _no_longer_waiting(state, fact)
+    if isinstance(state, Restarting) and not isinstance(fact, ChildStarted):
+        return _no_longer_restarting(state, fact)
     match fact:
         case ChildStarted(pid=pid, at=at):
             return Running(pid, at)
         case RestartPlanned(due=due):
             assert isinstance(state, Ended)
-            return Waiting(state, due)
+            return Restarting(state, due)
         case StopAsked():
             return _stopping(state, fact)
         case ForceUsed():
             return _forced(state)
         case LaunchFailed(at=at):
             return _ended(state, NeverRan(), at)
+        case PredecessorFailed(after=after, at=at):
+            return _ended(state, Skipped(after), at)
         case ChildEnded(status=status, at=at, oom=oom):
             return _ended(state, status, at, oom)
         case WitnessesGone(at=at):
@@ -222,7 +254,7 @@ def advance(state: State, fact: Fact) -> State:
             assert_never(fact)
 
 
-def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
+def _no_longer_restarting(state: Restarting, fact: Fact) -> State:
     """The last end stays; the request not to run it again is recorded."""
     match fact:
         case RestartPlanned(due=due):
@@ -234,6 +266,8 @@ def _no_longer_waiting(state: Waiting, fact: Fact) -> State:
 
 
 def _stopping(state: State, asked: StopAsked) -> State:
+    if isinstance(state, Queued):
+        return Ended(NeverRan(), asked.at, ended_at=asked.at, stop=StopRequest(asked.by, asked.reason, asked.at))
     if isinstance(state, Stopping) and not (state.stop.reason == "restart" != asked.reason):
         return state
     assert isinstance(state, (Running, Stopping))
@@ -262,7 +296,9 @@ def reason(state: State) -> EndReason | None:
         return None
     match state.outcome:
         case NeverRan():
-            return "failed_start"
+            return "failed_start" if state.stop is None else "killed"
+        case Skipped():
+            return "skipped"
         case Lost():
             return "lost"
         case _ if state.stop is not None:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
+from holdfast.model.lifecycle import Ended, Queued, Requested, Restarting, Running, State, Stopping
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
 from holdfast.model.readiness import Readiness
@@ -64,6 +64,12 @@ class Meta:
     watch: tuple[str, ...] = ()
     watch_regex: tuple[str, ...] = ()
     check_interval: float | None = None
+    queue: str | None = None
+    """The queue that limits how many run at once."""
+    after: tuple[str, ...] = ()
+    """Ids of the processes that end before it is started."""
+    after_success: tuple[str, ...] = ()
+    """The same, and it is not started at all unless they succeed."""
     origin: dict[str, Any] | None = None
     """The address of its session. Returned with each notice, unchanged."""
     memory: int | None = None
@@ -88,7 +94,7 @@ class Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
-        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "given")}
+        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "after", "after_success", "given")}
         return cls(**{**known, **lists})
 
     @property
@@ -174,17 +180,22 @@ class HeldProcess:
 
     @property
     def is_running(self) -> bool:
-        """Also while it is being stopped, until it is gone, and between two runs."""
-        return isinstance(self.state, (Running, Stopping, Waiting))
+        """Until it has ended: also while it waits in a queue, while it is being stopped, and between two runs."""
+        return isinstance(self.state, (Running, Stopping, Restarting, Queued))
 
     @property
-    def is_waiting(self) -> bool:
+    def is_queued(self) -> bool:
+        """Whether it waits for its first start."""
+        return isinstance(self.state, Queued)
+
+    @property
+    def is_restarting(self) -> bool:
         """Whether it is between two runs."""
-        return isinstance(self.state, Waiting)
+        return isinstance(self.state, Restarting)
 
     @property
     def restart_at(self) -> float | None:
-        return self.state.due if isinstance(self.state, Waiting) else None
+        return self.state.due if isinstance(self.state, Restarting) else None
 
     @property
     def is_up(self) -> bool:
@@ -205,7 +216,7 @@ class HeldProcess:
         match self.state:
             case Running(at=at) | Stopping(at=at):
                 return at
-            case Ended(started_at=at) | Waiting(last=Ended(started_at=at)):
+            case Ended(started_at=at) | Restarting(last=Ended(started_at=at)):
                 return at
             case _:
                 return None
@@ -216,11 +227,11 @@ class HeldProcess:
 
     @property
     def pid(self) -> int | None:
-        return None if isinstance(self.state, (Requested, Waiting)) else self.state.pid
+        return None if isinstance(self.state, (Requested, Queued, Restarting)) else self.state.pid
 
     @property
     def deadline_at(self) -> float | None:
         """The deadline of this run; each run has its own."""
-        if self.meta.deadline is None or self.is_waiting:
+        if self.meta.deadline is None or self.is_restarting or self.is_queued:
             return None
         return (self.started_at or self.meta.requested_at) + self.meta.deadline

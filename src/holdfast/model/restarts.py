@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Waiting
+from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Restarting, Skipped
 from holdfast.model.process import HeldProcess, Meta
 
 #: No pause is longer, unless `restart_delay` is.
@@ -53,28 +53,28 @@ def pause(meta: Meta, streak: int) -> float:
 
 def due(processes: Iterable[HeldProcess], now: float) -> list[HeldProcess]:
     """Processes whose restart is due."""
-    return [process for process in processes if isinstance(process.state, Waiting) and process.state.due <= now]
+    return [process for process in processes if isinstance(process.state, Restarting) and process.state.due <= now]
 
 
 def next_due(processes: Iterable[HeldProcess]) -> float | None:
     """When the next restart is due; None when there is none."""
-    return min((process.state.due for process in processes if isinstance(process.state, Waiting)), default=None)
+    return min((process.state.due for process in processes if isinstance(process.state, Restarting)), default=None)
 
 
 def may_run_again(process: HeldProcess) -> bool:
     """Whether there may be a further run, and so further output."""
     if process.has_ended:
         return False
-    return process.is_waiting or process.meta.restart != "never" or _is_restarting(process)
+    return process.is_restarting or process.meta.restart != "never" or _restart_requested(process)
 
 
-def _is_restarting(process: HeldProcess) -> bool:
+def _restart_requested(process: HeldProcess) -> bool:
     stop = getattr(process.state, "stop", None)
     return stop is not None and stop.reason == "restart"
 
 
 def _should_restart(meta: Meta, ended: Ended) -> bool:
-    if isinstance(ended.outcome, (Lost, NeverRan)):
+    if isinstance(ended.outcome, (Lost, NeverRan, Skipped)):
         return False
     return meta.restart == "always" or (meta.restart == "on-failure" and not _succeeded(meta, ended))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.ops import approvals, daemon, events, output, processes, sessions, start
+from holdfast.ops import approvals, daemon, events, output, processes, queues, sessions, start
 from holdfast.ops.declare import Operation
 
 _ALL: tuple[type[Operation], ...] = (
@@ -20,6 +20,8 @@ _ALL: tuple[type[Operation], ...] = (
     processes.Attached,
     processes.Remove,
     processes.Transfer,
+    queues.Queues,
+    queues.SetQueue,
     output.Logs,
     output.Search,
     sessions.Sessions,

@@ -25,9 +25,12 @@ class ProcessFields(Record):
     task: Text | None = field(help="A second key to group processes by.")
     backend: Text = field(help="Where it runs: `local`.")
     pid: Integer | None = field(help="The pid of the command itself; kept after its end.")
-    status: Literal["running", "ended", "unreachable"] = field()
+    status: Literal["running", "ended", "waiting", "restarting", "unreachable"] = field(
+        help="`waiting`: for its turn in a queue, or for other processes. `restarting`: between two runs. "
+        "`unreachable`: the place where it runs does not answer."
+    )
     reason: Text | None = field(
-        help="Why it ended: exited, signaled, killed, deadline, oom or lost; null while it runs."
+        help="Why it ended: exited, signaled, killed, deadline, oom, lost, failed_start or skipped; null until then."
     )
     exit_code: Integer | None = field(help="As the kernel reports it; null if it was ended by a signal or is unknown.")
     signal: Integer | None = field(help="The number of the signal that ended it.")
@@ -72,6 +75,8 @@ class ProcessFields(Record):
     restart: Text | None = field(help="never, on-failure or always.")
     restart_at: Time | None = field(help="While it waits for a restart: when that is.")
     gave_up: Flag | None = field(help="Whether it ended because `restart_limit` was reached.")
+    queue: Text | None = field(help="The queue that it was started in.")
+    after: list[Text] = field(help="Ids of the processes that it waits for, or waited for.")
     limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
 
@@ -242,6 +247,16 @@ class ScreenFields(Record):
     alternate: Flag = field()
     at: Size = field(help="The output offset that the screen shows.")
     gap: Size | None = field(help="Output before this offset was not drawn; null if all was.")
+
+
+class QueueFields(Record):
+    """A queue of processes."""
+
+    name: Text = field()
+    limit: Integer = field(help="How many of its processes run at once.")
+    paused: Flag = field(help="Whether none is started.")
+    running: list[Text] = field(help="Ids of those that run.")
+    waiting: list[Text] = field(help="Ids of those that wait, in their order.")
 
 
 class PassedOnFields(Record):

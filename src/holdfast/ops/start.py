@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: A start may have to wait for a login shell, or for another process to end.
 TIME_LIMIT = 300.0
 MOST_PATTERNS = 100
+QUEUE_NAME = "^[A-Za-z0-9._-]+$"
 _LONGEST_PATTERN = 4096
 #: The shortest interval between two progress notifications.
 SHORTEST_INTERVAL = 1.0
@@ -45,6 +46,13 @@ def _check_name(value: str) -> None:
 
     if not is_name(value):
         raise BadValue("name must have 1 to 64 of A-Z a-z 0-9 . _ - and not begin like an id")
+
+
+def check_queue(value: str) -> None:
+    from holdfast.model.ids import is_name
+
+    if not is_name(value):
+        raise BadValue("a queue has 1 to 64 of A-Z a-z 0-9 . _ - as its name")
 
 
 def _check_argv(value: list[str]) -> None:
@@ -242,6 +250,31 @@ class Start(ApprovalOptions):
         flag="--check-interval",
         metavar="S",
         help="Notify the session of new output every S seconds, at least 1.",
+    )
+    queue: Text | None = field(
+        None,
+        longest=64,
+        pattern=QUEUE_NAME,
+        rule=check_queue,
+        flag="--queue",
+        metavar="NAME",
+        help="Start it when its turn in this queue has come: a queue runs one process at a time, or as many as "
+        "holdfast queue NAME --limit N allows. Until then its status is waiting. Implies -d.",
+    )
+    after: list[Text] = field(
+        (),
+        items=100,
+        flag="--after",
+        metavar="ID",
+        help="Start it when this process has ended. Implies -d.",
+    )
+    after_success: list[Text] = field(
+        (),
+        items=100,
+        flag="--after-success",
+        metavar="ID",
+        help="Start it when this process has ended successfully. If that fails, this one ends with reason skipped. "
+        "Implies -d.",
     )
     origin: Object | None = field(
         None,

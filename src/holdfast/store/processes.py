@@ -8,7 +8,7 @@ from typing import Any
 from holdfast import fast_json
 from holdfast.model import lifecycle
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, Outcome, State, StopRequest, Waiting
+from holdfast.model.lifecycle import Ended, Outcome, Restarting, State, StopRequest
 from holdfast.model.process import HeldProcess, Leftover, Meta, StreamExtent
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
@@ -23,10 +23,11 @@ _PUT = "INSERT OR REPLACE INTO processes (id, session, meta, state, marks) VALUE
 
 _STATES: dict[str, type[State]] = {
     "requested": lifecycle.Requested,
+    "queued": lifecycle.Queued,
     "running": lifecycle.Running,
     "stopping": lifecycle.Stopping,
     "ended": lifecycle.Ended,
-    "waiting": lifecycle.Waiting,
+    "waiting": lifecycle.Restarting,
 }
 _OUTCOMES: dict[str, type[Outcome]] = {
     "exited": lifecycle.Exited,
@@ -34,6 +35,7 @@ _OUTCOMES: dict[str, type[Outcome]] = {
     "unseen": lifecycle.Unseen,
     "lost": lifecycle.Lost,
     "never_ran": lifecycle.NeverRan,
+    "skipped": lifecycle.Skipped,
 }
 _STATE_NAMES = {kind: name for name, kind in _STATES.items()}
 _OUTCOME_NAMES = {kind: name for name, kind in _OUTCOMES.items()}
@@ -79,6 +81,7 @@ def from_row(row: Row) -> HeldProcess:
         need=InputNeed(**marks["need"]) if marks.get("need") else None,
         watching=WatchState.from_json(marks["watching"]) if marks.get("watching") else None,
         progress=Progress.from_json(marks["progress"]) if marks.get("progress") else None,
+        trouble=marks.get("trouble"),
         cpu_seconds=marks.get("cpu_seconds"),
         peak_rss=marks.get("peak_rss"),
     )
@@ -107,6 +110,7 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
         "need": _fields(process.need) if process.need is not None else None,
         "watching": process.watching.to_json() if process.watching is not None else None,
         "progress": process.progress.to_json() if process.progress is not None else None,
+        "trouble": process.trouble if process.pid is None else None,  # that of a start is known from nowhere else
         "cpu_seconds": process.cpu_seconds,
         "peak_rss": process.peak_rss,
     }
@@ -114,7 +118,7 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
 
 def _state_to_json(state: State) -> dict[str, Any]:
     fields = {"is": _STATE_NAMES[type(state)], **_fields(state)}
-    if isinstance(state, Waiting):
+    if isinstance(state, Restarting):
         fields["last"] = _state_to_json(state.last)
     if isinstance(state, Ended):
         fields["outcome"] = {"is": _OUTCOME_NAMES[type(state.outcome)], **_fields(state.outcome)}

@@ -15,6 +15,7 @@ from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.process_object import ProcessObject, process_object
+from holdfast.daemon.core.queues import ProcessQueues
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
@@ -66,6 +67,7 @@ class DaemonContext:
     bridges: Bridges
     place: ExecutionPlace
     supervisor: Supervisor
+    queues: ProcessQueues
     outputs: Outputs
     inputs: Inputs
     stop_commands: StopCommands

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 
-from holdfast.daemon.core import reports
+from holdfast.daemon.core import queues, reports
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import from_keeper
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
+from holdfast.model.lifecycle import StopAsked, StopReason, end_signal, exit_code, reason
 from holdfast.model.process import HeldProcess
 from holdfast.places.keeper_link import Refused
 
@@ -26,6 +27,8 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
     again, and neither is one that ends by itself at this moment.
     """
     process = context.registry.get(process.id) or process
+    if process.is_queued and (withdrawn := await _withdrawn(context, process.id, by, why)) is not None:
+        return result(withdrawn, process.id, forced=False)
     stop = {
         "id": process.id,
         "by": reports.asker(by),
@@ -48,6 +51,18 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
     if answer["forced"]:
         context.supervisor.force_used(process.id)
     return result(known, process.id, answer["forced"], answer["survivors"])
+
+
+async def _withdrawn(
+    context: DaemonContext, process_id: ProcessId, by: str | None, why: StopReason
+) -> HeldProcess | None:
+    """The process that is not started any more; None if it was started or removed before."""
+    async with context.supervisor.turn(process_id):
+        process = context.registry.get(process_id)
+        if process is None or not process.is_queued:
+            return None
+        await queues.withdraw(context, process, StopAsked(by, why, time.time()))
+        return context.registry.get(process_id)
 
 
 async def _apply(context: DaemonContext, process_id: ProcessId, report: Message | None) -> HeldProcess | None:

@@ -42,7 +42,7 @@ def process_object(
         "task": meta.task,
         "backend": meta.backend,
         "pid": process.pid,
-        "status": _status(process, reachable),
+        "status": status_of(process, reachable),
         "reason": reason(state),
         "exit_code": exit_code(state),
         "signal": end_signal(state),
@@ -81,6 +81,8 @@ def process_object(
         "restart": meta.restart,
         "restart_at": process.restart_at,
         "gave_up": process.gave_up,
+        "queue": meta.queue,
+        "after": [*meta.after, *meta.after_success],
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
     }
@@ -98,10 +100,14 @@ def _watch(process: HeldProcess) -> dict[str, Any] | None:
     }
 
 
-def _status(process: HeldProcess, reachable: bool) -> str:
+def status_of(process: HeldProcess, reachable: bool) -> str:
     if process.has_ended:
         return "ended"
-    return "running" if reachable else "unreachable"
+    if process.is_queued:
+        return "waiting"
+    if not reachable:
+        return "unreachable"
+    return "restarting" if process.is_restarting else "running"
 
 
 #: Figures that change all the time.

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from holdfast.daemon.core.waiting import ChangeSignals
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Requested, reason
+from holdfast.model.lifecycle import Queued, Requested, reason
 from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.process_rules import duplicate_key, identify
 
@@ -40,6 +40,10 @@ class Registry:
 
     def running(self) -> list[HeldProcess]:
         return [process for process in self._living.values() if process.is_running]
+
+    def started(self) -> list[ProcessId]:
+        """Those that run or are being started, and not those that wait for it."""
+        return [process.id for process in self._living.values() if not process.is_queued]
 
     def living_of(self, session: str | None, task: str | None = None, every: bool = False) -> list[HeldProcess]:
         """Living processes of this session or of this task; or every one."""
@@ -126,7 +130,7 @@ class Registry:
 
     def _count(self, before: HeldProcess | None, now: HeldProcess) -> None:
         if before is not None and before.state is not now.state and not before.has_ended:
-            self.starts += isinstance(before.state, Requested)
+            self.starts += now.is_up and isinstance(before.state, (Requested, Queued))
             if now.has_ended:
                 self.ends[reason(now.state) or "unknown"] += 1
 
@@ -165,7 +169,7 @@ class Registry:
 
         def is_over() -> bool:
             now = self.get(process_id)
-            return now is None or now.run > run or now.has_ended or now.is_waiting
+            return now is None or now.run > run or now.has_ended or now.is_restarting
 
         await self.until([process_id], is_over)
         return self.get(process_id)

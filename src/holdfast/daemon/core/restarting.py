@@ -13,7 +13,7 @@ from holdfast.daemon.core.log import note
 from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachable, from_keeper
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
+from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Restarting, advance, stop_of
 from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
@@ -34,7 +34,7 @@ async def restart(
     if target > process.run + 1:
         raise NotNow(f"{process.id} was run again {process.run} times so far", next=f"holdfast inspect {process.id}")
     while process.run < target:
-        if process.is_running and not process.is_waiting:
+        if process.is_running and not process.is_restarting:
             result = await end(context, process, by, "restart", grace)
             if result["survivors"]:
                 raise _will_not_die(process.id, result["survivors"])
@@ -64,7 +64,7 @@ async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
 
 async def _again_by_request(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:
     """By request, in the turn of the process. The plan is on disk before the attempt."""
-    if process.is_running and not process.is_waiting:
+    if process.is_running and not process.is_restarting:
         raise NotNow(f"{process.id} does not die", next=f"holdfast kill {process.id}")
     despite_stop = False
     if isinstance(process.state, Ended):
@@ -72,7 +72,7 @@ async def _again_by_request(context: DaemonContext, process: HeldProcess, began:
         if stop is not None and stop.reason != "restart" and stop.at > began:
             raise NotNow(f"{process.id} was ended meanwhile", next=f"holdfast inspect {process.id}")
         despite_stop = stop is not None
-        check_process_limit(context.registry.living.keys(), context.settings.max_processes)
+        check_process_limit(context.registry.started(), context.settings.max_processes)
         context.registry.check_name(process.meta, everywhere=False)
     state = advance(process.state, RestartPlanned(time.time()))
     process = replace(process, state=state, streak=0, gave_up=False)
@@ -126,7 +126,7 @@ async def _clear(context: DaemonContext, process: HeldProcess) -> None:
 
 
 async def _failed(context: DaemonContext, process: HeldProcess) -> None:
-    assert isinstance(process.state, Waiting)
+    assert isinstance(process.state, Restarting)
     now = time.time()
     verdict = restarts.after_failed_launch(process.meta, process.streak, now)
     state = advance(process.state, LaunchFailed(now))
@@ -139,7 +139,7 @@ async def _failed(context: DaemonContext, process: HeldProcess) -> None:
 
 def _put_off(context: DaemonContext, process: HeldProcess) -> None:
     """The disk cannot be written: that is not the fault of the process, so it does not count as a restart."""
-    assert isinstance(process.state, Waiting)
+    assert isinstance(process.state, Restarting)
     now = time.time()
     state = advance(process.state, LaunchFailed(now))
     due = restarts.after_refused_by_disk(process.state.last.known_at, now)

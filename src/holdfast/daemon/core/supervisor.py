@@ -23,7 +23,7 @@ from holdfast.model.lifecycle import (
     State,
     StopAsked,
     StopReason,
-    Waiting,
+    Restarting,
     WitnessesGone,
     advance,
     end_signal,
@@ -94,13 +94,13 @@ class Supervisor:
         run = reports.run_of(report)
         if run < process.run:
             return process  # of a run that is over
-        is_final = process.has_ended or (process.is_waiting and not reports.was_stopped_late(report))
+        is_final = process.has_ended or (process.is_restarting and not reports.was_stopped_late(report))
         if run == process.run and is_final:
             return self._rest(process, reports.streams(report))
         before, process = process, reports.applied(process, report)
         if process.has_ended:
             await self.end(process)
-        elif process.is_waiting:
+        elif process.is_restarting:
             self.wait_for_restart(process)
         elif process.state != before.state:
             self.show(process)
@@ -112,10 +112,10 @@ class Supervisor:
         """Between two runs. The bundle holds the same facts, so the row may follow later."""
         self.show(process)
         self.restarts_changed.set()
-        assert isinstance(process.state, Waiting)
+        assert isinstance(process.state, Restarting)
         last = process.state.last
         restart_in = round(process.state.due - time.time(), 3)
-        note("waiting", process=process.id, **_outcome(last), restart_in=restart_in)
+        note("restarting", process=process.id, **_outcome(last), restart_in=restart_in)
 
     async def lose(self, process_id: ProcessId) -> None:
         """The keeper knows nothing of this process."""
@@ -126,6 +126,8 @@ class Supervisor:
             closed = {name: replace(stream, closed=True) for name, stream in process.streams.items()}
             if process.has_ended:
                 self._rest(process, closed)
+            elif process.is_queued:
+                return  # it was not started yet
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
                 await self.end(replace(process, state=state, streams=closed))
@@ -137,7 +139,7 @@ class Supervisor:
     def stop_asked(self, process_id: ProcessId, by: str | None, why: StopReason) -> None:
         """Show that its end was requested. The keeper's record of the stop is the one that counts."""
         process = self._registry.get(process_id)
-        if process is not None and process.is_running and not process.is_waiting:
+        if process is not None and process.is_up:
             self._registry.put(replace(process, state=advance(process.state, StopAsked(by, why, time.time()))))
 
     def force_used(self, process_id: ProcessId) -> None:
@@ -199,7 +201,7 @@ class Supervisor:
         """The events of the change from the process as it is shown to this one."""
         now, session = time.time(), process.meta.session
         happened = events.of_change(self._registry.get(process.id), process, now)
-        if happened and process.run == 0 and happened[0].topic == "process.started" and self._begins(session):
+        if happened and process.run == 0 and happened[0].topic in _FIRST and self._begins(session):
             happened.insert(0, Event("session.start", now, {"session": session, "parent": process.meta.parent_session}))
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
@@ -222,6 +224,10 @@ class Supervisor:
         if process is not None and process.trouble != trouble:
             self._registry.put(replace(process, trouble=trouble))
             note("trouble", process=process_id, what=trouble or "over")
+
+
+#: Events with which a process becomes known.
+_FIRST = ("process.started", "process.queued")
 
 
 def _outcome(state: State) -> dict[str, object]:

@@ -72,7 +72,8 @@ async def forget_old(context: DaemonContext) -> None:
     keep = max(context.settings.keep_ended, KEEP_ENDED_FLOOR)
     while True:
         log.bound(context.paths.log)
-        ended = [process for process in context.registry.all.values() if process.has_ended]
+        awaited = context.queues.awaited()
+        ended = [one for one in context.registry.all.values() if one.has_ended and one.id not in awaited]
         for process_id in process_rules.may_be_forgotten(
             ended, time.time(), keep, context.settings.max_ended, KEEP_ENDED_FLOOR
         ):

@@ -17,6 +17,7 @@ from holdfast.daemon.handlers import (
     inbox,
     listing,
     logs,
+    queues,
     search,
     send,
     sessions,
@@ -30,6 +31,7 @@ from holdfast.ops import daemon as daemon_ops
 from holdfast.ops import events as event_ops
 from holdfast.ops import output as output_ops
 from holdfast.ops import processes as process_ops
+from holdfast.ops import queues as queue_ops
 from holdfast.ops import sessions as session_ops
 from holdfast.ops.declare import Operation
 from holdfast.ops.start import Foreground, Start
@@ -49,6 +51,8 @@ HANDLERS: dict[type[Operation], Handler] = {
     process_ops.Attached: terminal.attached,
     process_ops.Remove: control.remove,
     process_ops.Transfer: control.transfer,
+    queue_ops.Queues: queues.handle,
+    queue_ops.SetQueue: queues.change,
     output_ops.Logs: logs.handle,
     output_ops.Search: search.handle,
     session_ops.Sessions: sessions.sessions,

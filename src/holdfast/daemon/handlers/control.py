@@ -40,9 +40,12 @@ async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
     if not ask.processes:
         raise BadValue("remove which process?", next="holdfast ps -a")
     processes = {process.id: process for process in map(context.registry.identify, ask.processes)}
+    awaited = context.queues.awaited()
     for process in processes.values():
         if not process.has_ended:
             raise NotNow(f"{process.id} still runs", next=f"holdfast kill {process.id}")
+        if process.id in awaited:
+            raise NotNow(f"another process waits for the result of {process.id}", next="holdfast queue")
     for process_id in processes:
         await ending.forget(context, process_id)
     return {"removed": list(processes)}
@@ -99,8 +102,8 @@ async def _started(context: DaemonContext, process_id: ProcessId) -> HeldProcess
 
 
 async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> Message:
-    if process.has_ended or process.is_waiting:
-        return ending.result(context.registry.get(process.id), process.id, sent=0 if process.is_waiting else None)
+    if not process.is_up:
+        return ending.result(context.registry.get(process.id), process.id, sent=None if process.has_ended else 0)
     try:
         answer = await context.keeper.request("signal", id=process.id, signal=number)
     except Refused as refused:

@@ -98,27 +98,27 @@ async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] |
 
 async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
     """What the running processes use, in the requested order, and the totals of all of them."""
-    chosen = _chosen(context, ask, context.registry.running())
+    chosen = [process for process in _chosen(context, ask, context.registry.running()) if not process.is_queued]
     await context.place.usage.rate(chosen)
     rows = [(process, context.place.usage.known(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
     now = time.monotonic()
-    status = "running" if context.keeper.is_reachable else "unreachable"
+    is_reachable = context.keeper.is_reachable
     return {
-        "processes": [_row(*row, status, now, ask.history) for row in islice(rows, ask.limit or None)],
+        "processes": [_row(*row, is_reachable, now, ask.history) for row in islice(rows, ask.limit or None)],
         "total": len(rows),
         "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
         "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),
     }
 
 
-def _row(process: HeldProcess, track: Track, status: str, now: float, samples: int) -> Message:
+def _row(process: HeldProcess, track: Track, is_reachable: bool, now: float, samples: int) -> Message:
     meta = process.meta
     measured = ("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports")
     return {
         "id": meta.id,
         "name": meta.name,
-        "status": status,
+        "status": process_object.status_of(process, is_reachable),
         "session": meta.session,
         "task": meta.task,
         "pid": process.pid,

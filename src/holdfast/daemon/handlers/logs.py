@@ -89,7 +89,7 @@ def _answer(
         "first": extent.first,
         "total": max(extent.end, end),
         "skipped": skipped,
-        "closed": not now.is_waiting and (stream not in now.streams or now.streams[stream].closed),
+        "closed": not now.is_restarting and (stream not in now.streams or now.streams[stream].closed),
         "process": context.show(now),
     }
 

@@ -26,7 +26,7 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
     data = _data(ask, process)
     if process.has_ended:
         return _answer(context, process, 0, None, "already_exited")
-    if process.is_waiting:
+    if process.is_restarting:
         raise _between_runs(process)
     if ask.secret:
         await _check_secret(context, call, ask, process)

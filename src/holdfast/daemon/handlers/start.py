@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.approvals import commands
+from holdfast.daemon.core import queues
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note_soon
 from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
-from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
+from holdfast.errors import BadValue, NotFound, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
@@ -29,7 +30,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
     """
     start_spec = spec.read(ask, context.settings, call.session)
     await _check_patterns(context, start_spec)
-    start_spec = _owned(context, start_spec)
+    start_spec = _with_awaited(context, call, _owned(context, start_spec))
     if (known := _known(context, call, start_spec)) is not None:
         return known
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
@@ -40,7 +41,8 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         if twins and ask.if_running == "reuse":
             kept = spec.not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
-        process = await _start(context, call, start_spec, ask.attached)
+        start = _enqueue(context, call, start_spec) if start_spec.waits else _start(context, call, start_spec, ask.attached)
+        process = await start
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += spec.notes(ask)
@@ -69,6 +71,23 @@ def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message
     if not is_same and asked.fingerprint is None:  # where there is one, HTTP compares that
         raise NotNow(f"{known.id} was started with another command", next="choose another id")
     return {"process": context.show(known), "notes": []}
+
+
+def _with_awaited(context: DaemonContext, call: Call, start_spec: StartSpec) -> StartSpec:
+    """With the ids of the processes that it waits for. Raises NotFound."""
+
+    def identified(names: tuple[str, ...]) -> tuple[str, ...]:
+        found = [context.registry.identify(name) for name in names]
+        for name, process in zip(names, found, strict=True):
+            if not call.sees(process.meta.session):
+                raise NotFound(f"no process {name}")
+        return tuple(dict.fromkeys(process.id for process in found))
+
+    meta = start_spec.meta
+    if not meta.after and not meta.after_success:
+        return start_spec
+    meta = replace(meta, after=identified(meta.after), after_success=identified(meta.after_success))
+    return start_spec._replace(meta=meta)
 
 
 async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None:
@@ -126,12 +145,22 @@ async def _replace(context: DaemonContext, twins: list[HeldProcess], meta: Meta)
         raise NotNow(f"processes to be replaced do not die: {', '.join(alive)}")
 
 
+async def _enqueue(context: DaemonContext, call: Call, start_spec: StartSpec) -> HeldProcess:
+    """Record it, to be started later. The record is on disk."""
+    start_spec = _owned(context, start_spec)
+    meta = start_spec.meta
+    _check_offers(context, start_spec)
+    context.registry.check_name(meta, everywhere=not call.is_strict)
+    process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
+    return await queues.enqueue(context, process, _spec(start_spec))
+
+
 async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_attached: bool) -> HeldProcess:
     """Launch it. The keeper's bundle is the record that survives every crash; the row is written behind."""
     start_spec = _owned(context, start_spec)  # it may have been renamed meanwhile
     meta = start_spec.meta
     _check_offers(context, start_spec)
-    check_process_limit(context.registry.living.keys(), context.settings.max_processes, _seen(context, call))
+    check_process_limit(context.registry.started(), context.settings.max_processes, _seen(context, call))
     context.registry.check_name(meta, everywhere=not call.is_strict)  # a strict one must not learn of others
     process = HeldProcess(meta, cols=meta.cols, rows=meta.rows)
     context.registry.put(process)

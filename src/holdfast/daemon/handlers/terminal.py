@@ -18,7 +18,7 @@ async def resize(context: DaemonContext, call: Call, ask: Resize) -> Message:
     process = _with_terminal(context, ask.process)
     async with context.screens.resizing(process, ask.cols, ask.rows):
         try:
-            if not process.is_waiting:
+            if not process.is_restarting:
                 await context.keeper.request("resize", id=process.id, cols=ask.cols, rows=ask.rows)
         except Refused as refused:
             raise from_keeper(refused.code, refused.message) from refused

@@ -39,6 +39,11 @@ class StartSpec(NamedTuple):
     removed: tuple[str, ...] = ()
     """Names of variables that were left out of its environment as secrets."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is not started at once."""
+        return bool(self.meta.queue or self.meta.after or self.meta.after_success)
+
 
 def read(ask: Start, settings: Settings, caller: str | None) -> StartSpec:
     """Raises BadValue for fields that exclude each other."""
@@ -74,6 +79,7 @@ def _adjusted(ask: Start) -> dict[str, Any]:
         "rows": (ask.rows or _ROWS) if ask.pty else None,
         **_notification_fields(ask),
     }
+    found |= {name: tuple(getattr(ask, name)) for name in ("after", "after_success")}
     if ask.success_codes:
         found["success_codes"] = tuple(sorted(set(ask.success_codes)))
     if ask.restart_delay > _LONGEST_DELAY:

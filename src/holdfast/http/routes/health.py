@@ -51,11 +51,11 @@ async def _lines(context: DaemonContext, lag: float) -> list[str]:
     processes = context.registry.shown()
     measured = await context.place.sizes([process for process in processes if not process.output_closed])
     output = 0
-    statuses: Counter[str] = Counter(running=0, ended=0)
+    statuses: Counter[str] = Counter(running=0, waiting=0, ended=0)
     for process in processes:
         streams = measured[process.id].streams if process.id in measured else process.streams
         output += sum(stream.end for stream in streams.values())
-        statuses["ended" if process.has_ended else "running"] += 1
+        statuses["ended" if process.has_ended else "waiting" if process.is_queued else "running"] += 1
     ends = context.registry.ends
     return [
         *_metric("processes", "gauge", "Processes that are known, by status.", _by("status", statuses)),
