@@ -14,11 +14,11 @@ from holdfast.model.lifecycle import (
     Lost,
     NeverRan,
     Outcome,
+    Restarting,
     Signaled,
     StopReason,
     StopRequest,
     Unseen,
-    Restarting,
 )
 from holdfast.model.process import Meta
 from holdfast.model.restarts import (

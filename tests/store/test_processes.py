@@ -13,13 +13,13 @@ from holdfast.model.lifecycle import (
     Lost,
     NeverRan,
     Requested,
+    Restarting,
     Running,
     Signaled,
     State,
     Stopping,
     StopRequest,
     Unseen,
-    Restarting,
 )
 from holdfast.model.process import Leftover, Meta, StreamExtent
 from holdfast.model.readiness import Readiness

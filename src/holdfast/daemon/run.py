@@ -145,7 +145,9 @@ async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]])
         task.result()
 
 
-async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool, bool, str | None]:
+async def _compose(
+    paths: Paths, settings: Settings
+) -> tuple[DaemonContext, Recovery, OutputWatches, bool, bool, str | None]:
     """The parts, each given what it needs; whether the last daemon crashed; whether it ran in this boot of the
     machine; and where a damaged store was moved to.
 

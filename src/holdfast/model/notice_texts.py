@@ -33,6 +33,8 @@ def how_it_ended(data: Mapping[str, Any]) -> str:
             return f"failed ({_status(data)})"
         case "signaled":
             return f"was ended by a signal ({_status(data)})"
+        case "killed" if data.get("started_at") is None:
+            return f"was removed from its queue{f' by {by}' if by else ''}, and never started"
         case "killed":
             return f"was killed{f' by {by}' if by else ''} ({_status(data)})"
         case "deadline":
@@ -43,6 +45,8 @@ def how_it_ended(data: Mapping[str, Any]) -> str:
             return "is lost; its exit code is unknown"
         case "failed_start":
             return "could not be started"
+        case "skipped":
+            return "was not started, because the process that it waited for did not succeed"
         case _:
             return f"ended ({_status(data)})"
 

@@ -94,7 +94,9 @@ class Meta:
         """The meta of a bundle or row, but for fields of a newer release. Raises TypeError where some are missing."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
-        lists |= {name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "after", "after_success", "given")}
+        lists |= {
+            name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "after", "after_success", "given")
+        }
         return cls(**{**known, **lists})
 
     @property

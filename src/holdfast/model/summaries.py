@@ -23,6 +23,7 @@ _ENDS = {
     "oom": "ran out of memory and was ended",
     "lost": "is lost: how it ended is unknown",
     "failed_start": "could not be started",
+    "skipped": "was not started: the process before it did not succeed",
 }
 _REASONS = {
     "budget": "has used up its matches: its watch is off",

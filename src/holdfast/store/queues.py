@@ -31,7 +31,9 @@ def load(connection: sqlite3.Connection) -> StoredQueues:
         for name, slots, paused in connection.execute("SELECT name, slots, paused FROM queues")
     }
     rows = connection.execute("SELECT seq, process, launch FROM queued ORDER BY seq").fetchall()
-    return StoredQueues(settings, [QueuedStart(seq, ProcessId(process), json.loads(text)) for seq, process, text in rows])
+    return StoredQueues(
+        settings, [QueuedStart(seq, ProcessId(process), json.loads(text)) for seq, process, text in rows]
+    )
 
 
 def put_settings(connection: sqlite3.Connection, name: str, settings: QueueSettings) -> None:

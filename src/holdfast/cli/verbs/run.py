@@ -72,9 +72,11 @@ def run(given: Given) -> int:
         process = client.run(command, **_options(given, attaches))
         for note in process.notes:
             console.say(note)
+        if process.status == "waiting":
+            console.say(f"{process.id} waits: holdfast queue")
         if given.wait_ready:
             return _until_ready(client, process, given)
-        if given.detach:
+        if given.detach or _waits(given):
             console.out_json(process.to_json()) if given.json else console.out(process.id)
             return 0
         if attaches:
@@ -137,8 +139,12 @@ def _options(given: Given, attaches: bool) -> RunOptions:
     return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
 
 
+def _waits(given: Given) -> bool:
+    return bool(given.queue or given.after or given.after_success)
+
+
 def _attaches(given: Given) -> bool:
-    return bool(given.pty) and not given.detach and not given.json and os.isatty(0) and os.isatty(1)
+    return bool(given.pty) and not (given.detach or _waits(given)) and not given.json and os.isatty(0) and os.isatty(1)
 
 
 def _terminal_size() -> tuple[int, int] | None:

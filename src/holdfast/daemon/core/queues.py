@@ -26,6 +26,7 @@ from holdfast.places.keeper_link import Refused
 from holdfast.store import queues as rows
 from holdfast.store.queues import Launch, QueuedStart, StoredQueues
 from holdfast.store.store import Store
+from holdfast_keeper import failpoints
 
 if TYPE_CHECKING:
     from holdfast.daemon.core.context import Call, DaemonContext, Message
@@ -136,6 +137,7 @@ async def enqueue(context: DaemonContext, process: HeldProcess, launch: Launch) 
         context.registry.drop(process.id)
         context.store.remove_soon([process.id])  # what could not be written is tried again otherwise
         raise
+    failpoints.reach("start-recorded")
     _watch_awaited(context, queued)
     context.queues.changed.set()
     note_soon("queued", process=process.id, queue=process.meta.queue or "-", session=process.meta.session)
@@ -213,7 +215,9 @@ async def _launch(context: DaemonContext, process: HeldProcess) -> None:
     env = {**launch["env"], "HOLDFAST_SESSION": meta.session}  # it may have been renamed meanwhile
     if meta.pty:
         await context.screens.begin(process, False)
+    failpoints.reach("queued-start")
     report = await context.keeper.start(process.id, {**launch, "env": env, "meta": meta.to_json()})
+    failpoints.reach("queued-started")
     process = await context.supervisor.apply(process, report)
     context.queues.forget(process.id)
     if meta.pty:

@@ -13,7 +13,7 @@ from holdfast.daemon.core.log import note
 from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachable, from_keeper
 from holdfast.model import restarts
 from holdfast.model.ids import ProcessId
-from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Restarting, advance, stop_of
+from holdfast.model.lifecycle import Ended, LaunchFailed, Restarting, RestartPlanned, advance, stop_of
 from holdfast.model.process import HeldProcess
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
@@ -30,6 +30,10 @@ async def restart(
     started any more.
     """
     began = time.time()
+    if process.is_queued:
+        raise NotNow(f"{process.id} waits to be started", next="holdfast queue")
+    if process.has_ended and process.pid is None:
+        raise NotNow(f"{process.id} was never started", next="start it anew: holdfast run")
     target = process.run + 1 if run is None else run
     if target > process.run + 1:
         raise NotNow(f"{process.id} was run again {process.run} times so far", next=f"holdfast inspect {process.id}")

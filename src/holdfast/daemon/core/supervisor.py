@@ -20,10 +20,10 @@ from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
+    Restarting,
     State,
     StopAsked,
     StopReason,
-    Restarting,
     WitnessesGone,
     advance,
     end_signal,

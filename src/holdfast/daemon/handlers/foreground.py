@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.handlers import start, wait
 from holdfast.daemon.notices import objects
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadValue, HoldfastError
 from holdfast.model import shortening
 from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
@@ -37,6 +37,8 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
 
     A completion in the reply counts as delivered when the client has confirmed the reply, as in `wait`.
     """
+    if ask.queue or ask.after or ask.after_success:
+        raise BadValue("a command in the foreground cannot wait in a queue", next="start it in the background")
     asked_at, begun_at = time.time(), time.monotonic()
     budget = shortening.CharacterBudget(ask.characters, ask.tokens)
     process_id = ProcessId(ask.id)

@@ -22,6 +22,10 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
     """
     process = context.registry.identify(ask.process)
     _check(ask, process)
+    if process.is_queued and (ask.follow or ask.wait):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if ask.follow else _granted(context, ask.wait or 0.0)):
+                await output.until_started(context, process.id)
     log = await context.read(context.place.log, process.id, ask.stream)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
@@ -59,13 +63,17 @@ async def _wait_for_more(
 ) -> float | None:
     """Until there is output beyond the cursor, none can come, or the time is over; the limit if that cut the wait."""
     at = max(ask.from_ or 0, ask.beyond or 0)
-    limit = context.settings.wait_limit
-    granted = min(wait, limit) if limit > 0 else wait
+    granted = _granted(context, wait)
     if granted > 0 and (await context.read(log.extent)).end <= at:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(granted):
                 await output.wait_beyond(context, process.id, ask.stream, at)
     return granted if granted < wait else None
+
+
+def _granted(context: DaemonContext, wait: float) -> float:
+    limit = context.settings.wait_limit
+    return min(wait, limit) if limit > 0 else wait
 
 
 def _is_the_end(answer: Message) -> bool:
@@ -89,7 +97,8 @@ def _answer(
         "first": extent.first,
         "total": max(extent.end, end),
         "skipped": skipped,
-        "closed": not now.is_restarting and (stream not in now.streams or now.streams[stream].closed),
+        "closed": not (now.is_restarting or now.is_queued)
+        and (stream not in now.streams or now.streams[stream].closed),
         "process": context.show(now),
     }
 

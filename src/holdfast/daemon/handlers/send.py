@@ -26,6 +26,8 @@ async def handle(context: DaemonContext, call: Call, ask: Send) -> Message:
     data = _data(ask, process)
     if process.has_ended:
         return _answer(context, process, 0, None, "already_exited")
+    if process.is_queued:
+        raise NotNow(f"{process.id} waits to be started and reads nothing", next="holdfast queue")
     if process.is_restarting:
         raise _between_runs(process)
     if ask.secret:

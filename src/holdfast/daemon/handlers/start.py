@@ -41,7 +41,9 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         if twins and ask.if_running == "reuse":
             kept = spec.not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
-        start = _enqueue(context, call, start_spec) if start_spec.waits else _start(context, call, start_spec, ask.attached)
+        start = (
+            _enqueue(context, call, start_spec) if start_spec.waits else _start(context, call, start_spec, ask.attached)
+        )
         process = await start
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.errors import NoTerminal, from_keeper
+from holdfast.errors import NoTerminal, NotNow, from_keeper
 from holdfast.model.events import Event
 from holdfast.model.process import HeldProcess
 from holdfast.ops.processes import Attached, Resize, ShowScreen
@@ -53,6 +53,8 @@ def _with_terminal(context: DaemonContext, name: str, instead: str | None = None
     process = context.registry.identify(name)
     if not process.meta.pty:
         raise NoTerminal(f"{process.id} has no terminal", next=f"{instead} {process.id}" if instead else None)
+    if process.is_queued:
+        raise NotNow(f"{process.id} waits to be started", next="holdfast queue")
     return process
 
 

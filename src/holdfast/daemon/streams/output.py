@@ -19,7 +19,7 @@ from holdfast.places.keeper_link import Refused
 
 async def more_than(context: DaemonContext, process_id: ProcessId, after: int | None) -> None:
     """Until a process has written more than `after` bytes in all (None: more than now), or has ended."""
-    process = context.registry.get(process_id)
+    process = await until_started(context, process_id)
     if process is None or process.has_ended:
         return
     reached = await ends(context, process)
@@ -48,7 +48,7 @@ async def wait_beyond(context: DaemonContext, process_id: ProcessId, stream: str
 
     For a process that has ended before, until descendants write more or the stream is closed.
     """
-    process = context.registry.get(process_id)
+    process = await until_started(context, process_id)
     if process is None:
         return True
     reach = asyncio.ensure_future(context.outputs.beyond(process_id, stream, at))
@@ -93,6 +93,7 @@ async def pieces(
         if closed:
             closed = False
             return follow and await opens_again(context, process_id, run)
+        await until_started(context, process_id)
         run = run_of(context, process_id)
         closed = (await context.outputs.beyond(process_id, stream, at)).closed
         return True
@@ -100,6 +101,17 @@ async def pieces(
     async with aclosing(follow_cursor(start, read, wait)) as chunks:
         async for chunk in chunks:
             yield chunk
+
+
+async def until_started(context: DaemonContext, process_id: ProcessId) -> HeldProcess | None:
+    """The process once it was started, or will not be; None when it is removed."""
+    process = context.registry.get(process_id)
+    if process is not None and process.is_queued:
+        await context.registry.until(
+            [process_id], lambda: (now := context.registry.get(process_id)) is None or not now.is_queued
+        )
+        process = context.registry.get(process_id)
+    return process
 
 
 def run_of(context: DaemonContext, process_id: ProcessId) -> int:
