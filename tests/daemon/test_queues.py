@@ -330,9 +330,9 @@ def test_on_a_full_disk_a_queued_start_is_refused_and_never_made(home: Path, tmp
     with small_disk_at(home, "4m"), connect("tests") as hf:
         hf.set_queue("build", paused=True)
         ballast = fill_disk(home)
+        command = f"echo >> {ran}; : {'x' * 10_000}"
         with pytest.raises(DiskFull):
-            for _ in range(50):
-                hf.run(f"echo >> {ran}; : {'x' * 10_000}", queue="build")
+            [hf.run(command, queue="build") for _ in range(50)]
         recorded = len(hf.ps())
         ballast.unlink()
         kill_daemon(hf)

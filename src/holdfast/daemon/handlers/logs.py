@@ -91,14 +91,14 @@ def _answer(
     context: DaemonContext, process: HeldProcess, stream: str, start: int, end: int, skipped: int, extent: Extent
 ) -> Message:
     now = context.registry.get(process.id) or process
+    is_open = now.is_restarting or now.is_queued or (stream in now.streams and not now.streams[stream].closed)
     return {
         "start": start,
         "end": end,
         "first": extent.first,
         "total": max(extent.end, end),
         "skipped": skipped,
-        "closed": not (now.is_restarting or now.is_queued)
-        and (stream not in now.streams or now.streams[stream].closed),
+        "closed": not is_open,
         "process": context.show(now),
     }
 
