@@ -40,8 +40,8 @@ _REASONS: dict[EndReason, str] = {
     "deadline": "it ran until its deadline and was ended; `exit_code` or `signal` are the kernel's",
     "oom": "it or a descendant was killed because memory ran out; `exit_code` or `signal` are the kernel's",
     "lost": "how it ended cannot be known; `exit_code` and `signal` are null",
-    "failed_start": "it could not be started. A process that waited in a queue is kept, `trouble` says why; any other is "
-    "reported to the caller and not kept",
+    "failed_start": "it could not be started. A process that waited in a queue is kept, and `trouble` says why; "
+    "any other is reported to the caller and not kept",
     "skipped": "it was not started, because a process that it waited for did not succeed",
 }
 
