@@ -15,8 +15,8 @@ import socket
 import time
 
 from holdfast_keeper import bundle, fd_store, groups, kernel, limits, log
+from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.keeper import Keeper
-from holdfast_keeper.keeper_dir import KeeperDir
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any
 
 from holdfast_keeper import adopt, bundle, fd_store, groups, kernel, limits, log, requests
+from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
 from holdfast_keeper.groups import Groups
 from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
-from holdfast_keeper.keeper_dir import KeeperDir
 from holdfast_keeper.limits import ProcessLimits
 from holdfast_keeper.loop import READ, Loop, Timer
 from holdfast_keeper.segments import Quota

@@ -9,9 +9,9 @@ import time
 from typing import Any, NamedTuple
 
 from holdfast_keeper import bundle, failpoints, held_command, kernel
+from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Journal
-from holdfast_keeper.keeper_dir import KeeperDir
 from holdfast_keeper.limits import Paths, ProcessLimits, group_of
 
 Spec = dict[str, Any]
