@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast_keeper import bundle
 from holdfast_keeper.control import Connection
 from holdfast_keeper.held_command import HeldCommand
-from holdfast_keeper.launch import Program
-from holdfast_keeper.starter import StartRequest
+from holdfast_keeper.starter import Program, StartRequest
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
