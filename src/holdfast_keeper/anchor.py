@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, fd_store, groups, kernel, limits, log
+from holdfast_keeper import bundle, cgroups, fd_store, kernel, log
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.keeper import Keeper
 
@@ -31,7 +31,7 @@ _WRITE_PAUSE = 0.25
 
 def live(keeper_dir: KeeperDir) -> None:
     """Be the anchor, or become it, until no command is left."""
-    limits.leave_command_groups()
+    cgroups.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
     store = fd_store.DescriptorStore()
@@ -63,7 +63,7 @@ def live(keeper_dir: KeeperDir) -> None:
 
 def _clear_groups(keeper_dir: KeeperDir) -> None:
     """Remove the cgroups. Children that were not started take a moment to leave theirs."""
-    groups_of_place = groups.Groups.of_place(keeper_dir.path)
+    groups_of_place = cgroups.Groups.of_place(keeper_dir.path)
     for _ in range(_SWEEP_TRIES):
         if not groups_of_place.sweep(set()):
             break

@@ -12,11 +12,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast_keeper import bundle, failpoints, groups, kernel, limits
+from holdfast_keeper import bundle, cgroups, failpoints, kernel
 from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.held_command import HeldCommand, groups_of
-from holdfast_keeper.limits import write
 from holdfast_keeper.loop import READ
 from holdfast_keeper.pump import is_disk_full
 
@@ -100,7 +99,7 @@ class Exits:
         keeper.quota.archive(command.directory, command.close(keeper.quota))
         if report is not None:
             keeper.publish({"fact": "closed", "id": command.id, "report": report})
-        left = [group for group in groups_of(command.born) if not groups.remove(group)]
+        left = [group for group in groups_of(command.born) if not cgroups.remove(group)]
         if left:
             keeper.sweep_groups_later()
         keeper.exit_if_done()
@@ -172,7 +171,7 @@ class OomWatch:
             return  # the kernel lacks it, or the cgroup is gone: the exit record still says `oom`
         self._events[command.id] = event
         self._keeper.loop.watch(event, READ, self._keeper.guarded(command, lambda _: self._notified(command, event)))
-        if limits.oom_kills(command.born["limits"]):
+        if cgroups.oom_kills(command.born["limits"]):
             self._look(command, _LOOKS)
 
     def end(self, command: HeldCommand) -> None:
@@ -189,7 +188,7 @@ class OomWatch:
         """Repeated, because the notification comes before the kill, and the tree may still be forking."""
         if looks == 0 or command.id not in self._events:
             return
-        if limits.oom_kills(command.born["limits"]):
+        if cgroups.oom_kills(command.born["limits"]):
             if command.exit is not None and not command.tree.members():
                 return
             command.tree.force()
@@ -201,7 +200,7 @@ def _oom_event(group: str) -> int:
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
     control = os.open(f"{group}/memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        write(f"{group}/cgroup.event_control", f"{event} {control}")
+        cgroups.write(f"{group}/cgroup.event_control", f"{event} {control}")
     except OSError:
         os.close(event)
         raise
@@ -240,9 +239,9 @@ def record(command: HeldCommand, status: ExitStatus | None, peak_before_exec: in
 def _usage(command: HeldCommand, peak_before_exec: int) -> Slot:
     """Processor time and peak memory, as far as the kernel still knows, and whether it reached its memory limit."""
     paths = command.born.get("limits", {})
-    peak = limits.peak_bytes(paths) or _peak(command, peak_before_exec)
-    used: Slot = {"cpu": kernel.group_cpu(command.born["group"]), "peak": peak}
-    return {**used, "oom": True} if limits.oom_kills(paths) else used
+    peak = cgroups.peak_bytes(paths) or _peak(command, peak_before_exec)
+    used: Slot = {"cpu": cgroups.group_cpu(command.born["group"]), "peak": peak}
+    return {**used, "oom": True} if cgroups.oom_kills(paths) else used
 
 
 def _peak(command: HeldCommand, before_exec: int) -> int | None:

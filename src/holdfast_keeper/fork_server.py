@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from holdfast_keeper import bundle, failpoints, groups, kernel, log
+from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.fd_store import Descriptors, receive_raw
 from holdfast_keeper.loop import READ, WRITE, Loop, Timer
 
@@ -342,7 +342,7 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
             os.setpriority(os.PRIO_PROCESS, 0, spec["nice"])
         stage = "limits"
         for group in request.joins:
-            groups.join(group)
+            cgroups.join(group)
         failpoints.reach("child-ready")
         stage = "claim"
         os.rename(f"{request.directory}/{request.pending}", f"{request.directory}/{bundle.STATE}")

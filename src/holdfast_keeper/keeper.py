@@ -15,14 +15,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, fd_store, groups, kernel, limits, log, requests
+from holdfast_keeper import adopt, bundle, cgroups, fd_store, kernel, log, requests
 from holdfast_keeper.bundle import KeeperDir
+from holdfast_keeper.cgroups import Groups, ProcessLimits
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
-from holdfast_keeper.groups import Groups
 from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
-from holdfast_keeper.limits import ProcessLimits
 from holdfast_keeper.loop import READ, Loop, Timer
 from holdfast_keeper.segments import Quota
 from holdfast_keeper.starter import Starter
@@ -321,9 +320,8 @@ class Keeper:
         """Instances that were killed leave empty cgroups."""
         if self.groups.name is None:
             return
-        for base in limits.bases():
-            for root in groups.of_other_instances(base, self.groups.name):
-                self.loop.when_idle(partial(groups.remove_if_dead, root))
+        for root in cgroups.of_other_instances(self.groups.name):
+            self.loop.when_idle(partial(cgroups.remove_if_dead, root))
 
     def _index_archives(self) -> None:
         """Count the logs of ended commands, too; after everything that runs was adopted."""

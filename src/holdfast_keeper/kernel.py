@@ -150,15 +150,6 @@ def read(path: str) -> bytes:
         os.close(fd)
 
 
-def group_cpu(group: str | None) -> float | None:
-    """Seconds of processor time that were ever used in a cgroup (v2); None when unknown."""
-    try:
-        words = read(f"{group}/cpu.stat").split()
-    except OSError:
-        return None
-    return int(words[words.index(b"usage_usec") + 1]) / 1e6 if b"usage_usec" in words else None
-
-
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that are used here."""
 

@@ -13,14 +13,14 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast_keeper import bundle, failpoints, groups, kernel, log
+from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.bundle import KeeperDir
+from holdfast_keeper.cgroups import Paths, ProcessLimits, group_of, oom_kills
 from holdfast_keeper.control import ReplyTo
 from holdfast_keeper.fd_store import Descriptors, HolderLink
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report, open_fifo
 from holdfast_keeper.journal import Journal
-from holdfast_keeper.limits import Paths, ProcessLimits, group_of, oom_kills
 from holdfast_keeper.pump import is_disk_full
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Starter:
         if isinstance(launch, Relaunch):
             self._keeper.quota.archive(self._keeper.dir.done(launch.id))
         made = {attempt.group, *launch.limits.values()}
-        left = [group for group in made if group is not None and not groups.remove(group)]
+        left = [group for group in made if group is not None and not cgroups.remove(group)]
         if left:
             self._keeper.sweep_groups_later()
 
