@@ -17,7 +17,7 @@ from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.held_command import HeldCommand, groups_of
 from holdfast_keeper.loop import READ
-from holdfast_keeper.pump import is_disk_full
+from holdfast_keeper.output import is_disk_full
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper

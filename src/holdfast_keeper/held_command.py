@@ -9,8 +9,7 @@ from holdfast_keeper import bundle, kernel
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.fd_store import Descriptors
 from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
-from holdfast_keeper.pump import LostPump, PipePump, Pump, TerminalPump
-from holdfast_keeper.segments import Quota, Segments
+from holdfast_keeper.output import LostPump, PipePump, Pump, Quota, Segments, TerminalPump
 from holdfast_keeper.tree import Tree, TreeMember
 
 

@@ -23,7 +23,7 @@ from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
 from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
 from holdfast_keeper.loop import READ, Loop, Timer
-from holdfast_keeper.segments import Quota
+from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
 from holdfast_keeper.stopper import Stopper
 from holdfast_keeper.streams import Streams

@@ -21,7 +21,7 @@ from holdfast_keeper.fd_store import Descriptors, HolderLink
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report, open_fifo
 from holdfast_keeper.journal import Journal
-from holdfast_keeper.pump import is_disk_full
+from holdfast_keeper.output import is_disk_full
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper

@@ -11,7 +11,7 @@ from holdfast_keeper import failpoints
 from holdfast_keeper.control import Connection
 from holdfast_keeper.held_command import HeldCommand
 from holdfast_keeper.loop import HANGUP, READ, WRITE
-from holdfast_keeper.pump import Pump, is_disk_full
+from holdfast_keeper.output import Pump, is_disk_full
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
