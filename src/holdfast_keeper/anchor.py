@@ -14,8 +14,9 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, cgroups, fd_store, kernel, log
+from holdfast_keeper import bundle, cgroups, kernel, log
 from holdfast_keeper.bundle import KeeperDir
+from holdfast_keeper.connections import DescriptorStore, receive_datagram
 from holdfast_keeper.keeper import Keeper
 
 #: A keeper that fails by itself is not started again faster than this.
@@ -34,7 +35,7 @@ def live(keeper_dir: KeeperDir) -> None:
     cgroups.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
-    store = fd_store.DescriptorStore()
+    store = DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -74,9 +75,7 @@ def _clear_groups(keeper_dir: KeeperDir) -> None:
 class _Watch:
     """The anchor's work while one keeper lives."""
 
-    def __init__(
-        self, keeper_dir: KeeperDir, store: fd_store.DescriptorStore, keeper: int, line: socket.socket
-    ) -> None:
+    def __init__(self, keeper_dir: KeeperDir, store: DescriptorStore, keeper: int, line: socket.socket) -> None:
         self._dir = keeper_dir
         self._store = store
         self._keeper = keeper
@@ -114,7 +113,7 @@ class _Watch:
     def _take(self) -> None:
         while True:
             try:
-                received = fd_store.receive(self._line)
+                received = receive_datagram(self._line)
             except BlockingIOError:
                 return
             if received is None:

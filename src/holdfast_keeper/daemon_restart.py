@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from holdfast_keeper import log
-from holdfast_keeper.control import Connection
+from holdfast_keeper.connections import Connection
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper

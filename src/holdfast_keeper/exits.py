@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast_keeper import bundle, cgroups, failpoints, kernel
 from holdfast_keeper.adopt import OFFER_TIME
 from holdfast_keeper.bundle import Slot
+from holdfast_keeper.connections import READ
 from holdfast_keeper.held_command import HeldCommand, groups_of
-from holdfast_keeper.loop import READ
 from holdfast_keeper.output import is_disk_full
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
-from holdfast_keeper.fd_store import Descriptors, receive_raw
-from holdfast_keeper.loop import READ, WRITE, Loop, Timer
+from holdfast_keeper.connections import READ, WRITE, Descriptors, Loop, Timer, receive_raw
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "fork_server")
 #: The descriptor at which the fork server expects its connection to the keeper.

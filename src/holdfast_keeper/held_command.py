@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast_keeper import bundle, kernel
 from holdfast_keeper.bundle import Slot
-from holdfast_keeper.fd_store import Descriptors
+from holdfast_keeper.connections import Descriptors
 from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
 from holdfast_keeper.output import LostPump, PipePump, Pump, Quota, Segments, TerminalPump
 from holdfast_keeper.tree import Tree, TreeMember

@@ -15,14 +15,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, cgroups, fd_store, kernel, log, requests
+from holdfast_keeper import adopt, bundle, cgroups, kernel, log, requests
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.cgroups import Groups, ProcessLimits
-from holdfast_keeper.control import Connection, is_owner
+from holdfast_keeper.connections import (
+    READ,
+    Connection,
+    Descriptors,
+    DescriptorStore,
+    HolderLink,
+    Loop,
+    Timer,
+    is_owner,
+)
 from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
 from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
-from holdfast_keeper.loop import READ, Loop, Timer
 from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
 from holdfast_keeper.stopper import Stopper
@@ -39,7 +47,7 @@ _EPISODE = 60.0
 
 
 class Keeper:
-    def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: fd_store.DescriptorStore) -> None:
+    def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: DescriptorStore) -> None:
         kernel.name_process("holdfast-keeper")
         kernel.become_subreaper()
         self.dir = keeper_dir
@@ -58,10 +66,10 @@ class Keeper:
         self.daemon_restart = DaemonRestart(self)
 
         self._inherited = store
-        self._anchor = fd_store.HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
-        self._holders: list[fd_store.HolderLink] = []
+        self._anchor = HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
+        self._holders: list[HolderLink] = []
         #: Connected, and not done offering.
-        self._new_holders: set[fd_store.HolderLink] = set()
+        self._new_holders: set[HolderLink] = set()
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._anchor_is_gone = False
         self._is_deleted = False
@@ -70,7 +78,7 @@ class Keeper:
         self.unadopted: dict[str, adopt.Unadopted] = {}
         self._sweep: Timer | None = None
 
-    def run(self) -> fd_store.DescriptorStore:
+    def run(self) -> DescriptorStore:
         """Work until no command is left (then the process exits), or until the anchor is gone (then it returns)."""
         adopt.adopt_all(self, self._inherited)
         self._listen()
@@ -123,13 +131,11 @@ class Keeper:
             if connection.is_daemon:
                 connection.send(fact)
 
-    def ready_holders(self) -> list[fd_store.HolderLink]:
+    def ready_holders(self) -> list[HolderLink]:
         """The holders that take descriptors at once."""
         return [holder for holder in (self._anchor, *self._holders) if holder.is_ready]
 
-    def deposit(
-        self, process_id: str, fds: fd_store.Descriptors, pid: int, but: Sequence[fd_store.HolderLink] = ()
-    ) -> None:
+    def deposit(self, process_id: str, fds: Descriptors, pid: int, but: Sequence[HolderLink] = ()) -> None:
         """Send the descriptors to every holder, but for some. Once this returns, no single crash loses them."""
         for holder in (self._anchor, *self._holders):
             if holder not in but:
@@ -255,14 +261,14 @@ class Keeper:
             if holder in self._holders:
                 self._holders.remove(holder)
 
-        holder = fd_store.HolderLink(self.loop, sock, message, closed)
+        holder = HolderLink(self.loop, sock, message, closed)
         self._new_holders.add(holder)
 
-    def _add_holder(self, holder: fd_store.HolderLink, offered: set[str]) -> None:
+    def _add_holder(self, holder: HolderLink, offered: set[str]) -> None:
         self._new_holders.discard(holder)
         self._holders.append(holder)
         self._offers_until = 0.0
-        everything: dict[str, tuple[fd_store.Descriptors, int | None]]
+        everything: dict[str, tuple[Descriptors, int | None]]
         everything = {key: (fds, None) for key, fds in self.starter.under_way().items()}
         everything |= {command.id: (command.fds, command.born["pid"]) for command in self.commands.values()}
         everything |= {key: (one.fds, one.pid) for key, one in self.unadopted.items()}
@@ -275,9 +281,9 @@ class Keeper:
         self._anchor_is_gone = True
         self.loop.stop()
 
-    def _hand_over(self) -> fd_store.DescriptorStore:
+    def _hand_over(self) -> DescriptorStore:
         """Close everything but the commands' descriptors: this process becomes the anchor and holds them."""
-        store = fd_store.DescriptorStore()
+        store = DescriptorStore()
         for command in self.commands.values():
             store.hold(command.id, list(command.fds), list(command.fds.values()), command.born["pid"])
             for pump in command.pumps.values():

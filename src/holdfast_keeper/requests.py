@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
 from holdfast_keeper.cgroups import UnsupportedLimit
-from holdfast_keeper.control import Connection
+from holdfast_keeper.connections import Connection, Refusal
 from holdfast_keeper.held_command import HeldCommand, tree_of
-from holdfast_keeper.reruns import NotYet, Refusal
+from holdfast_keeper.reruns import NotYet
 from holdfast_keeper.starter import Program
 from holdfast_keeper.streams import OutputWaiter
 

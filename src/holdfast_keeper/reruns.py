@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle
-from holdfast_keeper.control import Connection
+from holdfast_keeper.connections import Connection, Refusal
 from holdfast_keeper.held_command import HeldCommand
 from holdfast_keeper.starter import Program, StartRequest
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
 class NotYet(Exception):
     """The request cannot be decided yet: it is tried again."""
-
-
-class Refusal(Exception):
-    """The request is refused: code and text of the answer."""
 
 
 def rerun(keeper: Keeper, connection: Connection, message: dict[str, Any]) -> dict[str, Any] | None:

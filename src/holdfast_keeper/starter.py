@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.cgroups import Paths, ProcessLimits, group_of, oom_kills
-from holdfast_keeper.control import ReplyTo
-from holdfast_keeper.fd_store import Descriptors, HolderLink
+from holdfast_keeper.connections import Descriptors, HolderLink, ReplyTo
 from holdfast_keeper.fork_server import ChildAnswer, ChildRequest, Forks
 from holdfast_keeper.held_command import HeldCommand, new_report, open_fifo
 from holdfast_keeper.journal import Journal

@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from holdfast_keeper import bundle, failpoints, log, protocol, tree
-from holdfast_keeper.control import ReplyTo
+from holdfast_keeper.connections import Refusal, ReplyTo
 from holdfast_keeper.held_command import HeldCommand, tree_of
-from holdfast_keeper.reruns import Refusal
 from holdfast_keeper.tree import Tree, TreeMember
 
 if TYPE_CHECKING:

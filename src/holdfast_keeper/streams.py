@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast_keeper import failpoints
-from holdfast_keeper.control import Connection
+from holdfast_keeper.connections import HANGUP, READ, WRITE, Connection
 from holdfast_keeper.held_command import HeldCommand
-from holdfast_keeper.loop import HANGUP, READ, WRITE
 from holdfast_keeper.output import Pump, is_disk_full
 
 if TYPE_CHECKING:
