@@ -9,8 +9,8 @@ from holdfast_keeper import bundle, kernel
 from holdfast_keeper.bundle import Slot
 from holdfast_keeper.connections import Descriptors
 from holdfast_keeper.journal import Input, Journal, PipeInput, TerminalInput
+from holdfast_keeper.kernel import Tree, TreeMember
 from holdfast_keeper.output import LostPump, PipePump, Pump, Quota, Segments, TerminalPump
-from holdfast_keeper.tree import Tree, TreeMember
 
 
 class HeldCommand:

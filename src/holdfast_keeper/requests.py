@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
+from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns
 from holdfast_keeper.cgroups import UnsupportedLimit
 from holdfast_keeper.connections import Connection, Refusal
 from holdfast_keeper.held_command import HeldCommand, tree_of
@@ -128,8 +128,8 @@ def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message
     number = int(message["signal"])
     members = command.tree.members()
     if number not in (signal.SIGCONT, signal.SIGSTOP):
-        members = tree.in_process_group(members, command.born["pid"]) or members[:1]
-    return {"sent": sum(tree.send(member, number) for member in members)}
+        members = kernel.in_process_group(members, command.born["pid"]) or members[:1]
+    return {"sent": sum(kernel.send_signal(member, number) for member in members)}
 
 
 def _write(keeper: Keeper, connection: Connection, message: Message) -> Message:

@@ -6,10 +6,10 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, failpoints, log, protocol, tree
+from holdfast_keeper import bundle, failpoints, kernel, log, protocol
 from holdfast_keeper.connections import Refusal, ReplyTo
 from holdfast_keeper.held_command import HeldCommand, tree_of
-from holdfast_keeper.tree import Tree, TreeMember
+from holdfast_keeper.kernel import Tree, TreeMember
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -205,20 +205,20 @@ class Escalation:
             return None
         self._tree.force()
         for member in members:
-            tree.send(member, signal.SIGKILL)
+            kernel.send_signal(member, signal.SIGKILL)
         return self._next_pause()
 
     def _members(self) -> list[TreeMember]:
         """Includes processes that got the stop signal as members and have left the tree since."""
         found = self._tree.members()
-        return [*found, *(member for member in self._signalled - set(found) if tree.is_alive(member))]
+        return [*found, *(member for member in self._signalled - set(found) if kernel.is_alive(member))]
 
     def _signal(self, members: list[TreeMember]) -> None:
         for member in members:
             if member not in self._signalled:
                 self._signalled.add(member)
-                tree.send(member, self._stop_signal)
-                tree.send(member, signal.SIGCONT)  # a stopped process would not handle it
+                kernel.send_signal(member, self._stop_signal)
+                kernel.send_signal(member, signal.SIGCONT)  # a stopped process would not handle it
 
     def _next_pause(self) -> float:
         pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
