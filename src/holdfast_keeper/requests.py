@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns
 from holdfast_keeper.cgroups import UnsupportedLimit
 from holdfast_keeper.connections import Connection, Refusal
-from holdfast_keeper.held_command import HeldCommand, tree_of
+from holdfast_keeper.held_command import HeldCommand, OutputWaiter, tree_of
 from holdfast_keeper.reruns import NotYet
 from holdfast_keeper.starter import Program
-from holdfast_keeper.streams import OutputWaiter
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
