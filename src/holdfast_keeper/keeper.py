@@ -1,7 +1,7 @@
 """The keeper: one loop that starts commands, moves their output, records their exits, and answers the daemon.
 
 It owns every bundle of its place, and keeps nothing in memory that a successor would need. The work is done in
-`starter`, `held_command`, `exits` and `stopper`; this module holds what they share.
+`starter`, `held_command` and `ending`; this module holds what they share.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from holdfast_keeper.connections import (
     is_owner,
 )
 from holdfast_keeper.daemon_restart import DaemonRestart
-from holdfast_keeper.exits import Exits, OomWatch
+from holdfast_keeper.ending import Exits, OomWatch, Stopper
 from holdfast_keeper.held_command import HeldCommand, Streams, finished_report, groups_of
 from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
-from holdfast_keeper.stopper import Stopper
 
 _SWEEP_PAUSE = 5.0
 _ACCEPT_PAUSE = 0.5
