@@ -6,7 +6,7 @@ import os
 import sys
 
 from holdfast_keeper.anchor import live
-from holdfast_keeper.keeper_dir import DirectoryTaken, KeeperDir
+from holdfast_keeper.bundle import DirectoryTaken, KeeperDir
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast_keeper import bundle, log
-from holdfast_keeper.fd_store import Descriptors, DescriptorStore
+from holdfast_keeper.connections import Descriptors, DescriptorStore
 from holdfast_keeper.held_command import HeldCommand, reopen
 
 if TYPE_CHECKING:

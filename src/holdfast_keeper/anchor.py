@@ -14,9 +14,10 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, fd_store, groups, kernel, limits, log
-from holdfast_keeper.keeper import Keeper
-from holdfast_keeper.keeper_dir import KeeperDir
+from holdfast_keeper import bundle, cgroups, kernel, log
+from holdfast_keeper.bundle import KeeperDir
+from holdfast_keeper.connections import DescriptorStore, receive_datagram
+from holdfast_keeper.keeper import IGNORED_SIGNALS, Keeper
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
@@ -31,10 +32,10 @@ _WRITE_PAUSE = 0.25
 
 def live(keeper_dir: KeeperDir) -> None:
     """Be the anchor, or become it, until no command is left."""
-    limits.leave_command_groups()
+    cgroups.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
-    store = fd_store.DescriptorStore()
+    store = DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -63,7 +64,7 @@ def live(keeper_dir: KeeperDir) -> None:
 
 def _clear_groups(keeper_dir: KeeperDir) -> None:
     """Remove the cgroups. Children that were not started take a moment to leave theirs."""
-    groups_of_place = groups.Groups.of_place(keeper_dir.path)
+    groups_of_place = cgroups.Groups.of_place(keeper_dir.path)
     for _ in range(_SWEEP_TRIES):
         if not groups_of_place.sweep(set()):
             break
@@ -74,9 +75,7 @@ def _clear_groups(keeper_dir: KeeperDir) -> None:
 class _Watch:
     """The anchor's work while one keeper lives."""
 
-    def __init__(
-        self, keeper_dir: KeeperDir, store: fd_store.DescriptorStore, keeper: int, line: socket.socket
-    ) -> None:
+    def __init__(self, keeper_dir: KeeperDir, store: DescriptorStore, keeper: int, line: socket.socket) -> None:
         self._dir = keeper_dir
         self._store = store
         self._keeper = keeper
@@ -114,7 +113,7 @@ class _Watch:
     def _take(self) -> None:
         while True:
             try:
-                received = fd_store.receive(self._line)
+                received = receive_datagram(self._line)
             except BlockingIOError:
                 return
             if received is None:
@@ -183,7 +182,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _ignore_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
+    for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
 

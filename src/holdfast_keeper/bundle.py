@@ -1,6 +1,10 @@
-"""The bundle: one directory per process. File names, the state file and its slots.
+"""The directory of one place: the bundles of its processes, and the files that its keeper needs itself.
 
-    live/<id>/            while the command runs, or a process can still write to its output
+    keeper.lock           locked by anchor and keeper: one pair per directory
+    keeper.sock           control stream
+    depot.sock            descriptors for holders
+    place.json            settings that outlive every process
+    live/<id>/            a bundle while its command runs, or a process can still write to its output
     done/<id>/            afterwards, until it is removed
         spec.json         how the command is run (0600: it contains the environment)
         pending-<start>   the state file before the command runs; only the child of this start can claim it
@@ -16,10 +20,20 @@ A slot is one line of JSON, or blank.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import resource
+import socket
 from typing import Any, NamedTuple
 
+from holdfast_keeper import log
+
+CONTROL = "keeper.sock"
+FD_STORE = "depot.sock"
+LOCK = "keeper.lock"
+SETTINGS = "place.json"
 LIVE = "live"
 DONE = "done"
 
@@ -188,3 +202,93 @@ def find(place: str, process_id: str) -> str | None:
         if os.path.isdir(directory):
             return directory
     return None
+
+
+class DirectoryTaken(Exception):
+    """Another anchor and keeper hold this directory."""
+
+
+class KeeperDir:
+    """The directory of a place, as its anchor and keeper have it: locked, with both sockets open."""
+
+    def __init__(self, directory: str) -> None:
+        """Lock the directory. Raises DirectoryTaken when it is locked already, OSError when it cannot be used."""
+        self.path = os.path.abspath(directory)
+        for name in (LIVE, DONE):
+            os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
+        self._lock = _lock(f"{self.path}/{LOCK}")
+        self._fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.control = _listen(self.path, CONTROL, socket.SOCK_STREAM)
+        self.fd_store = _listen(self.path, FD_STORE, socket.SOCK_SEQPACKET)
+        self.file_limit = _raise_file_limit()
+
+    def live(self, process_id: str) -> str:
+        return f"{self.path}/{LIVE}/{process_id}"
+
+    def done(self, process_id: str) -> str:
+        return f"{self.path}/{DONE}/{process_id}"
+
+    def read_settings(self) -> dict[str, Any]:
+        try:
+            with open(f"{self.path}/{SETTINGS}", "rb") as file:
+                return dict(json.load(file))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        path = f"{self.path}/{SETTINGS}"
+        if settings == self.read_settings():
+            return
+        try:
+            with open(f"{path}.new", "w") as file:
+                json.dump(settings, file)
+            os.replace(f"{path}.new", path)
+        except OSError as failed:  # they apply all the same, until the next keeper
+            log.write(f"keeper: cannot write {SETTINGS}: {failed}")
+
+    def exists(self) -> bool:
+        """Whether the directory is still at its path. Another directory at that path does not count."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Remove the sockets and unlock the directory."""
+        for name in (CONTROL, FD_STORE) if self.exists() else ():
+            unlink(f"{self.path}/{name}")
+        os.close(self._fd)
+        os.close(self._lock)
+
+
+def _lock(path: str) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise DirectoryTaken from None
+    return fd
+
+
+def _listen(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    unlink(f"{directory}/{name}")
+    listener = socket.socket(socket.AF_UNIX, kind)
+    # Through a descriptor: the path of a socket has at most 107 bytes.
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        listener.bind(f"/proc/self/fd/{fd}/{name}")
+    finally:
+        os.close(fd)
+    os.chmod(f"{directory}/{name}", 0o600)
+    listener.listen(128)
+    listener.setblocking(False)
+    return listener
+
+
+def _raise_file_limit() -> tuple[int, int]:
+    """Raise the limit on open files: each command takes three or more. Returns the old one, which commands get."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft, hard

@@ -27,9 +27,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from holdfast_keeper import bundle, failpoints, groups, kernel, log
-from holdfast_keeper.fd_store import Descriptors, receive_raw
-from holdfast_keeper.loop import READ, WRITE, Loop, Timer
+from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
+from holdfast_keeper.connections import READ, WRITE, Descriptors, Loop, Timer, receive_raw
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "fork_server")
 #: The descriptor at which the fork server expects its connection to the keeper.
@@ -342,7 +341,7 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
             os.setpriority(os.PRIO_PROCESS, 0, spec["nice"])
         stage = "limits"
         for group in request.joins:
-            groups.join(group)
+            cgroups.join(group)
         failpoints.reach("child-ready")
         stage = "claim"
         os.rename(f"{request.directory}/{request.pending}", f"{request.directory}/{bundle.STATE}")

@@ -1,7 +1,7 @@
 """The keeper: one loop that starts commands, moves their output, records their exits, and answers the daemon.
 
 It owns every bundle of its place, and keeps nothing in memory that a successor would need. The work is done in
-`starter`, `streams`, `exits` and `stopper`; this module holds what they share.
+`starter`, `held_command` and `ending`; this module holds what they share, and starts the daemon again when it dies.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, fd_store, groups, kernel, limits, log, requests
-from holdfast_keeper.control import Connection, is_owner
-from holdfast_keeper.daemon_restart import DaemonRestart
-from holdfast_keeper.exits import Exits, OomWatch
-from holdfast_keeper.groups import Groups
-from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
-from holdfast_keeper.keeper_dir import KeeperDir
-from holdfast_keeper.limits import ProcessLimits
-from holdfast_keeper.loop import READ, Loop, Timer
-from holdfast_keeper.segments import Quota
+from holdfast_keeper import adopt, bundle, cgroups, kernel, log, requests
+from holdfast_keeper.bundle import KeeperDir
+from holdfast_keeper.cgroups import Groups, ProcessLimits
+from holdfast_keeper.connections import (
+    READ,
+    Connection,
+    Descriptors,
+    DescriptorStore,
+    HolderLink,
+    Loop,
+    Timer,
+    is_owner,
+)
+from holdfast_keeper.ending import Exits, OomWatch, Stopper
+from holdfast_keeper.held_command import HeldCommand, Streams, finished_report, groups_of
+from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
-from holdfast_keeper.stopper import Stopper
-from holdfast_keeper.streams import Streams
 
 _SWEEP_PAUSE = 5.0
 _ACCEPT_PAUSE = 0.5
@@ -37,10 +41,17 @@ _DIRECTORY_PAUSE = 5.0
 _HELLO_TIMEOUT = 5.0
 #: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
 _EPISODE = 60.0
+#: The pause before the daemon is started again doubles up to the longest.
+_FIRST_RESTART = 0.1
+_LONGEST_RESTART = 60.0
+#: A daemon that lived for this long is healthy: the pause before its next restart is short again.
+_HEALTHY_AFTER = 30.0
+#: The signals that anchor and keeper ignore, and the daemon and commands do not.
+IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
 class Keeper:
-    def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: fd_store.DescriptorStore) -> None:
+    def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: DescriptorStore) -> None:
         kernel.name_process("holdfast-keeper")
         kernel.become_subreaper()
         self.dir = keeper_dir
@@ -59,10 +70,10 @@ class Keeper:
         self.daemon_restart = DaemonRestart(self)
 
         self._inherited = store
-        self._anchor = fd_store.HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
-        self._holders: list[fd_store.HolderLink] = []
+        self._anchor = HolderLink(self.loop, anchor, lambda header, fds: None, self._anchor_gone)
+        self._holders: list[HolderLink] = []
         #: Connected, and not done offering.
-        self._new_holders: set[fd_store.HolderLink] = set()
+        self._new_holders: set[HolderLink] = set()
         self._offers_until = time.monotonic() + adopt.OFFER_TIME
         self._anchor_is_gone = False
         self._is_deleted = False
@@ -71,7 +82,7 @@ class Keeper:
         self.unadopted: dict[str, adopt.Unadopted] = {}
         self._sweep: Timer | None = None
 
-    def run(self) -> fd_store.DescriptorStore:
+    def run(self) -> DescriptorStore:
         """Work until no command is left (then the process exits), or until the anchor is gone (then it returns)."""
         adopt.adopt_all(self, self._inherited)
         self._listen()
@@ -124,13 +135,11 @@ class Keeper:
             if connection.is_daemon:
                 connection.send(fact)
 
-    def ready_holders(self) -> list[fd_store.HolderLink]:
+    def ready_holders(self) -> list[HolderLink]:
         """The holders that take descriptors at once."""
         return [holder for holder in (self._anchor, *self._holders) if holder.is_ready]
 
-    def deposit(
-        self, process_id: str, fds: fd_store.Descriptors, pid: int, but: Sequence[fd_store.HolderLink] = ()
-    ) -> None:
+    def deposit(self, process_id: str, fds: Descriptors, pid: int, but: Sequence[HolderLink] = ()) -> None:
         """Send the descriptors to every holder, but for some. Once this returns, no single crash loses them."""
         for holder in (self._anchor, *self._holders):
             if holder not in but:
@@ -256,14 +265,14 @@ class Keeper:
             if holder in self._holders:
                 self._holders.remove(holder)
 
-        holder = fd_store.HolderLink(self.loop, sock, message, closed)
+        holder = HolderLink(self.loop, sock, message, closed)
         self._new_holders.add(holder)
 
-    def _add_holder(self, holder: fd_store.HolderLink, offered: set[str]) -> None:
+    def _add_holder(self, holder: HolderLink, offered: set[str]) -> None:
         self._new_holders.discard(holder)
         self._holders.append(holder)
         self._offers_until = 0.0
-        everything: dict[str, tuple[fd_store.Descriptors, int | None]]
+        everything: dict[str, tuple[Descriptors, int | None]]
         everything = {key: (fds, None) for key, fds in self.starter.under_way().items()}
         everything |= {command.id: (command.fds, command.born["pid"]) for command in self.commands.values()}
         everything |= {key: (one.fds, one.pid) for key, one in self.unadopted.items()}
@@ -276,9 +285,9 @@ class Keeper:
         self._anchor_is_gone = True
         self.loop.stop()
 
-    def _hand_over(self) -> fd_store.DescriptorStore:
+    def _hand_over(self) -> DescriptorStore:
         """Close everything but the commands' descriptors: this process becomes the anchor and holds them."""
-        store = fd_store.DescriptorStore()
+        store = DescriptorStore()
         for command in self.commands.values():
             store.hold(command.id, list(command.fds), list(command.fds.values()), command.born["pid"])
             for pump in command.pumps.values():
@@ -321,9 +330,8 @@ class Keeper:
         """Instances that were killed leave empty cgroups."""
         if self.groups.name is None:
             return
-        for base in limits.bases():
-            for root in groups.of_other_instances(base, self.groups.name):
-                self.loop.when_idle(partial(groups.remove_if_dead, root))
+        for root in cgroups.of_other_instances(self.groups.name):
+            self.loop.when_idle(partial(cgroups.remove_if_dead, root))
 
     def _index_archives(self) -> None:
         """Count the logs of ended commands, too; after everything that runs was adopted."""
@@ -331,3 +339,43 @@ class Keeper:
             paths = [(entry.stat().st_mtime, entry.path) for entry in entries]
         for _, path in sorted(paths):
             self.loop.when_idle(partial(self.quota.archive, path))
+
+
+class DaemonRestart:
+    """Starts the daemon again when it dies without having sent `leave`."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._pause = _FIRST_RESTART
+        #: Whether the daemon has stopped on purpose. Also true where none has ever connected.
+        self.was_left = bool(keeper.settings.get("left")) or not keeper.settings
+        if not self.was_left and keeper.settings.get("revive"):
+            keeper.loop.after(1.0, self._look)  # it may have died together with the last keeper
+
+    def arrived(self) -> None:
+        self.was_left = False
+        self._keeper.loop.after(_HEALTHY_AFTER, self._reset_pause)
+
+    def lost(self, connection: Connection) -> None:
+        if connection.has_left:
+            self.was_left = True
+            self._keeper.exit_if_done()
+        elif connection.is_daemon:
+            self._keeper.loop.after(self._pause, self._look)
+
+    def _look(self) -> None:
+        argv = self._keeper.settings.get("revive")
+        if self.was_left or not argv or any(connection.is_daemon for connection in self._keeper.connections):
+            return
+        if not self._keeper.dir.exists():  # deleted: the daemon would create it again
+            return
+        self._pause = min(self._pause * 2, _LONGEST_RESTART)
+        self._keeper.loop.after(self._pause, self._look)
+        try:
+            os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
+        except OSError as failed:
+            log.write(f"keeper: cannot start the daemon: {failed}")
+
+    def _reset_pause(self) -> None:
+        if any(connection.is_daemon for connection in self._keeper.connections):
+            self._pause = _FIRST_RESTART

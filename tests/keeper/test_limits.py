@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_keeper import limits
+from holdfast_keeper import cgroups
 from tests.keeper.driver import KeeperPair, Refused
 from tests.support import eventually
 
@@ -163,13 +163,13 @@ def _names(place: str) -> list[str]:
     ],
 )
 def test_what_is_written_for_a_limit(version: int, limit: str, value: float, written: list[str]) -> None:
-    assert [f"{setting.file}={setting.value}" for setting in limits.settings(version, limit, value)] == written
+    assert [f"{setting.file}={setting.value}" for setting in cgroups.settings(version, limit, value)] == written
 
 
 def test_the_counts_of_both_versions_are_understood(tmp_path: Path) -> None:
     for name, file in (("two", "memory.events"), ("one", "memory.oom_control")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("low 0\nunder_oom 0\noom 5\noom_kill 3\noom_group_kill 1\n")
-        assert limits.oom_kills({"memory": str(tmp_path / name)}) == 3
-    assert limits.oom_kills({"pids": str(tmp_path)}) == 0
-    assert limits.oom_kills({"memory": "/nowhere"}) == 0
+        assert cgroups.oom_kills({"memory": str(tmp_path / name)}) == 3
+    assert cgroups.oom_kills({"pids": str(tmp_path)}) == 0
+    assert cgroups.oom_kills({"memory": "/nowhere"}) == 0

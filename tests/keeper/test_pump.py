@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_keeper import bundle
-from holdfast_keeper.pump import PipePump, TerminalPump
-from holdfast_keeper.segments import Quota, Segments
+from holdfast_keeper.output import PipePump, Quota, Segments, TerminalPump
 
 
 def test_output_written_just_before_the_hangup_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_keeper import bundle, fd_store
+from holdfast_keeper import bundle
+from holdfast_keeper.connections import DescriptorStore, receive_datagram, send_datagram
 from tests.keeper.driver import ONE, TWO, KeeperPair, connect
 from tests.support import eventually
 
@@ -61,7 +62,7 @@ def test_a_holder_that_had_just_connected_when_the_anchor_was_killed_is_cut_off(
             pair.control.ask("usage")
         pair.kill(pair.anchor)
         holder.settimeout(10)
-        assert fd_store.receive(holder) is None
+        assert receive_datagram(holder) is None
 
 
 def test_input_continues_with_the_next_byte(pair: KeeperPair) -> None:
@@ -84,14 +85,14 @@ class Holder:
     """A third holder of descriptors, in the role of the daemon."""
 
     def __init__(self, pair: KeeperPair) -> None:
-        self._store = fd_store.DescriptorStore()
+        self._store = DescriptorStore()
         self._sock = self._connect(pair)
-        fd_store.send(self._sock, {"op": "offered"}, [])
+        send_datagram(self._sock, {"op": "offered"}, [])
 
     def names(self, process_id: str) -> set[str]:
         while True:
             try:
-                received = fd_store.receive(self._sock)
+                received = receive_datagram(self._sock)
             except BlockingIOError:
                 return set(self._store.held.get(process_id, {}))
             if received is None:
@@ -107,8 +108,8 @@ class Holder:
         self._sock = self._connect(pair)
         for process_id, fds in self._store.held.items():
             header = {"op": "offer", "id": process_id, "names": list(fds)}
-            fd_store.send(self._sock, header, list(fds.values()))
-        fd_store.send(self._sock, {"op": "offered"}, [])
+            send_datagram(self._sock, header, list(fds.values()))
+        send_datagram(self._sock, {"op": "offered"}, [])
 
     def close(self) -> None:
         self._sock.close()

@@ -13,7 +13,7 @@ _CPU_SIZE = 128
 
 
 def name_of(place: str) -> str:
-    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.groups`)."""
+    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.cgroups`)."""
     return f"holdfast-{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
 
 
