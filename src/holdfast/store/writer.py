@@ -14,7 +14,7 @@ from holdfast.model.events import Event, StoredEvent
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.sinks import Sink
-from holdfast.store import db, events, processes
+from holdfast.store import db, rows
 from holdfast_keeper import failpoints
 
 #: Seconds between two attempts to write a change that failed.
@@ -194,10 +194,10 @@ class Writer:
             with db.transaction(self._connection):
                 for change in changes:
                     if not change.process_id.startswith("#"):
-                        processes.apply(self._connection, change.process_id, change.process)
+                        rows.put_process(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)
-                    numbered += events.append(self._connection, change.events, self.sinks)
+                    numbered += rows.append_events(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
             if isinstance(failed, sqlite3.Error) and db.is_full(failed):
                 return DiskFull("the disk has no room to record it")

@@ -20,7 +20,7 @@ from holdfast.errors import DiskFull
 from holdfast.model.events import Event, StoredEvent, of_notice
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, id_of
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
 from holdfast_keeper import failpoints

@@ -12,7 +12,7 @@ from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.model.summaries import summary_of
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 
 #: Logs that are read at the same time: more would delay other readers.
 _AT_ONCE = 50

@@ -24,7 +24,7 @@ from holdfast.model.events import Event
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 
 #: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
 _SCAN_PAUSE = 0.005
