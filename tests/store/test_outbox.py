@@ -14,8 +14,9 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.store import outbox
-from holdfast.store.db import open_db, transaction
+from holdfast.store.db import open_db
 from holdfast.store.rows import append_events
+from holdfast.store.writer import transaction
 
 
 @pytest.fixture
