@@ -79,7 +79,7 @@ class LocalPlace(ExecutionPlace):
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
-        self._group_name = cgroups.name_of(directory)
+        self._group_name = proc.group_name(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
         self.default_directory = home if os.path.isdir(home) else "/"
@@ -206,7 +206,7 @@ class LocalPlace(ExecutionPlace):
         if groups is None or environ is None:
             return None
         held = next((word[12:] for word in environ.split(b"\0") if word.startswith(b"HOLDFAST_ID=")), None)
-        return CallerMarks(cgroups.member_of(groups, self._group_name), None if held is None else os.fsdecode(held))
+        return CallerMarks(proc.group_member(groups, self._group_name), None if held is None else os.fsdecode(held))
 
     async def sudo_above(self, pid: int) -> Sudo | None:
         return await asyncio.to_thread(proc.sudo_above, pid)
