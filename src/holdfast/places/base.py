@@ -22,8 +22,7 @@ from holdfast.model.process import HeldProcess, Leftover
 from holdfast.model.prompts import Reader, Terminal
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
-from holdfast.places.fd_store import FdStore
-from holdfast.places.keeper_link import KeeperLink, Note
+from holdfast.places.keeper_link import FdStore, KeeperLink, Note
 from holdfast.places.keeper_link import Refused as Refused
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.sampler import UsageSampler
