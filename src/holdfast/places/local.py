@@ -19,7 +19,7 @@ import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, proc, readers
 from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, Leftover
 from holdfast.model.prompts import Terminal
 from holdfast.peers import peer_credentials
 from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
@@ -100,7 +100,8 @@ class LocalPlace(ExecutionPlace):
     @property
     def keeper_pids(self) -> set[int]:
         """The anchor is known before the keeper has answered: one that is stopped adopts all the same."""
-        return super().keeper_pids | self._listener_pids
+        about = self.keeper.about
+        return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
         return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
@@ -200,6 +201,9 @@ class LocalPlace(ExecutionPlace):
 
     is_alive = staticmethod(proc.is_alive)
     ancestors = staticmethod(proc.ancestors)
+
+    def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
+        return [leftover.pid for leftover in leftovers if proc.is_alive(leftover.pid, leftover.start)]
 
     def marks(self, pid: int) -> CallerMarks | None:
         groups, environ = proc.read_all(pid, "cgroup"), proc.read_all(pid, "environ")
