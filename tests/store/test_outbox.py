@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.model.events import queued
-from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
+from holdfast.model.process import ProcessId
 from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.store import outbox
 from holdfast.store.db import open_db

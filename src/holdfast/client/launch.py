@@ -180,15 +180,19 @@ def _spawn(ready_fd: int, log: int, env: dict[str, str]) -> None:
 
 def environment(paths: Paths) -> dict[str, str]:
     """What the daemon is given of the caller's environment. Nothing else: it may hold secrets."""
-    from holdfast.model.ids import is_id
     from holdfast.secrets.environment import minimal
 
     env = minimal(os.environ)
     if paths.runtime == paths.home:
         env["HOLDFAST_HOME"] = paths.home  # absolute: the daemon works in another directory
-    if is_id(outer := os.environ.get("HOLDFAST_ID", "")):
+    if _is_id(outer := os.environ.get("HOLDFAST_ID", "")):
         env["HOLDFAST_OUTER_ID"] = outer  # a held command of another instance: to this one, its programs are free
     return env
+
+
+def _is_id(text: str) -> bool:
+    """As `holdfast.model.process.is_id`, without its imports."""
+    return len(text) == 17 and text.startswith("proc_") and not text[5:].strip("0123456789abcdef")
 
 
 def _read_line(fd: int, until: float) -> bytes:

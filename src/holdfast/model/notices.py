@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from holdfast.model import breaker
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.matches import Held, in_a_row, joined
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import InputNeed
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import Disabled, MatchDigest, Notified

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NoReturn, TypeAlias
 
 from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, LimitReached, NotFound
-from holdfast.model.ids import ProcessId, id_prefix, is_id, is_name
 from holdfast.model.lifecycle import Ended, Running
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId, id_prefix, is_id, is_name
 
 _MOST_NAMED = 20
 

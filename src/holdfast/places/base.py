@@ -17,8 +17,7 @@ from holdfast.logs.reader import Extent as Extent
 from holdfast.logs.reader import Log as Log
 from holdfast.machine.proc import ProcessInfo as ProcessInfo
 from holdfast.machine.proc import Sudo as Sudo
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import Reader, Terminal
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures

@@ -18,8 +18,7 @@ from functools import lru_cache
 import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, proc, readers
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Leftover
+from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
 from holdfast.peers import peer_credentials
 from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo

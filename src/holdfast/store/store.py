@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.events import Event, StoredEvent
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
 from holdfast.store import db, outbox, rows
 from holdfast.store.rows import Kept

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event, StoredEvent
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
 from holdfast.store import rows
 from holdfast_keeper import failpoints

@@ -12,9 +12,8 @@ from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note
 from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachable, from_keeper
 from holdfast.model import restarts
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, LaunchFailed, RestartPlanned, Waiting, advance, stop_of
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
 

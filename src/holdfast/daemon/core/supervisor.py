@@ -17,7 +17,6 @@ from holdfast.daemon.core.waiting import KeyedLocks
 from holdfast.errors import HoldfastError
 from holdfast.model import events
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import (
     ForceUsed,
     State,
@@ -32,7 +31,7 @@ from holdfast.model.lifecycle import (
     stop_of,
 )
 from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess, StreamExtent
+from holdfast.model.process import HeldProcess, ProcessId, StreamExtent
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit

@@ -14,8 +14,7 @@ from holdfast.daemon.core.log import note
 from holdfast.daemon.core.waiting import pause
 from holdfast.errors import HoldfastError
 from holdfast.model import process_rules, restarts
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.settings import KEEP_ENDED_FLOOR
 
 #: The wall clock may be set during a sleep, so no sleep is longer than this.

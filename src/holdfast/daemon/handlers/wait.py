@@ -10,8 +10,8 @@ from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import matching, output
 from holdfast.errors import BadValue, NotNow
 from holdfast.model import prompts, readiness
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended
+from holdfast.model.process import ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
 

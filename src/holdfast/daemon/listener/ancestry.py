@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.peers import peer_pidfd
 from holdfast.places.base import ExecutionPlace, ProcessInfo
 

@@ -14,8 +14,7 @@ from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError
 from holdfast.model import notices, progress
 from holdfast.model.events import output_sample, queued
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store import rows
 from holdfast.store.store import Store
 

@@ -8,10 +8,9 @@ from typing import Any
 from holdfast.model import breaker, notices
 from holdfast.model.breaker import Breaker, Released
 from holdfast.model.events import Event, queued
-from holdfast.model.ids import ProcessId
 from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome
 from holdfast.settings import Settings
 

@@ -21,8 +21,7 @@ from holdfast.daemon.workers.watch import WatchBroken, WatchScan
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
 from holdfast.store import rows
 

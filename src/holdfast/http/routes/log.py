@@ -15,7 +15,7 @@ from holdfast.http import sse
 from holdfast.http.request import HttpRequest, SendData
 from holdfast.http.responses import ClientGone, Headers, Response, Write, json_response, problem
 from holdfast.http.routing import EVENT_STREAM, JSON, OCTETS, HeaderField, Success, operation_route
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.ops.declare import field
 from holdfast.ops.output import Logs
 

@@ -14,8 +14,7 @@ from holdfast.http.negotiate import media_of
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
 from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
-from holdfast.model.ids import PREFIX, ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import PREFIX, HeldProcess, ProcessId
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
