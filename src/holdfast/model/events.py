@@ -9,7 +9,7 @@ from holdfast.model.lifecycle import Waiting, end_signal, exit_code, reason, sto
 from holdfast.model.notices import Notice
 from holdfast.model.process import HeldProcess
 from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness, mark_of
+from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
 
 
@@ -57,7 +57,7 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
-    if after.is_up and (mark := mark_of(after)) is not None and _settled(before, after) != mark.ready:
+    if after.is_up and (mark := after.readiness_now) is not None and _settled(before, after) != mark.ready:
         events.append(_readiness(after, mark, now))
         if mark.ready:
             took = (mark.at or now) - (after.started_at or now)
@@ -114,7 +114,7 @@ def _is_run_of(before: HeldProcess | None, after: HeldProcess) -> bool:
 
 def _settled(before: HeldProcess | None, after: HeldProcess) -> bool | None:
     """The readiness of this run as it was known before."""
-    mark = mark_of(before) if before is not None and _is_run_of(before, after) else None
+    mark = before.readiness_now if before is not None and _is_run_of(before, after) else None
     return mark.ready if mark is not None else None
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NewType, TypeAlias
 from holdfast.model.lifecycle import Ended, Requested, Running, State, Stopping, Waiting
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness
+from holdfast.model.readiness import KINDS, Readiness, ReadinessKind
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
 
@@ -125,6 +125,11 @@ class Meta:
         return {name: value for name, value in given.items() if value is not None}
 
     @property
+    def readiness_kind(self) -> ReadinessKind | None:
+        """Its readiness rule; None when it has none."""
+        return next((kind for kind in KINDS if getattr(self, f"ready_{kind}") is not None), None)
+
+    @property
     def streams(self) -> tuple[str, ...]:
         return ("out", "err") if self.split else ("out",)
 
@@ -221,6 +226,22 @@ class HeldProcess:
     @property
     def has_ended(self) -> bool:
         return isinstance(self.state, Ended)
+
+    @property
+    def readiness_now(self) -> Readiness | None:
+        """The readiness of this run; None for that of another run."""
+        mark = self.readiness
+        return mark if mark is not None and mark.run == self.started_at else None
+
+    @property
+    def is_ready(self) -> bool | None:
+        """None: no readiness rule, or not known yet. False: it cannot become ready any more, as after its end."""
+        if self.meta.readiness_kind is None:
+            return None
+        if self.has_ended:
+            return False
+        mark = self.readiness_now
+        return mark.ready if mark is not None and self.is_up else None
 
     @property
     def output_closed(self) -> bool:
