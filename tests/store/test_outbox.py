@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.events import queued
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice, queued
 from holdfast.model.process import ProcessId
 from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
 from holdfast.store import outbox

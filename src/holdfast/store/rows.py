@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from holdfast import fast_json
 from holdfast.model import lifecycle
-from holdfast.model.events import BridgeOrigin, Event, StoredEvent
+from holdfast.model.events import BridgeOrigin, Event, Notice, StoredEvent
 from holdfast.model.lifecycle import Ended, Outcome, State, StopRequest, Waiting
-from holdfast.model.notices import Notice
 from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed

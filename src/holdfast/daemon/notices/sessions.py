@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.notices.inbox import SessionInboxes
-from holdfast.model.events import Event
-from holdfast.model.notices import Notice
+from holdfast.model.events import Event, Notice
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store import rows
 from holdfast.store.store import Store
