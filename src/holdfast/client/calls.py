@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from holdfast.client.caller import ClientState
     from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
+    from holdfast.client.link import Output
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
-    from holdfast.client.protocol import Output
     from holdfast.client.reading import Followed
     from holdfast.client.search import Found, Match, Searching
     from holdfast.wire.frames import Message

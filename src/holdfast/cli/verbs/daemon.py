@@ -10,8 +10,7 @@ import time
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.client import caller, launch
-from holdfast.client.link import Link, LinkCut, greet, open_link
-from holdfast.client.protocol import Done, Failed
+from holdfast.client.link import Done, Failed, Link, LinkCut, greet, open_link
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text
 from holdfast.paths import find_paths, make_directories
