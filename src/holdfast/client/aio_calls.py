@@ -6,7 +6,7 @@ Written by `scripts/generate`: do not edit.
 from __future__ import annotations
 
 from holdfast.client import calls
-from holdfast.client.caller import ClientState
+from holdfast.client.launch import ClientState
 from holdfast.client.process import Process
 
 TYPE_CHECKING = False
