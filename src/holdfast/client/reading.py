@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 
+from holdfast import light_json
 from holdfast.client.link import MAX_CUTS, DaemonStopped, Done, Failed, LinkCut, Output
 from holdfast.client.process import Process
 from holdfast.errors import Unreachable
-from holdfast.wire import light_json
 from holdfast.wire.frames import Message
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from holdfast import fast_json
+from holdfast import light_json
 from holdfast.errors import BadValue, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
@@ -102,7 +102,7 @@ class KeeperLink:
         block = os.fsencode("\0".join([*words, ""]))
         launch = {name: spec[name] for name in protocol.LAUNCH_FIELDS if name in spec}
         numbers = {"argc": len(spec["argv"]), "words": len(words)}
-        return self.begin("start", (fast_json.dumps(spec), block), id=process_id, spec=launch, **numbers)
+        return self.begin("start", (light_json.dump_bytes(spec), block), id=process_id, spec=launch, **numbers)
 
     def begin(self, op: str, raw: Sequence[bytes] = (), **arguments: Any) -> asyncio.Future[Message]:
         """As request, for a caller that goes on meanwhile: when this returns, the request is sent.
@@ -210,7 +210,7 @@ class _KeeperConnection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._note = note
         self._on_message = on_message
-        self._decoder = protocol.Decoder(fast_json.loads)
+        self._decoder = protocol.Decoder(light_json.load_bytes)
         self._transport: asyncio.Transport | None = None
         self.greeted: asyncio.Future[None] = loop.create_future()
         self.cut: asyncio.Future[None] = loop.create_future()
@@ -254,7 +254,7 @@ def _ignore(message: Message) -> None:
 
 def _frame(message: Message, raw: Sequence[bytes] = ()) -> bytes:
     try:
-        return protocol.encode(message, raw, fast_json.dumps)
+        return protocol.encode(message, raw, light_json.dump_bytes)
     except protocol.ProtocolError as too_long:
         what = "the command and its environment are" if message["op"] == "start" else f"this {message['op']} is"
         raise BadValue(f"{what} too long") from too_long
@@ -370,7 +370,7 @@ class FdStore:
         if flags & socket.MSG_CTRUNC:
             self._note("descriptors-refused", why="the limit of open files is reached")
         if data:
-            self._take(fast_json.loads(data), fds)
+            self._take(light_json.load_bytes(data), fds)
         return bool(data)
 
     def _take(self, header: dict[str, Any], fds: list[int]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from holdfast import fast_json
+from holdfast import light_json
 from holdfast.model import lifecycle
 from holdfast.model.events import BridgeOrigin, Event, Notice, StoredEvent
 from holdfast.model.lifecycle import Ended, Outcome, State, StopRequest, Waiting
@@ -67,11 +67,11 @@ def to_row(process: HeldProcess) -> Row:
 
 
 def from_row(row: Row) -> HeldProcess:
-    meta = Meta.from_json({**fast_json.loads(row[2]), "session": row[1]})
-    marks = fast_json.loads(row[4])
+    meta = Meta.from_json({**light_json.load_bytes(row[2]), "session": row[1]})
+    marks = light_json.load_bytes(row[4])
     return HeldProcess(
         meta,
-        _state_from_json(fast_json.loads(row[3])),
+        _state_from_json(light_json.load_bytes(row[3])),
         streams={name: StreamExtent(*extent) for name, extent in marks.get("streams", {}).items()},
         exit_offset=marks.get("exit_offset"),
         leftovers=tuple(Leftover(*leftover) for leftover in marks.get("leftovers", ())),
@@ -148,7 +148,7 @@ def _state_from_json(value: dict[str, Any]) -> State:
 
 
 def _dump(value: dict[str, Any]) -> str:
-    return fast_json.dumps(value).decode()
+    return light_json.dump_bytes(value).decode()
 
 
 # Events.
@@ -176,7 +176,7 @@ def append_events(
         if event.notice is not None and sinks:
             outbox.append(connection, outbox.rows_for(event.notice, sinks, event.notice.at))
         envelope = event.envelope()
-        row = (event.at, fast_json.dumps(envelope).decode())
+        row = (event.at, light_json.dump_bytes(envelope).decode())
         cursor = connection.execute("INSERT INTO events (at, envelope) VALUES (?, ?)", row)
         numbered.append(StoredEvent(int(cursor.lastrowid or 0), envelope, event.notice))
         if event.receipt is not None:
@@ -197,7 +197,7 @@ def _is_new(connection: sqlite3.Connection, origin: BridgeOrigin, at: float) -> 
 def read_events(connection: sqlite3.Connection, after: int, limit: int) -> list[StoredEvent]:
     """The events that follow a number, oldest first."""
     rows = connection.execute("SELECT seq, envelope FROM events WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
-    return [StoredEvent(seq, fast_json.loads(envelope)) for seq, envelope in rows]
+    return [StoredEvent(seq, light_json.load_bytes(envelope)) for seq, envelope in rows]
 
 
 def newest_event(connection: sqlite3.Connection) -> int:
@@ -249,7 +249,9 @@ def load_inbox(connection: sqlite3.Connection) -> Kept:
     query = f"SELECT {_NOTICE_COLUMNS} FROM inbox WHERE acked_at IS NULL ORDER BY seq"
     rows = connection.execute(query).fetchall()
     aliases = dict(connection.execute("SELECT name, now FROM aliases").fetchall())
-    memory = {name: fast_json.loads(value) for name, value in connection.execute("SELECT name, value FROM memory")}
+    memory = {
+        name: light_json.load_bytes(value) for name, value in connection.execute("SELECT name, value FROM memory")
+    }
     return Kept([_read_notice(row) for row in rows], aliases, memory)
 
 
@@ -289,7 +291,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str, at: float) -> Non
 
 
 def remember(connection: sqlite3.Connection, name: str, value: Any) -> None:
-    text = fast_json.dumps(value).decode()
+    text = light_json.dump_bytes(value).decode()
     connection.execute("INSERT OR REPLACE INTO memory (name, value) VALUES (?, ?)", (name, text))
 
 
@@ -301,11 +303,11 @@ def forget_notices(connection: sqlite3.Connection, acked_before: float, pending_
 
 
 def _body(notice: Notice) -> str:
-    return fast_json.dumps({"origin": notice.origin, "data": notice.data}).decode()
+    return light_json.dump_bytes({"origin": notice.origin, "data": notice.data}).decode()
 
 
 def _read_notice(row: tuple[Any, ...]) -> Notice:
     key, kind, process, session, at, body, claim_ = row
-    said = fast_json.loads(body)
+    said = light_json.load_bytes(body)
     process_id = ProcessId(process) if process is not None else None
     return Notice(key, kind, process_id, session, at, said.get("origin"), said.get("data") or {}, claim_)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import struct
 
-from holdfast.wire import light_json
+from holdfast import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from holdfast import fast_json
+from holdfast import light_json
 from holdfast.model import prompts, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import HeldProcess
@@ -111,4 +111,4 @@ _VOLATILE = frozenset({"cpu_seconds", "rss_bytes", "peak_rss_bytes"})
 def state_token(shown: Mapping[str, Any]) -> str:
     """Identifies the state that was shown. It is the same after a restart of the daemon."""
     lasting = [(key, value) for key, value in sorted(shown.items()) if key not in _VOLATILE]
-    return blake2b(fast_json.dumps(lasting), digest_size=8).hexdigest()
+    return blake2b(light_json.dump_bytes(lasting), digest_size=8).hexdigest()

@@ -7,6 +7,7 @@ import os
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from holdfast import light_json
 from holdfast.client.signals import signal_number
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue
@@ -19,7 +20,6 @@ from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
 from holdfast.ops.start import Start
-from holdfast.wire import light_json
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Anything, Flag, Integer, ProcessRef, Seconds, Text
