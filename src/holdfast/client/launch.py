@@ -14,7 +14,7 @@ import time
 from holdfast import light_json
 from holdfast.errors import BadValue, Denied, DiskFull, HoldfastError, Unreachable, from_wire
 from holdfast.paths import find_paths, make_directories
-from holdfast.peers import peer_credentials
+from holdfast.wire.frames import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ import time
 
 from holdfast.client import launch
 from holdfast.errors import BadValue, Unreachable, Unsupported, from_wire
-from holdfast.peers import peer_credentials
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire.frames import PROTOCOL_VERSION, FrameDecoder, FrameError, encode
+from holdfast.wire.frames import PROTOCOL_VERSION, FrameDecoder, FrameError, encode, peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

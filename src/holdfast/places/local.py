@@ -20,12 +20,12 @@ from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, proc, readers
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.peers import peer_credentials
 from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
 from holdfast.places.sampler import UsageSampler
+from holdfast.wire.frames import peer_credentials
 from holdfast_keeper.protocol import Message
 
 #: How long a keeper that was just started may take until it listens.

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from holdfast.daemon.core.registry import Registry
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, ProcessId
-from holdfast.peers import peer_pidfd
 from holdfast.places.base import ExecutionPlace, ProcessInfo
+from holdfast.wire.frames import peer_pidfd
 
 _MOST_PAST_LEADERS = 1000
 _ATTEMPTS = 3
