@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import CommandNotFound, NotExecutable
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Leftover
+from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.peers import peer_credentials
 from holdfast.places.base import Refused
+from holdfast.wire.frames import peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 
 NO_PROCESS = ProcessId("proc_000000000000")

@@ -175,7 +175,7 @@ def test_nor_is_one_whose_pid_another_process_has_now(caller: AcceptedCaller) ->
 def test_without_a_descriptor_of_the_peer_the_pid_is_used(
     caller: AcceptedCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.peers._SO_PEERPIDFD", 9999)  # as a kernel that does not know it
+    monkeypatch.setattr("holdfast.wire.frames._SO_PEERPIDFD", 9999)  # as a kernel that does not know it
     assert caller.origin(found()) is None
     assert caller.origin(found(caller.pid)) == BOUND
     caller.end()

@@ -20,7 +20,7 @@ from typing import cast
 import pytest
 
 import holdfast
-from holdfast.client.protocol import Failed
+from holdfast.client.link import Failed
 from holdfast.client.sync import Client, connect
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.daemon.listener.server import ProtocolChooser

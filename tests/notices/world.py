@@ -31,11 +31,9 @@ from holdfast.daemon.notices.inbox import _EARLIER, SessionInboxes
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.streams.tails import Tail
 from holdfast.errors import DiskFull, HoldfastError
-from holdfast.model.events import queued
-from holdfast.model.ids import ProcessId
+from holdfast.model.events import of_process, queued
 from holdfast.model.lifecycle import Ended, Exited
-from holdfast.model.notices import of_process
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store import store as stores
 from holdfast.store.writer import RowChange, Writer
 from holdfast.wire import frames

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from holdfast import light_json
 from holdfast.cli import colours
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ from holdfast.places.local import LocalPlace
 from holdfast.secrets.environment import minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
-from holdfast.store import inbox as inbox_rows
+from holdfast.store import rows as inbox_rows
 from holdfast.store.audit import SET_ASIDE
 from holdfast.store.store import open_store
 from holdfast.version import VERSION

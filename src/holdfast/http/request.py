@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
 from holdfast.daemon.listener.ancestry import BoundOrigin
@@ -19,7 +20,7 @@ from holdfast.http.routing import JSON, MOST_BODY, OCTETS, RequestBody, Route
 from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Field
 from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
-from holdfast.wire import json_bounds, light_json
+from holdfast.wire import json_bounds
 
 T = TypeVar("T")
 

@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.usage import Track
 
 T = TypeVar("T")

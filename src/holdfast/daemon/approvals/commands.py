@@ -14,8 +14,7 @@ from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.approvals import ApprovalRecord
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.ops.start import ApprovalOptions, Start
 from holdfast.places.keeper_link import Refused
 from holdfast.safety.variables import code_variable

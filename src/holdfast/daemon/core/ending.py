@@ -10,9 +10,8 @@ from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import from_keeper
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import StopReason, end_signal, exit_code, reason
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import Refused
 
 #: A reply waits this long for the commit of the end.

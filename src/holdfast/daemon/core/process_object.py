@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
-from holdfast import fast_json
-from holdfast.model import prompts, readiness, stalls
+from holdfast import light_json
+from holdfast.model import prompts, stalls
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
 from holdfast.model.process import HeldProcess
 from holdfast.model.usage import Track
@@ -28,7 +28,7 @@ def process_object(
     meta, state = process.meta, process.state
     streams = (measures.streams if measures is not None else process.streams).values()
     stop = stop_of(state)
-    ready = readiness.mark_of(process) if process.readiness is not None else None
+    ready = process.readiness_now
     stall = stalls.mark_of(process) if process.stall is not None else None
     need = prompts.mark_of(process) if process.need is not None else None
     started_at = process.started_at
@@ -48,7 +48,7 @@ def process_object(
         "signal": end_signal(state),
         "started_at": started_at,
         "ended_at": process.ended_at,
-        "ready": readiness.is_ready(process),
+        "ready": process.is_ready,
         "output_bytes": sum(stream.end for stream in streams),
         "dropped_bytes": sum(stream.first for stream in streams),
         "log_cap": meta.log_cap,
@@ -111,4 +111,4 @@ _VOLATILE = frozenset({"cpu_seconds", "rss_bytes", "peak_rss_bytes"})
 def state_token(shown: Mapping[str, Any]) -> str:
     """Identifies the state that was shown. It is the same after a restart of the daemon."""
     lasting = [(key, value) for key, value in sorted(shown.items()) if key not in _VOLATILE]
-    return blake2b(fast_json.dumps(lasting), digest_size=8).hexdigest()
+    return blake2b(light_json.dump_bytes(lasting), digest_size=8).hexdigest()

@@ -16,8 +16,7 @@ from holdfast.daemon.core.reports import Report
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
-from holdfast.model.ids import ProcessId, is_id
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId, is_id
 from holdfast.places.base import ExecutionPlace, Refused
 from holdfast_keeper.protocol import Message
 

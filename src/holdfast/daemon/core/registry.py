@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager
 
 from holdfast.daemon.core.waiting import ChangeSignals
 from holdfast.errors import NotNow
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import duplicate_key, identify
 
 

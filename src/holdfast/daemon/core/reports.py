@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from holdfast.model import restarts
+from holdfast.model import process_rules
 from holdfast.model.lifecycle import (
     ChildEnded,
     ChildStarted,
@@ -25,7 +25,7 @@ from holdfast.model.lifecycle import (
     advance,
 )
 from holdfast.model.process import HeldProcess, Leftover, StreamExtent
-from holdfast.model.restarts import RestartVerdict
+from holdfast.model.process_rules import RestartVerdict
 
 Report = dict[str, Any]
 
@@ -58,7 +58,7 @@ def applied(process: HeldProcess, report: Report) -> HeldProcess:
     run, streak = run_of(report), int(report["born"].get("streak", 0))
     verdict = RestartVerdict(streak=streak)
     if isinstance(state, Ended):
-        verdict = restarts.after_end(process.meta, state, streak)
+        verdict = process_rules.after_end(process.meta, state, streak)
         state = _planned(state, verdict, report["stop"])
     return replace(
         process,

@@ -16,8 +16,7 @@ from holdfast.daemon.core.reports import Report
 from holdfast.daemon.core.waiting import KeyedLocks
 from holdfast.errors import HoldfastError
 from holdfast.model import events
-from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
+from holdfast.model.events import Event, Notice
 from holdfast.model.lifecycle import (
     ForceUsed,
     State,
@@ -31,8 +30,7 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
-from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess, StreamExtent
+from holdfast.model.process import HeldProcess, ProcessId, StreamExtent
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit

@@ -13,8 +13,7 @@ from typing import Any
 from holdfast.daemon.core import process_object
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Unreachable
-from holdfast.model.ids import is_id
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, is_id
 from holdfast.model.usage import Track
 from holdfast.ops.processes import Inspect, List, Top
 from holdfast.places.keeper_link import Refused

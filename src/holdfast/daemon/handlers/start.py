@@ -14,9 +14,8 @@ from holdfast.daemon.start import environment, known_secrets, spec
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.ops.start import Start
 from holdfast.places.keeper_link import Refused

@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import HeldProcess
-from holdfast.peers import peer_pidfd
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace, ProcessInfo
+from holdfast.wire.frames import peer_pidfd
 
 _MOST_PAST_LEADERS = 1000
 _ATTEMPTS = 3

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast import fast_json
+from holdfast import light_json
 from holdfast.daemon.approvals import requests
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
@@ -43,7 +43,7 @@ def _loads(data: bytes) -> Any:
     """Raises ValueError, also for a long message with more values than any request needs: to parse it takes long."""
     if len(data) > _LONG:
         json_bounds.check_values(data)
-    return fast_json.loads(data)
+    return light_json.load_bytes(data)
 
 
 class SocketConnection(asyncio.Protocol):
@@ -222,7 +222,7 @@ class SocketConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():  # uvloop raises on a write to a closed transport
             return False
         try:
-            self._transport.write(frames.encode(message, fast_json.dumps))
+            self._transport.write(frames.encode(message, light_json.dump_bytes))
         except frames.FrameError as too_long:
             self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
             return False

@@ -16,7 +16,7 @@ from holdfast.daemon.listener.accepting import Accepting
 from holdfast.daemon.listener.ancestry import BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
-from holdfast.peers import peer_credentials
+from holdfast.wire.frames import peer_credentials
 
 if TYPE_CHECKING:
     from holdfast.http.listener import HttpListener

@@ -16,11 +16,11 @@ from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
+from holdfast import light_json
 from holdfast.daemon.core.waiting import follow
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.topics import PatternTree
 from holdfast.store.store import Store
-from holdfast.wire import light_json
 
 Envelope = dict[str, Any]
 

@@ -17,10 +17,9 @@ from typing import NamedTuple
 from holdfast.daemon.core.waiting import ChangeSignals
 from holdfast.daemon.notices.pending import AwaitedEnds, Claims, Holder, PendingNotices
 from holdfast.errors import DiskFull
-from holdfast.model.events import Event, StoredEvent, of_notice
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice, completion_key, id_of
-from holdfast.store import inbox as rows
+from holdfast.model.events import Event, Notice, StoredEvent, completion_key, id_of, of_notice
+from holdfast.model.process import ProcessId
+from holdfast.store import rows
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
 from holdfast_keeper import failpoints

@@ -10,8 +10,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from holdfast.daemon.core.waiting import drop
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
+from holdfast.model.process import ProcessId
 
 #: Claims a notice: a request that is about to deliver it, or a connection that took it.
 Holder = object

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.start.environment import NEEDED
-from holdfast.model.ids import ProcessId
 from holdfast.model.matches import MOST_LINES, WatchMatch
+from holdfast.model.process import ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms, masked_forms, secret_names
 from holdfast.secrets.redact import Forms, for_model

@@ -7,8 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from holdfast.errors import BadValue
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import Meta
+from holdfast.model.process import Meta, ProcessId
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Start
 from holdfast.settings import Settings

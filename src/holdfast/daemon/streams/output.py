@@ -10,9 +10,8 @@ from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.waiting import first_of
 from holdfast.daemon.core.waiting import follow as follow_cursor
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
-from holdfast.model.restarts import may_run_again
+from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process_rules import may_run_again
 from holdfast.places.base import CHUNK, Chunk, Log
 from holdfast.places.keeper_link import Refused
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.errors import HoldfastError
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
 
 

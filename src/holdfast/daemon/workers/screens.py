@@ -23,8 +23,7 @@ from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import DiskFull, HoldfastError, Unsupported
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
 from holdfast.screen import marks as marking
 from holdfast.screen.marks import Marks

@@ -21,10 +21,9 @@ from holdfast.daemon.workers.watch import WatchBroken, WatchScan
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 
 #: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
 _SCAN_PAUSE = 0.005
