@@ -21,13 +21,13 @@ from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core import service_manager, timers
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
 from holdfast.daemon.listener.ancestry import CallerAncestry

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.daemon.core.waiting import first_of
+from holdfast.daemon.core.tasks import first_of
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, ApprovalRecord, fingerprint
 from holdfast.ops.start import ApprovalOptions

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
 from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
 from holdfast.model.ids import ProcessId, is_id

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 
-from holdfast.daemon.core.waiting import ChangeSignals
+from holdfast.daemon.core.tasks import ChangeSignals
 from holdfast.errors import NotNow
 from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested, reason

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core import reports
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.reports import Report
-from holdfast.daemon.core.waiting import KeyedLocks
+from holdfast.daemon.core.tasks import BackgroundTasks, KeyedLocks
 from holdfast.errors import HoldfastError
 from holdfast.model import events
 from holdfast.model.events import Event

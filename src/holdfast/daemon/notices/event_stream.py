@@ -16,7 +16,7 @@ from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
-from holdfast.daemon.core.waiting import follow
+from holdfast.daemon.core.tasks import follow
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.topics import PatternTree
 from holdfast.store.store import Store

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from holdfast.daemon.core.waiting import ChangeSignals
+from holdfast.daemon.core.tasks import ChangeSignals
 from holdfast.daemon.notices.pending import AwaitedEnds, Claims, Holder, PendingNotices
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event, StoredEvent, of_notice

@@ -9,7 +9,7 @@ from itertools import count
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from holdfast.daemon.core.waiting import drop
+from holdfast.daemon.core.tasks import drop
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice
 

@@ -7,8 +7,8 @@ import os
 import signal
 from contextlib import suppress
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.ancestry import CallerAncestry
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import ProcessId

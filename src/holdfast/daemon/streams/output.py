@@ -8,8 +8,8 @@ from contextlib import aclosing
 
 from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.waiting import first_of
-from holdfast.daemon.core.waiting import follow as follow_cursor
+from holdfast.daemon.core.tasks import first_of
+from holdfast.daemon.core.tasks import follow as follow_cursor
 from holdfast.model.ids import ProcessId
 from holdfast.model.process import HeldProcess
 from holdfast.model.restarts import may_run_again

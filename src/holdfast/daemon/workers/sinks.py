@@ -6,8 +6,8 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.workers.sink_lane import MakeMessage, SinkLane, SinkWorker
 from holdfast.errors import BadValue
 from holdfast.model.events import StoredEvent
