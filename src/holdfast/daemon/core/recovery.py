@@ -11,8 +11,7 @@ import time
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.reports import Report
-from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.supervisor import Report, Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
