@@ -21,8 +21,7 @@ from typing import Any, cast
 from unittest import mock
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.process_object import process_object
-from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.registry import Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.ancestry import Caller, CallerAncestry

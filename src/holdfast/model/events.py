@@ -57,7 +57,7 @@ def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> lis
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
-    if after.is_up and (mark := mark_of(after)) is not None and _settled(before, after) != mark.ready:
+    if after.is_up and after.readiness and (mark := mark_of(after)) and _settled(before, after) != mark.ready:
         events.append(_readiness(after, mark, now))
         if mark.ready:
             took = (mark.at or now) - (after.started_at or now)

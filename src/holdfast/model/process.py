@@ -98,6 +98,11 @@ class Meta:
         return {name: value for name, value in given.items() if value is not None}
 
     @property
+    def has_ready_rule(self) -> bool:
+        rules = (self.ready_log, self.ready_port, self.ready_http, self.ready_uptime)
+        return rules != (None, None, None, None)
+
+    @property
     def streams(self) -> tuple[str, ...]:
         return ("out", "err") if self.split else ("out",)
 

@@ -13,8 +13,7 @@ from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core.process_object import ProcessObject, process_object
-from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from holdfast.daemon.core import process_object
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.core.registry import state_token
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.ids import is_id
 from holdfast.model.process import HeldProcess
@@ -77,7 +77,7 @@ async def inspect(context: DaemonContext, call: Call, ask: Inspect) -> Message:
     """One process with figures measured now, or `unchanged` where the client has seen this state before."""
     process = context.registry.identify(ask.process)
     (shown,) = await context.show_fresh([process], used=_INSPECT_USAGE_AGE)
-    token = process_object.state_token(shown)
+    token = state_token(shown)
     if ask.seen == token:
         return {"unchanged": True}
     return {"process": shown, "seen": token, "tree": await _tree(context, process) if ask.tree else None}
