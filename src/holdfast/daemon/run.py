@@ -95,7 +95,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(context.place.login.refresh(), "login environment")
         context.background.start(context.secrets.relearn(context.place, context.registry.owner), "secrets")
         vital = [
-            context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
+            context.background.start(context.keeper.run(on_hello, context.supervisor.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
         # Clients are served when the true state of the processes is known, not before.

@@ -82,13 +82,22 @@ class Supervisor:
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
+        #: Facts that came after a hello that is still being compared (`recovery.py`); None when none is.
+        self.held_back: list[dict[str, Any]] | None = None
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
         """To be held while the state of this process is being changed. First come, first served."""
         return self._turns[process_id]
 
     def on_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact of the keeper. Does not wait; facts of one process keep their order."""
+        """Apply a fact of the keeper after the hello that came before it, which may take longer."""
+        if self.held_back is not None:
+            self.held_back.append(fact)
+        else:
+            self.apply_fact(fact)
+
+    def apply_fact(self, fact: dict[str, Any]) -> None:
+        """Apply a fact now. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])
