@@ -24,7 +24,7 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.registry import Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
-from holdfast.daemon.listener.ancestry import Caller, CallerAncestry
+from holdfast.daemon.listener.accepting import Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.daemon.notices.inbox import _EARLIER, SessionInboxes
 from holdfast.daemon.notices.sessions import Names, SessionOwnership

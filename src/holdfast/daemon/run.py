@@ -30,7 +30,7 @@ from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener

@@ -16,7 +16,7 @@ from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
 from holdfast.daemon.core.tasks import BackgroundTasks
-from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
+from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream

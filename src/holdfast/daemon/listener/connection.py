@@ -12,7 +12,7 @@ from holdfast import fast_json
 from holdfast.daemon.approvals import requests
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.ancestry import Caller
+from holdfast.daemon.listener.accepting import Caller
 from holdfast.daemon.listener.calls import Outcome, PendingCall
 from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
 from holdfast.ops.declare import Operation, field
