@@ -39,7 +39,7 @@ from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.progress import publish_output, watch_progress
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.probes.begin import begin as begin_probes
-from holdfast.daemon.start.known_secrets import KnownSecrets
+from holdfast.daemon.start.environment import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs

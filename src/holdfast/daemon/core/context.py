@@ -22,7 +22,7 @@ from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.sessions import SessionOwnership
-from holdfast.daemon.start.known_secrets import KnownSecrets
+from holdfast.daemon.start.environment import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs

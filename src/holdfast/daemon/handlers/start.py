@@ -10,7 +10,7 @@ from holdfast.daemon.approvals import commands
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note_soon
-from holdfast.daemon.start import environment, known_secrets, spec
+from holdfast.daemon.start import environment, spec
 from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
@@ -45,7 +45,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         notes = [process_rules.duplicate_note(twins)] if twins else []
         notes += spec.notes(ask)
         if start_spec.removed:
-            notes.append(known_secrets.left_out(start_spec.removed))
+            notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
 
 
