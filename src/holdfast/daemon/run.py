@@ -16,8 +16,8 @@ from typing import Any
 
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.approvals.audit import AuditLog
+from holdfast.daemon.approvals.commands import Gate
 from holdfast.daemon.approvals.input_readers import Readers
-from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core import service_manager, timers

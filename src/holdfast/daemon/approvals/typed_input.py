@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.daemon.approvals import commands, gate
-from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import ApprovalRecord

@@ -6,11 +6,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
-from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
@@ -37,6 +36,9 @@ from holdfast.places.base import ExecutionPlace, Measures
 from holdfast.places.keeper_link import KeeperLink
 from holdfast.settings import Settings
 from holdfast.store.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.daemon.approvals.commands import Gate
 
 T = TypeVar("T")
 
