@@ -13,12 +13,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.core.context import Call, DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.daemon.start.spec import StartSpec
 from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.approvals import ApprovalRecord
 from holdfast.model.ids import ProcessId
@@ -26,6 +25,9 @@ from holdfast.model.process import HeldProcess, Meta
 from holdfast.ops.start import ApprovalOptions, Start
 from holdfast.places.keeper_link import Refused
 from holdfast.safety.variables import code_variable
+
+if TYPE_CHECKING:
+    from holdfast.daemon.handlers.start import StartSpec
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
