@@ -167,7 +167,7 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     stream = EventStream(opened.store)
     inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, background, place.usage.forget, inbox.claimed, names.begins)
+    supervisor = Supervisor(registry, opened.store, background, place.usage.tracks, inbox.claimed, names.begins)
     sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)

@@ -116,7 +116,7 @@ class DaemonContext:
         now = time.time()
         if measures is None:
             measures = Measures(process.streams, self.place.living(process.leftovers))
-        used = self.place.usage.known(process.id) if process.is_running else None
+        used = self.place.usage.tracks.get(process.id) if process.is_running else None
         return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
 
 

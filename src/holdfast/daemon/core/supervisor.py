@@ -64,17 +64,17 @@ class Supervisor:
         registry: Registry,
         store: Store,
         background: BackgroundTasks,
-        last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+        tracks: dict[ProcessId, Track] | None = None,
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`last_used` gives, once, the last measured usage of a process that has ended. `claimed` gets each notice
-        before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
+        """`tracks` holds the last measured usage of processes; that of an ended process is removed. `claimed` gets each
+        notice before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
         """
         self._registry = registry
         self._store = store
         self._background = background
-        self._last_used = last_used
+        self._tracks = tracks if tracks is not None else {}
         self._claimed = claimed
         self._begins = begins
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
@@ -231,7 +231,7 @@ class Supervisor:
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: HeldProcess) -> HeldProcess:
-        used = self._last_used(process.id)
+        used = self._tracks.pop(process.id, None)
         if used is None:
             return process
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds

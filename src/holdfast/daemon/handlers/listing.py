@@ -100,7 +100,7 @@ async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
     """What the running processes use, in the requested order, and the totals of all of them."""
     chosen = _chosen(context, ask, context.registry.running())
     await context.place.usage.rate(chosen)
-    rows = [(process, context.place.usage.known(process.id) or Track()) for process in chosen]
+    rows = [(process, context.place.usage.tracks.get(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
     now = time.monotonic()
     status = "running" if context.keeper.is_reachable else "unreachable"
