@@ -154,7 +154,7 @@ def test_what_a_process_uses_is_measured(staged: StagedPlace) -> None:
 
     async def used() -> bool:
         await staged.place.usage.fresh([process], max_age=0.0)
-        track = staged.place.usage.known(process.id)
+        track = staged.place.usage.tracks.get(process.id)
         return track is not None and (track.rss_bytes or 0) > 30 << 20 and (track.cpu_seconds or 0.0) > 0.0
 
     staged.until_async(used)

@@ -20,12 +20,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.process_object import process_object
-from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.registry import Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
-from holdfast.daemon.listener.ancestry import Caller, CallerAncestry
+from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.listener.accepting import Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.daemon.notices.inbox import _EARLIER, SessionInboxes
 from holdfast.daemon.notices.sessions import Names, SessionOwnership

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
-from holdfast.daemon.listener.ancestry import BoundOrigin
-from holdfast.daemon.listener.calls import PendingCall
+from holdfast.daemon.listener.accepting import BoundOrigin
+from holdfast.daemon.listener.connection import PendingCall
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal

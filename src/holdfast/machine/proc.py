@@ -173,7 +173,7 @@ def wait_state(pid: int) -> str | None:
 
 
 def group_name(place: str) -> str:
-    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.groups`)."""
+    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.cgroups`)."""
     return f"holdfast-{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.waiting import KeyedLocks
+from holdfast.daemon.core.tasks import KeyedLocks
 from holdfast.model.process import HeldProcess, ProcessId
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast import light_json
 from holdfast.daemon.approvals import commands, gate
-from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import ApprovalRecord

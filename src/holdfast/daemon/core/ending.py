@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext, Message
+from holdfast.daemon.core.supervisor import applied, asker, run_of
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import from_keeper
@@ -27,7 +27,7 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
     process = context.registry.get(process.id) or process
     stop = {
         "id": process.id,
-        "by": reports.asker(by),
+        "by": asker(by),
         "reason": why,
         "signal": int(signal.SIGTERM),
         "grace": grace,
@@ -60,8 +60,8 @@ async def _apply(context: DaemonContext, process_id: ProcessId, report: Message 
     known = context.registry.get(process_id)
     if taken.done():
         taken.result()
-    elif known is not None and not known.has_ended and reports.run_of(report) == known.run:
-        return reports.applied(known, report)
+    elif known is not None and not known.has_ended and run_of(report) == known.run:
+        return applied(known, report)
     return known
 
 

@@ -11,7 +11,7 @@ from holdfast.daemon.core import log, restarting
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end, forget
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.errors import HoldfastError
 from holdfast.model import process_rules
 from holdfast.model.process import HeldProcess, ProcessId

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError

@@ -7,9 +7,9 @@ import os
 import signal
 from contextlib import suppress
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.errors import HoldfastError
 from holdfast.model.lifecycle import Running, Stopping
 from holdfast.model.process import HeldProcess, ProcessId

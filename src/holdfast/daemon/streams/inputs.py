@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from holdfast.daemon.core.waiting import ChangeSignals, KeyedLocks
+from holdfast.daemon.core.tasks import ChangeSignals, KeyedLocks
 from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink
 

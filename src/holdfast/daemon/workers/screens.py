@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan
