@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import light_json
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
 from holdfast.cli import colours
 
 TYPE_CHECKING = False

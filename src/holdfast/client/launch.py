@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 
-from holdfast import light_json
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
 from holdfast.errors import BadValue, Denied, DiskFull, HoldfastError, Unreachable, from_wire
 from holdfast.paths import find_paths, make_directories
 from holdfast.wire.frames import peer_credentials

@@ -25,7 +25,7 @@ import errno
 import os
 import struct
 
-from holdfast import light_json
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
