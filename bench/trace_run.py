@@ -29,10 +29,16 @@ if os.path.isdir(_dir):
     with open(os.path.join(_dir, "phase"), "r+b") as _file:
         _phase = mmap.mmap(_file.fileno(), 1)
     _seen = set()
+    def _is_import(frame):
+        # The body of a module or class, or what a module calls while it is imported.
+        above = frame.f_back
+        if not frame.f_code.co_flags & 1:  # CO_OPTIMIZED is set for functions only
+            return True
+        return above is not None and above.f_code.co_name == "<module>" and above.f_globals is frame.f_globals
     def _trace(frame, event, arg):
         if event == "call" and _phase[0]:
             name = frame.f_globals.get("__name__", "")
-            if name.startswith("holdfast") and frame.f_code.co_name != "<module>" and name not in _seen:
+            if name.startswith("holdfast") and name not in _seen and not _is_import(frame):
                 _seen.add(name)
                 fd = os.open(_dir + "/" + str(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 os.write(fd, (name + "\\n").encode())

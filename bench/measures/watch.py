@@ -16,7 +16,7 @@ from bench.instance import Instance
 from bench.run import Run
 from bench.series import Sample, interleave
 from holdfast.daemon.workers.watch import WatchWorker
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 
 _WORDS = ("error", "fatal", "panic", "refused", "timeout", "segfault", "listening", "ready", "compiled", "denied")
 _TEXTS = tuple(f"{_WORDS[n % 10].upper()} {n}: {_WORDS[n // 10]}" for n in range(100))

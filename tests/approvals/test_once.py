@@ -20,11 +20,11 @@ import pytest
 
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.approvals.audit import AuditLog
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.approvals.gate import GatedAction
-from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import Call, DaemonContext
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.notices.sessions import Names
 from holdfast.errors import CommandDenied, DiskFull
 from holdfast.model.approvals import ApprovalRecord

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Client, HoldfastError, Process
-from holdfast.client.protocol import Output
+from holdfast.client.link import Output
 from holdfast.client.reading import Reading
 from holdfast.daemon.handlers import HANDLERS
 from holdfast.daemon.listener import scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 
 from holdfast.client.interactive import PendingInput
-from holdfast.client.protocol import Done, Failed
+from holdfast.client.link import Done, Failed
 from holdfast.errors import StdinClosed, StdinFull
 from holdfast.wire.frames import Message
 

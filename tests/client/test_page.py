@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.client.link import Output
 from holdfast.client.page import LogPage, line_end, make_page
-from holdfast.client.protocol import Output
 from holdfast.wire.frames import Message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
+from holdfast.client.link import ClientProtocol, Done, Failed, Output
 from holdfast.errors import BadValue, HoldfastError, NotFound
 from holdfast.wire.frames import FrameDecoder, FrameError, encode, encode_bytes
 

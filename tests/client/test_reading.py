@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.client.link import MAX_CUTS
-from holdfast.client.protocol import Done, Failed, Output
+from holdfast.client.link import MAX_CUTS, Done, Failed, Output
 from holdfast.client.reading import Cursor, FollowedOutput
 from holdfast.errors import NotFound, Unreachable
 from holdfast.wire.frames import Message

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.local import LocalPlace
 from holdfast_keeper import protocol

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import CommandNotFound, NotExecutable
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Leftover
+from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.peers import peer_credentials
 from holdfast.places.base import Refused
+from holdfast.wire.frames import peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 
 NO_PROCESS = ProcessId("proc_000000000000")
@@ -155,7 +154,7 @@ def test_what_a_process_uses_is_measured(staged: StagedPlace) -> None:
 
     async def used() -> bool:
         await staged.place.usage.fresh([process], max_age=0.0)
-        track = staged.place.usage.known(process.id)
+        track = staged.place.usage.tracks.get(process.id)
         return track is not None and (track.rss_bytes or 0) > 30 << 20 and (track.cpu_seconds or 0.0) > 0.0
 
     staged.until_async(used)

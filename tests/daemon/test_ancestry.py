@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
+from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.machine import proc
 from holdfast.model.lifecycle import Requested, Running
 from holdfast.places.base import CallerMarks, ExecutionPlace
@@ -65,7 +65,7 @@ class AcceptedCaller:
 def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcceptedCaller]:
     """Its parent is another process than the one that asks for its origin, as for the daemon."""
     with calling(tmp_path) as accepted:
-        monkeypatch.setattr("holdfast.daemon.listener.ancestry.os.getpid", lambda: NO_PID - 1)
+        monkeypatch.setattr("holdfast.daemon.listener.accepting.os.getpid", lambda: NO_PID - 1)
         yield accepted
 
 
@@ -175,7 +175,7 @@ def test_nor_is_one_whose_pid_another_process_has_now(caller: AcceptedCaller) ->
 def test_without_a_descriptor_of_the_peer_the_pid_is_used(
     caller: AcceptedCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.peers._SO_PEERPIDFD", 9999)  # as a kernel that does not know it
+    monkeypatch.setattr("holdfast.wire.frames._SO_PEERPIDFD", 9999)  # as a kernel that does not know it
     assert caller.origin(found()) is None
     assert caller.origin(found(caller.pid)) == BOUND
     caller.end()

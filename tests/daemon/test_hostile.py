@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.link import Link
-from holdfast.client.protocol import Failed
+from holdfast.client.link import Failed, Link
 from holdfast.client.sync import Client
 from holdfast.ops.catalog import OPERATIONS
 from tests.daemon.acting import ask, log_text

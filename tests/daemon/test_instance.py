@@ -20,9 +20,9 @@ from typing import cast
 import pytest
 
 import holdfast
-from holdfast.client.protocol import Failed
+from holdfast.client.link import Failed
 from holdfast.client.sync import Client, connect
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.daemon.listener.server import ProtocolChooser
 from holdfast.wire import frames
 from tests.daemon.acting import is_alive, kill_daemon, told

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.client.protocol import Output
+from holdfast.client.link import Output
 from holdfast.client.sync import Client
 from tests.daemon.acting import ask, kill_keeper
 from tests.support import eventually

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.daemon.core.reports import applied, asker
+from holdfast.daemon.core.supervisor import applied, asker
 from holdfast.model.lifecycle import Requested, Running, Stopping, end_signal, exit_code, reason, stop_of
 from holdfast.model.process import Leftover, StreamExtent
 from holdfast_keeper.bundle import encode_slot

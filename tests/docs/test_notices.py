@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import breaker, notices, watching
+from holdfast.model import breaker, match_data, watching
 from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.notice_texts import digest, text
 from holdfast.settings import Settings, read_settings
@@ -33,12 +33,12 @@ RUNNING: list[dict[str, Any]] = [
 
 EXAMPLES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("completion", ID, {**END, "command": "make test"}),
-    ("watch_match", ID, {**notices.match_data(watching.Notified((FIRST,))), **WHO}),
-    ("watch_match", ID, {**notices.held_data(Held(4, FIRST, NEWEST)), **WHO}),
-    ("watch_match", None, notices.owner_data(SEVERAL)),
-    ("watch_disabled", ID, {**notices.disabled_data(watching.Disabled(3, 1, 3001), ["ERROR", "FATAL"]), **WHO}),
-    ("watch_overflow_tripped", None, notices.trip_data(breaker.BreakerRules())),
-    ("watch_overflow_released", None, notices.release_data(breaker.Released(25, 25, {}, "s", AT))),
+    ("watch_match", ID, {**match_data.match_data(watching.Notified((FIRST,))), **WHO}),
+    ("watch_match", ID, {**match_data.held_data(Held(4, FIRST, NEWEST)), **WHO}),
+    ("watch_match", None, match_data.owner_data(SEVERAL)),
+    ("watch_disabled", ID, {**match_data.disabled_data(watching.Disabled(3, 1, 3001), ["ERROR", "FATAL"]), **WHO}),
+    ("watch_overflow_tripped", None, match_data.trip_data(breaker.BreakerRules())),
+    ("watch_overflow_released", None, match_data.release_data(breaker.Released(25, 25, {}, "s", AT))),
     ("progress", ID, {"output": "epoch 3", "new_bytes": 1234, "offset": 10, "end": 1244, "running_for": 300.0, **WHO}),
     ("ready", ID, {"took": 1.24, **WHO}),
     ("stalled", ID, {"since": AT - 400, "last_output_at": None, "wait": "futex_wait", **WHO}),

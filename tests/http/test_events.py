@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import light_json
 from holdfast.client.http_parser import EventParser
 from holdfast.http import sse
-from holdfast.wire import light_json
 from tests.http.asking import Api, events
 from tests.support import eventually
 

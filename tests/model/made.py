@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited, Running, State
-from holdfast.model.process import HeldProcess, Meta, StreamExtent
+from holdfast.model.process import HeldProcess, Meta, ProcessId, StreamExtent
 
 
 def process(number: int = 1, state: State | None = None, closed: bool = True, **meta: Any) -> HeldProcess:

@@ -21,6 +21,8 @@ from holdfast.model.lifecycle import (
     LaunchFailed,
     Lost,
     NeverRan,
+    PredecessorFailed,
+    Queued,
     Requested,
     Restarting,
     RestartPlanned,
@@ -49,6 +51,7 @@ STATUSES: st.SearchStrategy[Status] = st.one_of(
 FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(ChildStarted, st.integers(1, 1 << 22), TIMES),
     st.builds(LaunchFailed, TIMES),
+    st.builds(PredecessorFailed, st.text(max_size=8), TIMES),
     st.builds(StopAsked, st.none() | st.text(max_size=8), st.sampled_from(get_args(StopReason)), TIMES),
     st.just(ForceUsed()),
     st.builds(ChildEnded, STATUSES, TIMES),
@@ -77,6 +80,7 @@ def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
     "state",
     [
         Requested(),
+        Queued(),
         Running(1, 0.0),
         Stopping(1, 0.0, StopRequest(None, "killed", 0.0)),
         Ended(Lost(), 0.0),
@@ -88,6 +92,7 @@ def test_every_state_has_its_row_in_the_table_and_every_fact_its_use() -> None:
     [
         STARTED,
         LaunchFailed(1.0),
+        PredecessorFailed("proc_000000000001", 1.0),
         KILL,
         ForceUsed(),
         ChildEnded(Exited(0), 1.0),
@@ -197,9 +202,9 @@ class Life(RuleBasedStateMachine):
 
     state: State
 
-    @initialize()
-    def begin(self) -> None:
-        self.state = Requested()
+    @initialize(is_queued=st.booleans())
+    def begin(self, is_queued: bool) -> None:
+        self.state = Queued() if is_queued else Requested()
         self.first_stop: StopAsked | None = None
         self.last_stop: StopAsked | None = None
         self.status: Status | None = None
@@ -249,7 +254,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def the_pid_stays(self) -> None:
         if self.started is not None:
-            assert not isinstance(self.state, Requested)
+            assert not isinstance(self.state, (Requested, Queued))
             known = self.state.last if isinstance(self.state, Restarting) else self.state
             assert known.pid == self.started.pid
 

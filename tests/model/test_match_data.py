@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from holdfast.model import breaker, notices
+from holdfast.model import breaker, match_data
 from holdfast.model.matches import Held, WatchMatch
 from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchRules, WatchState, matched
 from tests.model.found import match, matches
@@ -24,7 +24,7 @@ def found_in(log: bytes, word: bytes) -> list[WatchMatch]:
 def test_the_log_at_the_offset_is_the_output() -> None:
     _, [told] = matched(WatchState(), found_in(LOG, b"ERROR"), 0.0, WatchRules())
     assert isinstance(told, Notified)
-    data = notices.match_data(told)
+    data = match_data.match_data(told)
     assert data["output"] == "ERROR one\nERROR two"
     assert LOG[data["offset"] : data["end"]].decode() == data["output"]
     [apart] = data["more"]
@@ -33,23 +33,23 @@ def test_the_log_at_the_offset_is_the_output() -> None:
 
 
 def test_lines_of_two_streams_lie_apart() -> None:
-    data = notices.match_data(Notified((match(0), match(1, stream="err"))))
+    data = match_data.match_data(Notified((match(0), match(1, stream="err"))))
     assert (data["output"], data["stream"], len(data["more"])) == (match(0).output, "out", 1)
 
 
 def test_parts_of_one_very_long_line_lie_apart() -> None:
-    data = notices.match_data(Notified((WatchMatch("out", 0, 4, "x", "xxxx"), WatchMatch("out", 4, 8, "x", "xxxx"))))
+    data = match_data.match_data(Notified((WatchMatch("out", 0, 4, "x", "xxxx"), WatchMatch("out", 4, 8, "x", "xxxx"))))
     assert (data["output"], data["end"], len(data["more"])) == ("xxxx", 4, 1)
 
 
 def test_a_line_behind_one_that_was_cut_lies_apart() -> None:
     cut = WatchMatch("out", 0, 5000, "x", "x" * 10, is_cut=True)
-    data = notices.match_data(Notified((cut, WatchMatch("out", 5001, 5002, "x", "x"))))
+    data = match_data.match_data(Notified((cut, WatchMatch("out", 5001, 5002, "x", "x"))))
     assert (data["output"], data["output_cut"], len(data["more"])) == ("x" * 10, True, 1)
 
 
 def test_a_digest_has_its_first_and_newest_line() -> None:
-    data = notices.digest_data(MatchDigest(Held(4, match(1), match(7))))
+    data = match_data.digest_data(MatchDigest(Held(4, match(1), match(7))))
     assert (data["count"], data["suppressed"], data["digest"]) == (4, 4, True)
     assert (data["offset"], data["end"], data["output"], data["pattern"]) == (10, 19, match(1).output, "ERROR")
     assert (data["first"]["offset"], data["newest"]["offset"]) == (10, 70)
@@ -57,10 +57,10 @@ def test_a_digest_has_its_first_and_newest_line() -> None:
 
 def test_the_digest_of_an_owner_adds_up() -> None:
     held = {f"p{number}": Held.of(matches(number + 1)) for number in range(300)}
-    data = notices.owner_data(held)
+    data = match_data.owner_data(held)
     assert data["count"] == sum(row["count"] for row in data["processes"]) == 300 * 301 // 2
     assert [row["process"] for row in data["processes"]] == list(held)
-    assert sum(row["newest"] is not None for row in data["processes"]) == notices.MOST_SHOWN
+    assert sum(row["newest"] is not None for row in data["processes"]) == match_data.MOST_SHOWN
 
 
 def test_no_digest_of_an_owner_is_large() -> None:
@@ -68,15 +68,15 @@ def test_no_digest_of_an_owner_is_large() -> None:
     state = breaker.Breaker(tripped_at=0.0)
     for number in range(400):
         state, _, _ = breaker.admit(state, "s", f"proc_{number:012x}", [long], 0.0, breaker.BreakerRules())
-    assert len(json.dumps(notices.owner_data(state.held["s"]))) < 200_000
+    assert len(json.dumps(match_data.owner_data(state.held["s"]))) < 200_000
 
 
 def test_the_end_of_a_watch_says_why_and_of_what() -> None:
-    data = notices.disabled_data(Disabled(3, 1, 3001, "strikes"), ["ERROR"])
+    data = match_data.disabled_data(Disabled(3, 1, 3001, "strikes"), ["ERROR"])
     assert data == {"strikes": 3, "suppressed": 1, "matches": 3001, "reason": "strikes", "patterns": ["ERROR"]}
 
 
 def test_trips_and_releases_have_their_numbers() -> None:
-    assert notices.trip_data(breaker.BreakerRules()) == {"limit": 15, "window": 10.0, "silence": 30.0}
+    assert match_data.trip_data(breaker.BreakerRules()) == {"limit": 15, "window": 10.0, "silence": 30.0}
     released = breaker.Released(25, 20, {}, "s", 7.0)
-    assert notices.release_data(released) == {"suppressed": 25, "processes": 20, "tripped_at": 7.0}
+    assert match_data.release_data(released) == {"suppressed": 25, "processes": 20, "tripped_at": 7.0}

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import LimitReached
 from holdfast.model import process_rules
-from holdfast.model.ids import is_id, is_name, is_session
 from holdfast.model.lifecycle import Requested, Stopping, StopRequest
+from holdfast.model.process import is_id, is_name, is_session
 from holdfast.model.process_rules import (
     check_process_limit,
     end_with_daemon,

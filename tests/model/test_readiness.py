@@ -18,32 +18,32 @@ def marked(one: HeldProcess, *mark: object) -> HeldProcess:
 
 
 def test_nothing_to_be_ready_by() -> None:
-    assert readiness.is_ready(process(1)) is None
-    assert readiness.is_ready(ended(1, 5.0)) is None
+    assert process(1).is_ready is None
+    assert ended(1, 5.0).is_ready is None
     assert not readiness.is_open(process(1))
 
 
 def test_not_known_yet_then_known() -> None:
     one = process(1, ready_port=80)
-    assert readiness.is_ready(one) is None
+    assert one.is_ready is None
     assert readiness.is_open(one)
-    assert readiness.is_ready(marked(one, True, 3.0)) is True
-    assert readiness.is_ready(marked(one, False)) is False
+    assert marked(one, True, 3.0).is_ready is True
+    assert marked(one, False).is_ready is False
     assert not readiness.is_open(marked(one, True, 3.0))
     assert readiness.is_open(marked(one, None, None, "port 80 is held by another program"))
 
 
 def test_what_has_ended_is_not_ready_and_will_not_be() -> None:
     over = ended(1, 5.0, ready_log="x")
-    assert readiness.is_ready(over) is False
-    assert readiness.is_ready(marked(over, True, 4.5)) is False
+    assert over.is_ready is False
+    assert marked(over, True, 4.5).is_ready is False
     assert not readiness.is_open(over)
 
 
 def test_another_run_is_looked_at_anew() -> None:
     one = marked(process(1, ready_uptime=1.0), True, 3.0)
     again = replace(one, state=Running(77, 100.0))
-    assert readiness.is_ready(again) is None
+    assert again.is_ready is None
     assert readiness.is_open(again)
 
 

@@ -21,16 +21,16 @@ from holdfast.model.lifecycle import (
     Unseen,
 )
 from holdfast.model.process import Meta
-from holdfast.model.restarts import (
-    LONGEST_PAUSE,
+from holdfast.model.process_rules import (
+    LONGEST_RESTART_PAUSE,
     STABLE_AFTER,
     RestartVerdict,
     after_end,
     after_failed_launch,
-    due,
     may_run_again,
-    next_due,
-    pause,
+    next_restart,
+    restart_pause,
+    restarts_due,
 )
 from tests.model.made import ended, process
 
@@ -112,8 +112,8 @@ def test_a_restart_that_could_not_be_started_counts() -> None:
 @given(st.floats(1e-9, 86400.0), st.integers(0, 10**6))
 def test_no_pause_is_too_long_or_goes_backwards(delay: float, streak: int) -> None:
     rule = meta(restart="always", restart_delay=delay)
-    assert 0 < pause(rule, streak) <= max(LONGEST_PAUSE, delay)
-    assert pause(rule, streak) <= pause(rule, streak + 1)
+    assert 0 < restart_pause(rule, streak) <= max(LONGEST_RESTART_PAUSE, delay)
+    assert restart_pause(rule, streak) <= restart_pause(rule, streak + 1)
 
 
 @given(st.integers(0, 20), st.integers(1, 20), st.floats(0, 100))
@@ -124,9 +124,9 @@ def test_never_more_in_a_row_than_the_limit(streak: int, limit: int, lasted: flo
 
 def test_those_whose_time_has_come() -> None:
     early, late = process(1, Restarting(over(), 5.0)), process(2, Restarting(over(), 9.0))
-    assert due([early, late, process(3), ended(4, 1.0)], now=5.0) == [early]
-    assert next_due([late, early, process(3)]) == 5.0
-    assert next_due([process(3)]) is None
+    assert restarts_due([early, late, process(3), ended(4, 1.0)], now=5.0) == [early]
+    assert next_restart([late, early, process(3)]) == 5.0
+    assert next_restart([process(3)]) is None
 
 
 def test_output_may_go_on_only_where_another_run_may_come() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
+from holdfast.model.process import ProcessId
 from holdfast.model.sinks import (
     FARTHEST,
     KINDS,

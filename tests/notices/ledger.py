@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import completion_key, id_of
+from holdfast.model.events import completion_key, id_of
+from holdfast.model.process import ProcessId
 from holdfast.wire import frames
 from tests.notices.world import Daemon, Wire
 

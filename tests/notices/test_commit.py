@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import DiskFull
 from holdfast.model.events import Event
 from holdfast.store.store import Store

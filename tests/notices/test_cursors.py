@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.daemon.core.waiting import follow
+from holdfast.daemon.core.tasks import follow
 
 
 def test_what_is_there_and_what_comes_is_read_once_and_in_order() -> None:

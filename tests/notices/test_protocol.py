@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from tests.notices.ledger import Ledger, Owner, Peer, completion_id
 from tests.notices.world import Daemon, process
 

@@ -20,22 +20,19 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.process_object import process_object
-from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.registry import Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
-from holdfast.daemon.listener.ancestry import Caller, CallerAncestry
+from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.listener.accepting import Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.daemon.notices.inbox import _EARLIER, SessionInboxes
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.streams.tails import Tail
 from holdfast.errors import DiskFull, HoldfastError
-from holdfast.model.events import queued
-from holdfast.model.ids import ProcessId
+from holdfast.model.events import of_process, queued
 from holdfast.model.lifecycle import Ended, Exited
-from holdfast.model.notices import of_process
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store import store as stores
 from holdfast.store.writer import RowChange, Writer
 from holdfast.wire import frames

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.store import audit
 from holdfast.store.audit import BEGINNING, Entry
-from holdfast.store.db import open_db, transaction
+from holdfast.store.db import open_db
+from holdfast.store.writer import transaction
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.db import StoreTooNew, migrations, open_db, transaction
+from holdfast.store.db import StoreTooNew, migrations, open_db
+from holdfast.store.writer import transaction
 
 ROW = ("proc_000000000001", "s", "{}", "{}", "{}")
 INSERT = "INSERT INTO processes VALUES (?, ?, ?, ?, ?)"

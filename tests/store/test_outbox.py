@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.events import queued
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice, queued
+from holdfast.model.process import ProcessId
 from holdfast.model.sinks import FARTHEST, DeliveryState, Outgoing, Settled, Sink
-from holdfast.store import events, outbox
-from holdfast.store.db import open_db, transaction
+from holdfast.store import outbox
+from holdfast.store.db import open_db
+from holdfast.store.rows import append_events
+from holdfast.store.writer import transaction
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def notice(key: str, **data: Any) -> Notice:
 
 def put(db: sqlite3.Connection, *keys: str, sinks: tuple[Sink, ...] = SINKS) -> None:
     with transaction(db):
-        events.append(db, [event for key in keys for event in queued(notice(key))], sinks)
+        append_events(db, [event for key in keys for event in queued(notice(key))], sinks)
 
 
 def due(db: sqlite3.Connection, sink: str = "a", now: float = 100.0) -> list[Outgoing]:
@@ -50,7 +51,7 @@ def test_a_row_comes_with_the_notice_once_for_each_sink_that_wants_it(db: sqlite
 
 def test_neither_is_there_when_the_change_is_not(db: sqlite3.Connection) -> None:
     db.execute("BEGIN")
-    events.append(db, queued(notice("completion:0")), SINKS)
+    append_events(db, queued(notice("completion:0")), SINKS)
     assert len(due(db)) == 1
     db.execute("ROLLBACK")
     assert due(db) == []

@@ -12,10 +12,12 @@ from holdfast.model.lifecycle import (
     Exited,
     Lost,
     NeverRan,
+    Queued,
     Requested,
     Restarting,
     Running,
     Signaled,
+    Skipped,
     State,
     Stopping,
     StopRequest,
@@ -24,13 +26,15 @@ from holdfast.model.lifecycle import (
 from holdfast.model.process import Leftover, Meta, StreamExtent
 from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
-from holdfast.store import processes
+from holdfast.store import rows
 from holdfast.store.db import open_db
 from tests.model.made import process
 
 STOP = StopRequest("ünder · agent", "killed", 3.5, forced=True)
 STATES: list[State] = [
     Requested(),
+    Queued(),
+    Ended(Skipped("proc_000000000001"), 4.0, ended_at=4.0),
     Running(7, 1.25),
     Stopping(7, 1.25, STOP),
     Ended(Exited(42), 4.0, 7, 1.25, 4.0, STOP),
@@ -58,7 +62,7 @@ def test_a_row_gives_back_the_process(state: State) -> None:
         readiness=Readiness(1.25, True, 2.5, "troubled", {"out": 7}),
         stall=Stall(1.25, 2.0, 100, 0.5, 1.5, "S (sleeping)"),
     )
-    assert processes.from_row(processes.to_row(one)) == one
+    assert rows.from_row(rows.to_row(one)) == one
 
 
 def test_meta_survives_json_and_ignores_what_a_newer_release_added() -> None:
@@ -69,9 +73,9 @@ def test_meta_survives_json_and_ignores_what_a_newer_release_added() -> None:
 def test_a_row_that_makes_no_sense_counts_as_missing(tmp_path: Path) -> None:
     connection, _ = open_db(str(tmp_path / "store.db"))
     good = process(1)
-    processes.apply(connection, good.id, good)
+    rows.put_process(connection, good.id, good)
     for number, (meta, state) in enumerate([("{", "{}"), ("{}", "{}"), ("[]", "[]"), ("{}", '{"is":"dancing"}')]):
         row = (f"proc_{number:012x}ff", "s", meta, state, "{}")
         connection.execute("INSERT INTO processes (id, session, meta, state, marks) VALUES (?, ?, ?, ?, ?)", row)
-    assert [one.id for one in processes.load(connection)] == [good.id]
+    assert [one.id for one in rows.load_processes(connection)] == [good.id]
     connection.close()

@@ -115,7 +115,7 @@ def test_ids_are_taken_in_many_spellings(model: Model, running: str) -> None:
 
 
 def test_an_integer_is_the_digits_of_an_id(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.client.caller.new_id", lambda: "proc_001234567890")
+    monkeypatch.setattr("holdfast.client.launch.new_id", lambda: "proc_001234567890")
     model.background("echo digits")
     for spelling in (1234567890, "1234567890", "001234567890"):
         assert model.process("wait", spelling)["output"] == "digits\n"

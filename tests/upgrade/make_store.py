@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Exited, Running, Signaled, StopRequest
-from holdfast.model.process import HeldProcess, Leftover, Meta, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import end_signal, exit_code, reason, stop_of
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.store.db import migrations, open_db
 from holdfast.store.store import open_store
 from tests.upgrade.make_store import STORES, processes

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan, WatchWorker
 from holdfast.errors import BadValue
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast_keeper import bundle
 from tests.logs.written import ID, Written
 from tests.support import eventually

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.wire import light_json
+from holdfast import light_json
 
 _SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(holdfast.__file__)))
 
@@ -63,7 +63,7 @@ def test_what_json_cannot_say_is_refused(value: object) -> None:
 def test_what_is_broken_is_a_value_error_also_where_json_was_never_imported() -> None:
     script = """
 import sys
-from holdfast.wire import light_json
+from holdfast import light_json
 assert "json" not in sys.modules
 for text in ("{", "[1,", '{"a"', '"\\\\ud8', "nul", "", "[1] 2"):
     try:
@@ -73,3 +73,16 @@ for text in ("{", "[1,", '{"a"', '"\\\\ud8', "nul", "", "[1] 2"):
     raise AssertionError(text)
 """
     subprocess.run([sys.executable, "-S", "-c", script], check=True, env={"PYTHONPATH": _SOURCE})
+
+
+@pytest.mark.parametrize("value", [{"n": 1 << 70}, {"name": "\udce9"}, {"é": [1.5, None, True]}, {1: 2}])
+def test_bytes_have_what_a_fast_encoder_refuses(value: object) -> None:
+    data = light_json.dump_bytes(value)
+    assert b" " not in data
+    assert light_json.load_bytes(data) == json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("data", [b"{", b"NaN", b"\xff", b"[" * 100_000])
+def test_bytes_that_are_not_json_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        light_json.load_bytes(data)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire import light_json
+from holdfast import light_json
 from holdfast.wire.relay import read_message
 
 values = st.recursive(

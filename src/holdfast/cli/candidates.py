@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.client import caller, launch
+from holdfast.client import launch
 from holdfast.client.link import greet
 from holdfast.client.process import Process, outcome
 from holdfast.paths import find_paths
@@ -98,7 +98,7 @@ def _ask(op: str, arguments: Message) -> Message:
     sock = launch.find(find_paths())
     if sock is None:
         return {}
-    link = greet(sock, caller.session_of(None))
+    link = greet(sock, launch.session_of(None))
     try:
         return link.call(op, arguments, _LIMIT)[0]
     finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
 from holdfast.cli import colours
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

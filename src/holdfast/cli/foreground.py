@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.client.link import Output
     from holdfast.client.process import Process
-    from holdfast.client.protocol import Output
     from holdfast.client.sync import Client
 
 #: A second ^C within this many seconds kills the process.

@@ -238,7 +238,7 @@ def parse_variable(text: str) -> tuple[str, str]:
 
 def parse_object(text: str) -> object:
     """An object of JSON."""
-    from holdfast.wire import light_json
+    from holdfast import light_json
 
     try:
         value = light_json.loads(text)

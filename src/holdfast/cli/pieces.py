@@ -12,7 +12,7 @@ from holdfast.model.text import TextView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.protocol import Output
+    from holdfast.client.link import Output
 
 #: Seconds between two draws of a changing line.
 _REDRAW = 0.1

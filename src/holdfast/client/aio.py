@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Self
 from holdfast.client import calls
 from holdfast.client.aio_calls import AsyncCalls
 from holdfast.client.aio_link import AsyncLink, AsyncReading, open_connection
-from holdfast.client.caller import in_own_words
-from holdfast.client.launch import STOPPED_PAUSE
+from holdfast.client.launch import STOPPED_PAUSE, in_own_words
 from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
 from holdfast.errors import BadValue, HoldfastError
 

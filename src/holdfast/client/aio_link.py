@@ -10,8 +10,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from holdfast.client import launch
-from holdfast.client.link import GREET_LIMIT, DaemonStopped, LinkCut, check_version, hello
-from holdfast.client.protocol import ClientProtocol, Done, Failed, Output
+from holdfast.client.link import (
+    GREET_LIMIT,
+    ClientProtocol,
+    DaemonStopped,
+    Done,
+    Failed,
+    LinkCut,
+    Output,
+    check_version,
+    hello,
+)
 from holdfast.client.reading import ReadingState
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.wire.frames import FrameError
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holdfast.client.calls import Ask, Reply
-    from holdfast.client.protocol import Answer
+    from holdfast.client.link import Answer
     from holdfast.client.reading import Followed
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast.client import caller
+from holdfast.client import launch
 from holdfast.client.fields import RUN_OPTIONS
 from holdfast.client.link import MAX_CUTS, LinkCut
 from holdfast.client.process import KillResult, Process, Waited
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypedDict, TypeVar, Unpack
 
     from holdfast.client.approval import Approval
-    from holdfast.client.caller import ClientState
     from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
+    from holdfast.client.launch import ClientState
+    from holdfast.client.link import Output
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
-    from holdfast.client.protocol import Output
     from holdfast.client.reading import Followed
     from holdfast.client.search import Found, Match, Searching
     from holdfast.wire.frames import Message
@@ -104,17 +104,17 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
     environ = options.pop("environ", None)
     if cwd is not None and not isinstance(cwd, (str, os.PathLike)):
         raise BadValue(f"cwd is a path, not {cwd!r:.80}", next="give a directory")
-    directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else caller.directory()
+    directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else launch.directory()
     cols, rows = size or (None, None)
     arguments: Message = {
         **options,
-        "id": caller.new_id(),
+        "id": launch.new_id(),
         **_command(command),
         "session": client.session if options.get("session") is None else options["session"],
         "cwd": directory,
-        "env": caller.environment() if environ is None else dict(environ),
+        "env": dict(os.environ) if environ is None else dict(environ),
         "grant": dict(grant or {}),
-        "umask": caller.umask(),
+        "umask": launch.umask(),
         "cols": cols,
         "rows": rows,
         "log_cap": _size(options.get("log_cap")),

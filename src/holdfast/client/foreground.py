@@ -13,9 +13,9 @@ from holdfast.client.process import Process
 from holdfast.errors import Unsupported
 
 if TYPE_CHECKING:
-    from holdfast.client.caller import ClientState
     from holdfast.client.calls import Call
     from holdfast.client.field_types import RunOptions
+    from holdfast.client.launch import ClientState
     from holdfast.wire.frames import Message
 
 #: The daemon answers this long after the time is over, at the latest.

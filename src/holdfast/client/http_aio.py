@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.client.http_exchange import HttpAddress
-    from holdfast.client.protocol import Answer
+    from holdfast.client.link import Answer
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18

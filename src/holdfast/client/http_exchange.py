@@ -6,21 +6,20 @@ import os
 from base64 import b64decode
 from urllib.parse import quote, urlencode
 
+from holdfast import light_json
 from holdfast.client.http_parser import EventParser, InvalidHttp, ResponseParser
-from holdfast.client.link import LinkCut
-from holdfast.client.protocol import Done, Failed, Output, refusal
+from holdfast.client.link import Done, Failed, LinkCut, Output, refusal
 from holdfast.errors import BadValue, Denied, HoldfastError, Unsupported, from_wire
 from holdfast.model.addresses import is_loopback
 from holdfast.ops.approvals import ApprovalReply
 from holdfast.ops.catalog import OPERATIONS
 from holdfast.peers import foreign_listener
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
-    from holdfast.client.protocol import Answer
+    from holdfast.client.link import Answer
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 

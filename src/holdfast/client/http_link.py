@@ -13,7 +13,7 @@ from holdfast.errors import Unreachable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.client.http_exchange import HttpAddress
-    from holdfast.client.protocol import Answer
+    from holdfast.client.link import Answer
     from holdfast.wire.frames import Message
 
 _READ_SIZE = 1 << 18

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast.client.calls import base64
-from holdfast.client.link import LinkCut
-from holdfast.client.protocol import Done, Failed, Output
+from holdfast.client.link import Done, Failed, LinkCut, Output
 from holdfast.client.reading import Cursor, FollowedOutput, Reading
 from holdfast.errors import NotNow, StdinFull
 
@@ -14,9 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.link import Link
+    from holdfast.client.link import Answer, Link
     from holdfast.client.process import Process
-    from holdfast.client.protocol import Answer
     from holdfast.wire.frames import Message
 
 _PIECE = 64 << 10

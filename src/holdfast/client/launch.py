@@ -1,4 +1,7 @@
-"""Finding the daemon of an instance, or starting it. There is never more than one."""
+"""What a client has before its first request: its state, what its commands inherit, and a connection to the daemon.
+
+The daemon of the instance is found, or started where there is none. There is never more than one.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ import struct
 import sys
 import time
 
-from holdfast.errors import Denied, DiskFull, HoldfastError, Unreachable, from_wire
-from holdfast.paths import make_directories
-from holdfast.peers import peer_credentials
-from holdfast.wire import light_json
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
+from holdfast.errors import BadValue, Denied, DiskFull, HoldfastError, Unreachable, from_wire
+from holdfast.paths import find_paths, make_directories
+from holdfast.wire.frames import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.client.http_exchange import HttpAddress
     from holdfast.paths import Paths
+
+DEFAULT_SESSION = "default"
 
 #: Longer than a daemon takes to come up with a full store on a slow disk; short enough for a user to wait.
 START_LIMIT = 30.0
@@ -40,6 +46,89 @@ if os.fork():
     os._exit(0)
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+class ClientState:
+    """The state of a client, blocking or not."""
+
+    def __init__(
+        self,
+        session: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        url: str | None = None,
+        token: str | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.session = session_of(session)
+        self.is_strict = strict
+        self.paths = find_paths({"HOLDFAST_HOME": os.fspath(home)} if home is not None else None)
+        #: How far the input of a process reached when this client last wrote to it.
+        self.accepted: dict[str, int] = {}
+        self._address = address_of(url, token, home is not None, self.paths)
+        #: How long a connection over HTTP may take: not at all, until the daemon is known to be there.
+        self._connect_timeout = 0.0
+        self._is_open = True
+        #: Ids of notifications that replies to this client contained.
+        self._delivered: list[str] = []
+
+
+def new_id() -> str:
+    """A new id. The client chooses it, so that a repeated request starts one process."""
+    return f"proc_{os.urandom(6).hex()}"
+
+
+def address_of(url: str | None, token: str | None, is_home_named: bool, paths: Paths) -> HttpAddress | None:
+    """The HTTP address of the daemon; None for the socket of the instance. Raises BadValue."""
+    if url is None:
+        url = None if is_home_named else os.environ.get("HOLDFAST_URL") or None
+    if url is None:
+        return None
+    from holdfast.client.http_exchange import find_address
+
+    return find_address(url, token, paths)
+
+
+def in_own_words(op: str, error: BadValue) -> BadValue:
+    """The error of an operation, with the name that a field has as a parameter of the method."""
+    from holdfast.ops.catalog import OPERATIONS
+
+    field, space, rest = error.message.partition(" ")
+    names = OPERATIONS[op].traits.names if op in OPERATIONS else {}
+    if space and field in names:
+        return BadValue(f"{names[field]} {rest}", next=error.next, data=error.data)
+    return error
+
+
+def session_of(named: str | None) -> str:
+    if named is None:
+        return os.environ.get("HOLDFAST_SESSION") or DEFAULT_SESSION
+    if not named:
+        raise BadValue("a session has 1 to 256 printable characters", next="name one, or leave it out")
+    return named
+
+
+def directory() -> tuple[str, tuple[str, ...]]:
+    """The current directory; a fallback and a note about it when that was deleted."""
+    try:
+        return os.getcwd(), ()
+    except FileNotFoundError:
+        home = os.path.expanduser("~")
+        fallback = home if os.path.isdir(home) else "/"
+        return fallback, (f"the current directory is gone; running in {fallback}",)
+
+
+def umask() -> int:
+    """The umask, read without setting it: other threads may be making files."""
+    try:
+        status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            beginning = os.read(status, 256)
+        finally:
+            os.close(status)
+        return int(beginning.partition(b"\nUmask:")[2].split(None, 1)[0], 8)
+    except (OSError, IndexError):
+        return 0o022
 
 
 def connect(paths: Paths) -> _socket.socket:
@@ -180,15 +269,19 @@ def _spawn(ready_fd: int, log: int, env: dict[str, str]) -> None:
 
 def environment(paths: Paths) -> dict[str, str]:
     """What the daemon is given of the caller's environment. Nothing else: it may hold secrets."""
-    from holdfast.model.ids import is_id
     from holdfast.secrets.environment import minimal
 
     env = minimal(os.environ)
     if paths.runtime == paths.home:
         env["HOLDFAST_HOME"] = paths.home  # absolute: the daemon works in another directory
-    if is_id(outer := os.environ.get("HOLDFAST_ID", "")):
+    if _is_id(outer := os.environ.get("HOLDFAST_ID", "")):
         env["HOLDFAST_OUTER_ID"] = outer  # a held command of another instance: to this one, its programs are free
     return env
+
+
+def _is_id(text: str) -> bool:
+    """As `holdfast.model.process.is_id`, without its imports."""
+    return len(text) == 17 and text.startswith("proc_") and not text[5:].strip("0123456789abcdef")
 
 
 def _read_line(fd: int, until: float) -> bytes:

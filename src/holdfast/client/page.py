@@ -7,7 +7,7 @@ from holdfast.model.text import TextView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.client.protocol import Output
+    from holdfast.client.link import Output
     from holdfast.wire.frames import Message
 
 

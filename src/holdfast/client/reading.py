@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import time
 
-from holdfast.client.link import MAX_CUTS, DaemonStopped, LinkCut
+from holdfast import light_json
+from holdfast.client.link import MAX_CUTS, DaemonStopped, Done, Failed, LinkCut, Output
 from holdfast.client.process import Process
-from holdfast.client.protocol import Done, Failed, Output
 from holdfast.errors import Unreachable
-from holdfast.wire import light_json
 from holdfast.wire.frames import Message
 
 TYPE_CHECKING = False
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
     from holdfast.client.approval import Approval
     from holdfast.client.calls import Ask
-    from holdfast.client.link import Link
+    from holdfast.client.link import Answer, Link
     from holdfast.client.notification import Notification
-    from holdfast.client.protocol import Answer
     from holdfast.client.search import Found
 
     T = TypeVar("T")

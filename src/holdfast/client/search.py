@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.client.protocol import Done, Failed
+from holdfast.client.link import Done, Failed
 from holdfast.client.reading import Followed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.client.protocol import Answer
+    from holdfast.client.link import Answer
     from holdfast.client.reading import AskNow
     from holdfast.wire.frames import Message
 

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock
 
 from holdfast.client import calls
-from holdfast.client.caller import in_own_words
+from holdfast.client.launch import in_own_words
 from holdfast.client.link import MAX_CUTS, LinkCut, open_link
 from holdfast.client.sync_calls import SyncCalls
 from holdfast.errors import BadValue, HoldfastError

@@ -6,7 +6,7 @@ Written by `scripts/generate`: do not edit.
 from __future__ import annotations
 
 from holdfast.client import calls
-from holdfast.client.caller import ClientState
+from holdfast.client.launch import ClientState
 from holdfast.client.process import Process
 
 TYPE_CHECKING = False
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from holdfast.client.calls import Ask, Call, Ref, Refs, Reply, SearchOptions, T
     from holdfast.client.field_types import RunOptions
     from holdfast.client.foreground import ForegroundResult
+    from holdfast.client.link import Output
     from holdfast.client.notification import Notification
     from holdfast.client.page import LogPage
     from holdfast.client.process import KillResult, Waited
-    from holdfast.client.protocol import Output
     from holdfast.client.reading import Followed, Reading
     from holdfast.client.screen import Screen
     from holdfast.client.search import Found, Match

@@ -16,12 +16,11 @@ from typing import Any
 
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.approvals.audit import AuditLog
+from holdfast.daemon.approvals.commands import Gate
 from holdfast.daemon.approvals.input_readers import Readers
-from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
 from holdfast.daemon.core import service_manager, timers
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
@@ -29,9 +28,10 @@ from holdfast.daemon.core.queues import ProcessQueues, watch_queues
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.handlers.daemon import end_processes
 from holdfast.daemon.hooks.follow import Hooks
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.server import Server
 from holdfast.daemon.listener.tcp import TcpListener
@@ -40,7 +40,7 @@ from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.progress import publish_output, watch_progress
 from holdfast.daemon.notices.sessions import Names, SessionOwnership
 from holdfast.daemon.probes.begin import begin as begin_probes
-from holdfast.daemon.start.known_secrets import KnownSecrets
+from holdfast.daemon.start.environment import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs
@@ -62,8 +62,8 @@ from holdfast.places.local import LocalPlace
 from holdfast.secrets.environment import minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
-from holdfast.store import inbox as inbox_rows
 from holdfast.store import queues as queue_rows
+from holdfast.store import rows as inbox_rows
 from holdfast.store.audit import SET_ASIDE
 from holdfast.store.store import open_store
 from holdfast.version import VERSION
@@ -99,7 +99,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(context.place.login.refresh(), "login environment")
         context.background.start(context.secrets.relearn(context.place, context.registry.owner), "secrets")
         vital = [
-            context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
+            context.background.start(context.keeper.run(on_hello, context.supervisor.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
         # Clients are served when the true state of the processes is known, not before.
@@ -177,7 +177,7 @@ async def _compose(
     stream = EventStream(opened.store)
     inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, background, place.usage.forget, inbox.claimed, names.begins)
+    supervisor = Supervisor(registry, opened.store, background, place.usage.tracks, inbox.claimed, names.begins)
     sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)

@@ -13,7 +13,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.listener.ancestry import BoundOrigin
+from holdfast.daemon.listener.accepting import BoundOrigin
 from holdfast.http.app import HttpApp
 from holdfast.http.responses import PROBLEM_JSON, HttpRefusal, problem_bytes
 from holdfast.http.routing import MOST_BODY

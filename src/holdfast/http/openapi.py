@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from http import HTTPStatus
 
+from holdfast import light_json
 from holdfast.http.responses import PROBLEM_JSON
 from holdfast.http.routes import ROUTES
 from holdfast.http.routing import JSON, OCTETS, Content, Flat, HeaderField, RequestBody, Route, Schema, Success
 from holdfast.ops import records
 from holdfast.ops.declare import Field, Record
 from holdfast.version import VERSION
-from holdfast.wire import light_json
 
 _ABOUT = "Processes that outlive any crash. Errors are problem+json with the codes of the command line."
 _ALWAYS = (400, 401, 403, 431, 500, 503)

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
-from holdfast.daemon.listener.ancestry import BoundOrigin
-from holdfast.daemon.listener.calls import PendingCall
+from holdfast.daemon.listener.accepting import BoundOrigin
+from holdfast.daemon.listener.connection import PendingCall
 from holdfast.errors import BadValue
 from holdfast.http.negotiate import choose, media_of
 from holdfast.http.responses import ClientGone, HttpRefusal
@@ -19,7 +20,7 @@ from holdfast.http.routing import JSON, MOST_BODY, OCTETS, RequestBody, Route
 from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Field
 from holdfast.ops.kinds import FlagKind, IntegerKind, NumberKind, SessionKind
-from holdfast.wire import json_bounds, light_json
+from holdfast.wire import json_bounds
 
 T = TypeVar("T")
 

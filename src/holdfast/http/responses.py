@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
+from holdfast import light_json
 from holdfast.errors import HoldfastError, Unsupported
-from holdfast.wire import light_json
 
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]

@@ -11,12 +11,12 @@ from base64 import b64encode
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from holdfast import light_json
 from holdfast.client.page import line_end, text_of
 from holdfast.errors import BadValue
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import StreamedResponse, Write
 from holdfast.http.routing import EVENT_STREAM
-from holdfast.wire import light_json
 
 #: A comment. It is written at intervals, so that a client that has disconnected is noticed.
 HEARTBEAT = b": \n\n"

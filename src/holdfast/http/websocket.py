@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+from holdfast import light_json
 from holdfast.errors import HoldfastError
 from holdfast.http.guard import SUBPROTOCOL
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import PROBLEM_JSON, ClientGone, HttpRefusal, problem_bytes, status_of
-from holdfast.wire import light_json
 
 #: Channels: the first byte of every binary message.
 STDIN, STDOUT, STDERR, CONTROL = 0, 1, 2, 3

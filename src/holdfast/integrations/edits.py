@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast import files
+from holdfast import files, light_json
 from holdfast.errors import HoldfastError
 from holdfast.integrations import json_text
 from holdfast.paths import find_paths, make_directories
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

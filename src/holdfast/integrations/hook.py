@@ -12,13 +12,13 @@ import sys
 import time
 from contextlib import suppress
 
+from holdfast import light_json
 from holdfast.client.link import DaemonStopped, connect_again
 from holdfast.client.sync import connect
 from holdfast.errors import HoldfastError
 from holdfast.integrations import hosts
 from holdfast.model import notice_texts
 from holdfast.paths import find_paths
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from holdfast import files
-from holdfast.wire import light_json
+from holdfast import files, light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import os
 import resource
 from collections.abc import Collection
@@ -10,19 +9,6 @@ from collections.abc import Collection
 from holdfast.machine.proc import MemoryUse
 
 _CPU_SIZE = 128
-
-
-def name_of(place: str) -> str:
-    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.cgroups`)."""
-    return f"holdfast-{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
-
-
-def member_of(groups: bytes, name: str) -> str | None:
-    """The cgroup in that directory which a process is in; None for none. `groups` is its /proc/PID/cgroup."""
-    _, is_there, below = groups.partition(f"/{name}".encode())
-    if not is_there:
-        return None
-    return os.fsdecode(below.split(b"\n", 1)[0].removeprefix(b"-limited").removeprefix(b"/").split(b"/", 1)[0])
 
 
 class CpuGauges:

@@ -5,6 +5,7 @@ A file of a process that has ended, or that may not be read, counts as empty.
 
 from __future__ import annotations
 
+import binascii
 import os
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -169,6 +170,19 @@ def wait_state(pid: int) -> str | None:
     state = _field(pid, b"State:").decode(errors="replace")
     function = read(pid, "wchan").decode(errors="replace").strip()
     return " ".join(filter(None, [state, f"in {function}" if function not in ("", "0") else ""])) or None
+
+
+def group_name(place: str) -> str:
+    """The directory in which the keeper of a place creates cgroups, in every hierarchy (`holdfast_keeper.cgroups`)."""
+    return f"holdfast-{os.getuid()}-{binascii.crc32(os.fsencode(place)):08x}"
+
+
+def group_member(groups: bytes, name: str) -> str | None:
+    """The cgroup in that directory which a process is in; None for none. `groups` is its /proc/PID/cgroup."""
+    _, is_there, below = groups.partition(f"/{name}".encode())
+    if not is_there:
+        return None
+    return os.fsdecode(below.split(b"\n", 1)[0].removeprefix(b"-limited").removeprefix(b"/").split(b"/", 1)[0])
 
 
 def sudo_above(pid: int) -> Sudo | None:

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from holdfast.client import caller
+from holdfast.client import launch
 from holdfast.mcp.calls import Calls, ToolKey, tool_pool
 from holdfast.mcp.peers import stdio_peers
 from holdfast.mcp.push import StdioPush
@@ -36,7 +36,7 @@ async def serve(
     session: str | None, call_limit: float | None, is_channel: bool = False, client: str | None = None
 ) -> None:
     """Until the client closes stdin, or SIGTERM or SIGINT. A known `client` has a session for each conversation."""
-    pool = tool_pool(caller.directory()[0])
+    pool = tool_pool(launch.directory()[0])
     push = StdioPush(is_channel)
     calls = Calls(pool, stdio_peers(client, session), push, call_limit, pushes=is_channel)
     await _until_over(_converse(HoldfastServer(calls, is_channel)))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import Ambiguous, NotFound, NotNow
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
+from holdfast.model.process import ProcessId
 
 Action: TypeAlias = Literal["start", "restart", "send", "sudo"]
 State: TypeAlias = Literal["pending", "approved", "denied", "expired", "withdrawn"]

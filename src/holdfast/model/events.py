@@ -1,16 +1,32 @@
-"""Events, and the events of a change of a process. No I/O."""
+"""Events; notices, which are notifications for the session that owns a process; and those of each change. No I/O."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from holdfast.model import notices
 from holdfast.model.lifecycle import Restarting, end_signal, exit_code, reason, stop_of
-from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness, mark_of
+from holdfast.model.readiness import Readiness
 from holdfast.model.stalls import Stall
+
+Kind: TypeAlias = Literal[
+    "completion",
+    "watch_match",
+    "watch_disabled",
+    "watch_overflow_tripped",
+    "watch_overflow_released",
+    "progress",
+    "ready",
+    "stalled",
+    "deadline",
+    "input_needed",
+    "approval",
+]
+"""`approval` asks an approver: it goes to sinks, and into no inbox."""
 
 
 class BridgeOrigin(NamedTuple):
@@ -52,35 +68,121 @@ class StoredEvent(NamedTuple):
     notice: Notice | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notification for one session. The same fact has the same key, also after any restart."""
+
+    key: str
+    kind: Kind
+    process: ProcessId | None
+    session: str
+    at: float
+    origin: dict[str, Any] | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    claim: str | None = None
+    """The call that is about to return it as its answer."""
+
+    @property
+    def id(self) -> str:
+        return id_of(self.key)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of the notification object that are stored."""
+        names = ("id", "key", "kind", "process", "session", "origin", "at", "data")
+        return {name: getattr(self, name) for name in names}
+
+
+@lru_cache(1024)
+def id_of(key: str) -> str:
+    """The id of the notice with this key."""
+    return f"note_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+
+def completion_key(process_id: ProcessId, run: int) -> str:
+    return f"{process_id}:completion:{run}"
+
+
+def of_process(process: HeldProcess, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
+    """A notice about a process, for the session that owns it."""
+    meta = process.meta
+    data = {**data, "command": meta.command, "name": meta.name}
+    return Notice(f"{process.id}:{key}", kind, process.id, meta.session, at, meta.origin, data)
+
+
+def completion(process: HeldProcess, now: float) -> Notice | None:
+    """The notice of its end, if `notify` includes it and the owner did not request it. Output is added on delivery."""
+    state, meta, notify = process.state, process.meta, process.notify
+    stop = stop_of(state)
+    if stop is not None and stop.by is not None and stop.by == meta.session:
+        return None
+    if stop is not None and stop.reason == "session_end":
+        return None  # its owner has ended, and the caller that ended it has the answer
+    code = exit_code(state)
+    if notify == "never" or (notify != "any" and (notify == "success") != succeeded(process)):
+        return None
+    data = {
+        "exit_code": code,
+        "signal": end_signal(state),
+        "reason": reason(state),
+        "output_bytes": sum(stream.end for stream in process.streams.values()),
+        "started_at": process.started_at,
+        "ended_at": process.ended_at,
+        "run": process.run,
+        "killed_by": stop.by if stop is not None else None,
+        "gave_up": process.gave_up,
+        "leftover_pids": [leftover.pid for leftover in process.leftovers],
+        "succeeded": succeeded(process),
+        "suppressed": 0,
+    }
+    return of_process(process, "completion", f"completion:{process.run}", process.ended_at or now, data)
+
+
+def stall_notice(process: HeldProcess, stall: Stall, now: float) -> Notice:
+    """One for each episode."""
+    data = {"since": stall.since, "last_output_at": stall.last_output_at, "wait": stall.wait}
+    return of_process(process, "stalled", f"stalled:{int(stall.since * 1000)}", now, data)
+
+
+def input_notice(process: HeldProcess, need: InputNeed, now: float) -> Notice:
+    """One for each question."""
+    data = {"since": need.since, "prompt": need.prompt, "secret": need.secret}
+    return of_process(process, "input_needed", f"input_needed:{process.run}:{need.at}", now, data)
+
+
+def succeeded(process: HeldProcess) -> bool:
+    """Whether it ended by itself with a code that counts as success."""
+    return reason(process.state) == "exited" and exit_code(process.state) in process.meta.success_codes
+
+
 def of_change(before: HeldProcess | None, after: HeldProcess, now: float) -> list[Event]:
     """The events of one change, in order. A change that was recorded before has none."""
     events: list[Event] = []
     if after.started_at is not None and not _is_run_of(before, after):
         events.append(_started(after))
-    if after.is_up and (mark := mark_of(after)) is not None and _settled(before, after) != mark.ready:
+    if after.is_up and (mark := after.readiness_now) is not None and _settled(before, after) != mark.ready:
         events.append(_readiness(after, mark, now))
         if mark.ready:
             took = (mark.at or now) - (after.started_at or now)
-            events += queued(notices.of_process(after, "ready", f"ready:{after.run}", now, {"took": took}))
+            events += queued(of_process(after, "ready", f"ready:{after.run}", now, {"took": took}))
     if after.is_up and (stall := after.stall) is not None and (before is None or before.stall is None):
         events.append(_stalled(after, stall, now))
-        events += queued(notices.stalled(after, stall, now))
+        events += queued(stall_notice(after, stall, now))
     if after.is_up and (need := after.need) is not None and (before is None or _is_new(need, before.need)):
         events.append(_input_needed(after, need, now))
-        events += queued(notices.input_needed(after, need, now))
+        events += queued(input_notice(after, need, now))
     if after.deadline_notified and not (before is not None and before.deadline_notified and _is_run_of(before, after)):
         events.append(
             Event("process.deadline", now, {**_who(after), "run": after.run, "deadline_at": after.deadline_at})
         )
         at = {"deadline_at": after.deadline_at}
-        events += queued(notices.of_process(after, "deadline", f"deadline:{after.run}", now, at))
+        events += queued(of_process(after, "deadline", f"deadline:{after.run}", now, at))
     if after.is_restarting and not (before is not None and before.is_restarting and _is_run_of(before, after)):
         events.append(_restarting(after, now))
     if after.is_queued and not (before is not None and before.is_queued):
         events.append(_queued(after))
     if after.has_ended and not (before is not None and before.has_ended and before.run == after.run):
         events.append(_ended(after, now))
-        events += queued(notices.completion(after, now))
+        events += queued(completion(after, now))
     return events
 
 
@@ -116,7 +218,7 @@ def _is_run_of(before: HeldProcess | None, after: HeldProcess) -> bool:
 
 def _settled(before: HeldProcess | None, after: HeldProcess) -> bool | None:
     """The readiness of this run as it was known before."""
-    mark = mark_of(before) if before is not None and _is_run_of(before, after) else None
+    mark = before.readiness_now if before is not None and _is_run_of(before, after) else None
     return mark.ready if mark is not None else None
 
 

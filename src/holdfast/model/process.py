@@ -1,22 +1,49 @@
-"""One process as the daemon knows it: its specification, its state and its output."""
+"""One process as the daemon knows it: its id and name, its specification, its state and its output."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NewType, TypeAlias
 
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Ended, Queued, Requested, Restarting, Running, State, Stopping
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
-from holdfast.model.readiness import Readiness
+from holdfast.model.readiness import KINDS, Readiness, ReadinessKind
 from holdfast.model.stalls import Stall
 from holdfast.model.watching import WatchState
+
+ProcessId = NewType("ProcessId", str)
+PREFIX = "proc_"
+
+_ID = re.compile(r"proc_[0-9a-f]{12}\Z")
+_ID_PREFIX = re.compile(r"(?:proc_)?([0-9a-f]{4,12})\Z")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_SESSION_LONGEST = 256
 
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
 RestartPolicy: TypeAlias = Literal["never", "on-failure", "always"]
 Notify: TypeAlias = Literal["any", "failure", "success", "never"]
+
+
+def is_id(text: str) -> bool:
+    return _ID.match(text) is not None
+
+
+def id_prefix(text: str) -> str | None:
+    """`text` as a prefix of ids; None when it cannot be one."""
+    found = _ID_PREFIX.match(text)
+    return PREFIX + found[1] if found else None
+
+
+def is_name(text: str) -> bool:
+    """Whether it is a valid name of a process. A name must not look like an id."""
+    return _NAME.match(text) is not None and not text.startswith(PREFIX)
+
+
+def is_session(text: str) -> bool:
+    return 0 < len(text) <= _SESSION_LONGEST and text.isprintable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +131,11 @@ class Meta:
         """Resource limits; empty when none were given."""
         given = {"memory": self.memory, "cpus": self.cpus, "pids": self.pids}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def readiness_kind(self) -> ReadinessKind | None:
+        """Its readiness rule; None when it has none."""
+        return next((kind for kind in KINDS if getattr(self, f"ready_{kind}") is not None), None)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -207,6 +239,22 @@ class HeldProcess:
     @property
     def has_ended(self) -> bool:
         return isinstance(self.state, Ended)
+
+    @property
+    def readiness_now(self) -> Readiness | None:
+        """The readiness of this run; None for that of another run."""
+        mark = self.readiness
+        return mark if mark is not None and mark.run == self.started_at else None
+
+    @property
+    def is_ready(self) -> bool | None:
+        """None: no readiness rule, or not known yet. False: it cannot become ready any more, as after its end."""
+        if self.meta.readiness_kind is None:
+            return None
+        if self.has_ended:
+            return False
+        mark = self.readiness_now
+        return mark.ready if mark is not None and self.is_up else None
 
     @property
     def output_closed(self) -> bool:

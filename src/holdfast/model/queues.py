@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.model.notices import succeeded
+from holdfast.model.events import succeeded
 from holdfast.model.process import HeldProcess
 
 

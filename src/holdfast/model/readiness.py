@@ -1,4 +1,4 @@
-"""When a process counts as ready, and when it cannot become ready any more."""
+"""The readiness of a run, when it is probed, and why it was not reached. `HeldProcess.is_ready` is the result."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from holdfast.model.process import HeldProcess, Meta
+    from holdfast.model.process import HeldProcess
 
-Kind: TypeAlias = Literal["log", "port", "http", "uptime"]
+ReadinessKind: TypeAlias = Literal["log", "port", "http", "uptime"]
 
-KINDS: tuple[Kind, ...] = ("log", "port", "http", "uptime")
+KINDS: tuple[ReadinessKind, ...] = ("log", "port", "http", "uptime")
 
 #: Seconds between two probes: short at first, for processes that are ready at once. With the duration of a probe it
 #: stays below 50 ms.
@@ -35,30 +35,9 @@ class Readiness:
     """For each stream, the offset up to which the pattern was not found: an interrupted search continues there."""
 
 
-def kind_of(meta: Meta) -> Kind | None:
-    """Its readiness rule; None when it has none."""
-    return next((kind for kind in KINDS if getattr(meta, f"ready_{kind}") is not None), None)
-
-
-def mark_of(process: HeldProcess) -> Readiness | None:
-    """The readiness of this run; None for that of another run."""
-    mark = process.readiness
-    return mark if mark is not None and mark.run == process.started_at else None
-
-
-def is_ready(process: HeldProcess) -> bool | None:
-    """None: no readiness rule, or not known yet. False: it cannot become ready any more, for example after its end."""
-    if kind_of(process.meta) is None:
-        return None
-    if process.has_ended:
-        return False
-    mark = mark_of(process)
-    return mark.ready if mark is not None and process.is_up else None
-
-
 def is_open(process: HeldProcess) -> bool:
     """Whether to probe: it runs, and its readiness is unknown."""
-    return process.is_up and kind_of(process.meta) is not None and is_ready(process) is None
+    return process.is_up and process.meta.readiness_kind is not None and process.is_ready is None
 
 
 def gives_up_at(process: HeldProcess) -> float | None:

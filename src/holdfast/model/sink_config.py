@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
-from holdfast.model.ids import is_name
+from holdfast.model.process import is_name
 from holdfast.model.sinks import DEFAULT_KINDS, KINDS, OUTCOMES, Outcomes, Quiet, Secret, Sink, Way
 
 MOST_SINKS = 100

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 
-from holdfast.model.notices import Kind, Notice
+from holdfast.model.events import Kind, Notice
 
 Way = Literal["apprise", "webhook", "desktop"]
 Outcomes = Literal["any", "failure", "success"]

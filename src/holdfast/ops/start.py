@@ -35,21 +35,21 @@ SHORTEST_INTERVAL = 1.0
 
 
 def _check_id(value: str) -> None:
-    from holdfast.model.ids import is_id
+    from holdfast.model.process import is_id
 
     if not is_id(value):
         raise BadValue("id must be proc_ and 12 lowercase hex digits")
 
 
 def _check_name(value: str) -> None:
-    from holdfast.model.ids import is_name
+    from holdfast.model.process import is_name
 
     if not is_name(value):
         raise BadValue("name must have 1 to 64 of A-Z a-z 0-9 . _ - and not begin like an id")
 
 
 def check_queue(value: str) -> None:
-    from holdfast.model.ids import is_name
+    from holdfast.model.process import is_name
 
     if not is_name(value):
         raise BadValue("a queue has 1 to 64 of A-Z a-z 0-9 . _ - as its name")

@@ -17,13 +17,11 @@ from holdfast.logs.reader import Extent as Extent
 from holdfast.logs.reader import Log as Log
 from holdfast.machine.proc import ProcessInfo as ProcessInfo
 from holdfast.machine.proc import Sudo as Sudo
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Leftover
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import Reader, Terminal
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
-from holdfast.places.fd_store import FdStore
-from holdfast.places.keeper_link import KeeperLink, Note
+from holdfast.places.keeper_link import FdStore, KeeperLink, Note
 from holdfast.places.keeper_link import Refused as Refused
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.sampler import UsageSampler
@@ -99,9 +97,9 @@ class ExecutionPlace(Bundles):
         """A new descriptor channel to a keeper that runs. Raises OSError when there is none."""
 
     @property
+    @abstractmethod
     def keeper_pids(self) -> set[int]:
         """The keeper and its anchor: they adopt what a command leaves behind."""
-        return {pid for name in ("pid", "anchor_pid") if (pid := self.keeper.about.get(name))}
 
     async def tree(self, process_id: ProcessId) -> list[int]:
         """The pids of a process's tree. Raises Refused where there is no such process, Unreachable."""
@@ -149,9 +147,6 @@ class ExecutionPlace(Bundles):
     @abstractmethod
     def is_alive(self, pid: int, start: int | None = None) -> bool:
         """Whether it lives; with `start`, whether it is still the process that started then. A zombie is dead."""
-
-    def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
-        return [leftover.pid for leftover in leftovers if self.is_alive(leftover.pid, leftover.start)]
 
     @abstractmethod
     def ancestors(self, pid: int) -> Iterator[ProcessInfo]:

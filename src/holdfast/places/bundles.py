@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.logs.reader import Log
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess, Leftover, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
 from holdfast_keeper import bundle
 from holdfast_keeper.bundle import Segment
 

@@ -18,15 +18,14 @@ from functools import lru_cache
 import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
 from holdfast.machine import cgroups, proc, readers
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.peers import peer_credentials
 from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
 from holdfast.places.sampler import UsageSampler
+from holdfast.wire.frames import peer_credentials
 from holdfast_keeper.protocol import Message
 
 #: How long a keeper that was just started may take until it listens.
@@ -79,7 +78,7 @@ class LocalPlace(ExecutionPlace):
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
-        self._group_name = cgroups.name_of(directory)
+        self._group_name = proc.group_name(directory)
         self._anchors: list[subprocess.Popen[bytes]] = []
         home = self._environ.get("HOME", "")
         self.default_directory = home if os.path.isdir(home) else "/"
@@ -100,7 +99,8 @@ class LocalPlace(ExecutionPlace):
     @property
     def keeper_pids(self) -> set[int]:
         """The anchor is known before the keeper has answered: one that is stopped adopts all the same."""
-        return super().keeper_pids | self._listener_pids
+        about = self.keeper.about
+        return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
         return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
@@ -201,12 +201,15 @@ class LocalPlace(ExecutionPlace):
     is_alive = staticmethod(proc.is_alive)
     ancestors = staticmethod(proc.ancestors)
 
+    def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
+        return [leftover.pid for leftover in leftovers if proc.is_alive(leftover.pid, leftover.start)]
+
     def marks(self, pid: int) -> CallerMarks | None:
         groups, environ = proc.read_all(pid, "cgroup"), proc.read_all(pid, "environ")
         if groups is None or environ is None:
             return None
         held = next((word[12:] for word in environ.split(b"\0") if word.startswith(b"HOLDFAST_ID=")), None)
-        return CallerMarks(cgroups.member_of(groups, self._group_name), None if held is None else os.fsdecode(held))
+        return CallerMarks(proc.group_member(groups, self._group_name), None if held is None else os.fsdecode(held))
 
     async def sudo_above(self, pid: int) -> Sudo | None:
         return await asyncio.to_thread(proc.sudo_above, pid)

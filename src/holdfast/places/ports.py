@@ -7,8 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from holdfast.machine import listeners, sock_diag
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import PortState, Refused
 
 #: Sockets are passed on, and members of the tree may have networks of their own: read all of them now and then.

@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.machine import cgroups, proc
 from holdfast.machine.listeners import listening
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.usage import Track
 
 T = TypeVar("T")
@@ -48,7 +47,8 @@ class UsageSampler:
         self._running = running
         self._place_group = place_group
         self._pool = ThreadPoolExecutor(1, "sampler")
-        self._tracks: dict[ProcessId, Track] = {}
+        #: What was last measured of each process that was measured. One that has ended may be removed.
+        self.tracks: dict[ProcessId, Track] = {}
         self._looked_at = -LOOK_LASTS
         self._looked = asyncio.Event()
         self._gauges = cgroups.CpuGauges()
@@ -72,10 +72,6 @@ class UsageSampler:
                 continue  # that request has measured
             await self._round(is_looking=False)
 
-    def known(self, process_id: ProcessId) -> Track | None:
-        """What was last measured of it."""
-        return self._tracks.get(process_id)
-
     async def fresh(self, processes: Collection[HeldProcess], max_age: float = 1.0) -> None:
         """Measure those whose figures are older than that, within the budget. For a while, all are measured often."""
         now = self._looked_at = time.monotonic()
@@ -95,19 +91,15 @@ class UsageSampler:
             await asyncio.sleep(_RATE_TIME)
             await self.fresh(processes, max_age=0.0)
 
-    def forget(self, process_id: ProcessId) -> Track | None:
-        """It has ended; returns its last figures."""
-        return self._tracks.pop(process_id, None)
-
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _is_fresh(self, process_id: ProcessId, now: float, max_age: float) -> bool:
-        track = self._tracks.get(process_id)
+        track = self.tracks.get(process_id)
         return track is not None and track.is_fresh(now, max_age)
 
     def _is_rated(self, process: HeldProcess, now: float) -> bool:
-        track = self._tracks.get(process.id)
+        track = self.tracks.get(process.id)
         return track is not None and track.cpu_percent is not None and track.is_fresh(now, 2 * FAST)
 
     async def _is_looked_at_within(self, seconds: float) -> bool:
@@ -122,7 +114,7 @@ class UsageSampler:
             async with asyncio.timeout(_BUDGET):
                 while self._under_way is not None and not self._under_way.done():
                     await asyncio.wait({self._under_way})
-                work = [(target, self._tracks.setdefault(target.id, Track())) for target in targets]
+                work = [(target, self.tracks.setdefault(target.id, Track())) for target in targets]
                 job = self._under_way = self._in_thread(self._measure, work, ports_pause)
                 await asyncio.wait({job})
                 job.result()
@@ -130,8 +122,8 @@ class UsageSampler:
     async def _round(self, is_looking: bool) -> None:
         targets = _targets(self._running())
         living = {target.id for target in targets}
-        for gone in self._tracks.keys() - living:
-            del self._tracks[gone]
+        for gone in self.tracks.keys() - living:
+            del self.tracks[gone]
         if is_looking or await self._place_did_something():
             await self._measure_all(targets)
             await self._in_thread(self._gauges.keep, [target.group for target in targets])
@@ -141,7 +133,7 @@ class UsageSampler:
         stale = [target for target in targets if not self._is_fresh(target.id, now, FAST / 2)]
         await self._within_budget(stale, _PORTS_PAUSE)
         for target in targets:
-            if (track := self._tracks.get(target.id)) is not None:
+            if (track := self.tracks.get(target.id)) is not None:
                 track.remember(now)
 
     async def _place_did_something(self) -> bool:
@@ -187,7 +179,7 @@ class UsageSampler:
         for port, pid in listening(list(owners)).items():
             found[owners[pid]].append(port)
         for process_id, ports in found.items():
-            if (track := self._tracks.get(process_id)) is not None:
+            if (track := self.tracks.get(process_id)) is not None:
                 track.ports = sorted(ports)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 
 from holdfast.errors import HoldfastError
-from holdfast_keeper import failpoints
+from holdfast.store.writer import is_full, transaction
 
 #: Pages of 4 KiB that the log may grow to before it is folded into the file, which the writer does when it is idle.
 _WAL_PAGES = 1000
@@ -56,26 +54,6 @@ def migrations() -> list[tuple[int, str]]:
     """The scripts in order, each with the version of the store it makes."""
     found = [entry for entry in files(__package__).joinpath("migrations").iterdir() if entry.name.endswith(".sql")]
     return sorted((int(entry.name[:4]), entry.read_text(encoding="utf-8")) for entry in found)
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction. SQLite rolls some failed transactions back itself, others must be rolled back here."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        failpoints.reach("store-commit")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk is full, by any error code of SQLite."""
-    name = getattr(error, "sqlite_errorname", "")
-    return name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")
 
 
 def _check(path: str) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
 from holdfast.model.sinks import FARTHEST, Outgoing, Settled, Sink, sinks_for
 
 _COLUMNS = "seq, sink, key, body, at, due_at, attempts, last_error, dead_at"

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.model.queues import QueueSettings
 
 Launch = dict[str, Any]

@@ -11,11 +11,10 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model.events import Event, StoredEvent
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
-from holdfast.store import db, events, inbox, outbox, processes
-from holdfast.store.inbox import Kept
+from holdfast.store import db, outbox, rows
+from holdfast.store.rows import Kept
 from holdfast.store.writer import Done, Edit, RowChange, Writer, no_process
 
 T = TypeVar("T")
@@ -42,7 +41,7 @@ async def open_store(path: str, on_trouble: Callable[[str], None]) -> Opened:
 
 def _open(path: str) -> tuple[sqlite3.Connection, list[HeldProcess], Kept, str | None]:
     connection, set_aside = db.open_db(path)
-    return connection, processes.load(connection), inbox.load(connection), set_aside
+    return connection, rows.load_processes(connection), rows.load_inbox(connection), set_aside
 
 
 class Store:
@@ -53,7 +52,7 @@ class Store:
         self._on_trouble = on_trouble
         #: Called in the loop with events that are on disk now, in their order.
         self.on_events: list[Callable[[list[StoredEvent]], None]] = []
-        self.newest_event = events.newest(connection)
+        self.newest_event = rows.newest_event(connection)
         self._path = path
         self._writer = Writer(connection, self._trouble, lambda *written: self._call(self._committed, *written))
         self._flush: asyncio.TimerHandle | None = None
@@ -85,8 +84,10 @@ class Store:
 
         `within`: it may wait that long for a commit to share. Raises DiskFull when it can only be done later.
         """
-        rows = [RowChange(process.id, process) for process in processes]
-        await self._commit([*rows, RowChange(no_process(), None, tuple(happened), (edit,))], again=True, within=within)
+        changes = [RowChange(process.id, process) for process in processes]
+        await self._commit(
+            [*changes, RowChange(no_process(), None, tuple(happened), (edit,))], again=True, within=within
+        )
 
     def record_soon(self, happened: Sequence[Event]) -> None:
         self._put_later([RowChange(no_process(), None, tuple(happened))])
@@ -135,16 +136,16 @@ class Store:
     async def acked_notices(self, ids: Sequence[str], session: str | None) -> set[str]:
         """Those of the ids whose acknowledgement is on disk, of that session where one is named. Raises DiskFull."""
         found: set[str] = set()
-        await self.change(lambda connection: found.update(inbox.acked(connection, ids, session)))
+        await self.change(lambda connection: found.update(rows.acked(connection, ids, session)))
         return found
 
     def forget_notices(self, acked_before: float, pending_before: float) -> None:
         """Drop old notices, soon."""
-        self._writer.run(lambda connection: inbox.forget(connection, acked_before, pending_before))
+        self._writer.run(lambda connection: rows.forget_notices(connection, acked_before, pending_before))
 
     def forget_events(self, before: float, most: int) -> None:
         """Drop old events, soon."""
-        self._writer.run(lambda connection: events.forget(connection, before, most))
+        self._writer.run(lambda connection: rows.forget_events(connection, before, most))
 
     async def close(self) -> None:
         """Writes what is left, once, and closes the file."""
@@ -211,12 +212,12 @@ def _read(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
 
 def _read_events(path: str, after: int, limit: int) -> list[StoredEvent]:
     with _reading(path) as connection:
-        return events.read(connection, after, limit)
+        return rows.read_events(connection, after, limit)
 
 
 def _oldest_event(path: str) -> int:
     with _reading(path) as connection:
-        return events.oldest(connection)
+        return rows.oldest_event(connection)
 
 
 def _resolve(done: asyncio.Future[None], error: HoldfastError | None) -> None:

@@ -1,20 +1,20 @@
-"""The one thread that writes. All pending changes go into one commit."""
+"""Writing to the store: transactions, and the one thread that makes them. All pending changes go into one commit."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple
 
 from holdfast.errors import DiskFull, HoldfastError
 from holdfast.model.events import Event, StoredEvent
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.sinks import Sink
-from holdfast.store import db, events, processes
+from holdfast.store import rows
 from holdfast_keeper import failpoints
 
 #: Seconds between two attempts to write a change that failed.
@@ -56,6 +56,26 @@ class _Pending(NamedTuple):
 class _Waiter(NamedTuple):
     ids: list[ProcessId]
     done: Done
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction. SQLite rolls some failed transactions back itself, others must be rolled back here."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        failpoints.reach("store-commit")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether the disk is full, by any error code of SQLite."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_FSYNC")
 
 
 class Writer:
@@ -183,7 +203,7 @@ class Writer:
             tasks, self._tasks = self._tasks, []
         for task in tasks:
             try:
-                with db.transaction(self._connection):
+                with transaction(self._connection):
                     task(self._connection)
             except sqlite3.Error as failed:
                 self._on_trouble(f"an edit of the store failed: {failed}")
@@ -191,15 +211,15 @@ class Writer:
     def _try(self, changes: list[RowChange]) -> HoldfastError | None:
         numbered: list[StoredEvent] = []
         try:
-            with db.transaction(self._connection):
+            with transaction(self._connection):
                 for change in changes:
                     if not change.process_id.startswith("#"):
-                        processes.apply(self._connection, change.process_id, change.process)
+                        rows.put_process(self._connection, change.process_id, change.process)
                     for edit in change.edits:
                         edit(self._connection)
-                    numbered += events.append(self._connection, change.events, self.sinks)
+                    numbered += rows.append_events(self._connection, change.events, self.sinks)
         except (sqlite3.Error, ValueError, OverflowError) as failed:
-            if isinstance(failed, sqlite3.Error) and db.is_full(failed):
+            if isinstance(failed, sqlite3.Error) and is_full(failed):
                 return DiskFull("the disk has no room to record it")
             return HoldfastError(f"the store cannot be written: {failed}")
         if any(one.notice is not None for one in numbered):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from holdfast.client import caller
+from holdfast.client import launch
 from holdfast.client.aio import AsyncClient
 from holdfast.client.notification import Notification
 from holdfast.client.process import Process
@@ -185,7 +185,7 @@ class AsyncTools:
     ) -> None:
         """`own_loop`: the event loop serves nothing else."""
         self._own_loop = own_loop
-        self.session = caller.session_of(session)
+        self.session = launch.session_of(session)
         self._address: dict[str, Any] = {"home": home, "url": url, "token": token}
         self._cwd = os.path.abspath(cwd) if cwd is not None else None
         self._limits = limits or Limits()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from holdfast.client import caller
+from holdfast.client import launch
 from holdfast.paths import find_paths
 from holdfast.tools.aio import AsyncTools
 from holdfast.tools.answers import Answer, Limits, ToolRefusal, of_error, to_text
@@ -224,4 +224,4 @@ async def _interrupt(session: str | None) -> int:
 
 def _key(session: str | None) -> tuple[str, str]:
     """The tools of a session of the instance that HOLDFAST_HOME names now."""
-    return find_paths().home, caller.session_of(session)
+    return find_paths().home, launch.session_of(session)

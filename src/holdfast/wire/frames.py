@@ -1,4 +1,4 @@
-"""Bytes <-> frames, no I/O. Used by both ends.
+"""What both ends of a connection use: bytes <-> frames, and the process at the other end as the kernel reports it.
 
 A frame is a length (4 bytes, big-endian, at most MAX_FRAME), a kind (1 byte) and that many bytes: `J`, a JSON
 object, or `B`, raw bytes that belong to the `J` frame before them. The first byte of a connection is therefore
@@ -20,9 +20,12 @@ A reply with `consumes` delivers the notifications that it names. The client con
 
 from __future__ import annotations
 
+import _socket
+import errno
+import os
 import struct
 
-from holdfast.wire import light_json
+import holdfast.light_json as light_json  # `from holdfast import …` would look the name up in the package first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ MAX_FRAME = (1 << 24) - 1
 _HEAD = struct.Struct("!IB")
 _JSON = ord("J")
 _BYTES = ord("B")
+#: Linux 6.5. The `socket` module of Python does not name it yet.
+_SO_PEERPIDFD = 77
 
 
 class FrameError(Exception):
@@ -97,3 +102,25 @@ class FrameDecoder:
 
 def _loads(body: bytes) -> Any:
     return light_json.loads(body.decode())
+
+
+def peer_credentials(sock: _socket.socket) -> tuple[int, int, int]:
+    """Pid, uid and gid of the process that made the connection. It may have passed it to another one since."""
+    pid, uid, gid = struct.unpack("3i", sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
+    return pid, uid, gid
+
+
+def peer_pidfd(sock: _socket.socket, pid: int) -> int | None:
+    """A descriptor of that process, to be closed; None where it is gone.
+
+    A kernel without SO_PEERPIDFD knows the pid alone: there it is the process that has the pid now.
+    """
+    try:
+        return sock.getsockopt(_socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as refused:
+        if refused.errno != errno.ENOPROTOOPT:
+            return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast import light_json
 from holdfast.model.events import BridgeOrigin, Event
-from holdfast.wire import light_json
 
 LONGEST_TOPIC = 256
 #: An event is small.

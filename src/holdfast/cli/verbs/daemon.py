@@ -9,9 +9,8 @@ import time
 
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb, count
-from holdfast.client import caller, launch
-from holdfast.client.link import Link, LinkCut, greet, open_link
-from holdfast.client.protocol import Done, Failed
+from holdfast.client import launch
+from holdfast.client.link import Done, Failed, Link, LinkCut, greet, open_link
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text
 from holdfast.paths import find_paths, make_directories
@@ -86,7 +85,7 @@ def _start(given: Given, paths: Paths) -> int:
 
 def _ask(paths: Paths, op: str, arguments: Message) -> Message:
     """Ask the daemon of this home, also if HOLDFAST_URL is set; starts it if it does not run."""
-    link = open_link(paths, caller.session_of(None))
+    link = open_link(paths, launch.session_of(None))
     try:
         answer, _ = link.call(op, arguments, _STOP_LIMIT)
         return answer
@@ -207,6 +206,6 @@ def _find(paths: Paths) -> Link | None:
     if sock is None:
         return None
     try:
-        return greet(sock, caller.session_of(None))
+        return greet(sock, launch.session_of(None))
     except LinkCut:  # it was just stopping
         return None

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.options import Given
     from holdfast.cli.pieces import OutputPieces
-    from holdfast.client.protocol import Output
+    from holdfast.client.link import Output
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
 

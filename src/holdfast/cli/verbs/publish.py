@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast import light_json
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Verb
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
-from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

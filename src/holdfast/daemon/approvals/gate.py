@@ -6,14 +6,16 @@ import asyncio
 import os
 import time
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.daemon.approvals.judge import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.daemon.core.waiting import first_of
+from holdfast.daemon.core.tasks import first_of
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, ApprovalRecord, fingerprint
 from holdfast.ops.start import ApprovalOptions
+
+if TYPE_CHECKING:
+    from holdfast.daemon.approvals.commands import Judged
 
 #: A surface shows a request within this time, or counts as not connected.
 _SHOW_TIMEOUT = 3.0

@@ -6,9 +6,8 @@ import asyncio
 from typing import Any
 
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.waiting import KeyedLocks
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.daemon.core.tasks import KeyedLocks
+from holdfast.model.process import HeldProcess, ProcessId
 
 
 class Readers:

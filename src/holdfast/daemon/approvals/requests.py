@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.daemon.approvals import audit
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import ChangeSignals, drop, pause
+from holdfast.daemon.core.tasks import ChangeSignals, drop, pause
 from holdfast.errors import ApprovalRequired, HoldfastError, LimitReached
 from holdfast.model import approvals as rules
 from holdfast.model.approvals import ApprovalRecord, Scope, State

@@ -13,8 +13,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from holdfast import light_json
 from holdfast.daemon.approvals import commands, gate
-from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
 from holdfast.model.approvals import ApprovalRecord
@@ -22,7 +23,6 @@ from holdfast.model.process import HeldProcess
 from holdfast.ops.start import ApprovalOptions
 from holdfast.places.keeper_link import Refused
 from holdfast.store import approvals as rows
-from holdfast.wire import light_json
 
 _KEEPER_TIMEOUT = 1.0
 #: The state of a reader that survives a crash: the program, and its unfinished input.

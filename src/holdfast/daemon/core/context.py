@@ -6,25 +6,23 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
-from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core.background import BackgroundTasks
-from holdfast.daemon.core.process_object import ProcessObject, process_object
 from holdfast.daemon.core.queues import ProcessQueues
-from holdfast.daemon.core.registry import Registry
+from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
-from holdfast.daemon.listener.ancestry import BoundOrigin, CallerAncestry
+from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.listener.accepting import BoundOrigin, CallerAncestry
 from holdfast.daemon.listener.bridges import Bridges
 from holdfast.daemon.listener.tcp import TcpListener
 from holdfast.daemon.notices.event_stream import EventStream
 from holdfast.daemon.notices.inbox import SessionInboxes
 from holdfast.daemon.notices.sessions import SessionOwnership
-from holdfast.daemon.start.known_secrets import KnownSecrets
+from holdfast.daemon.start.environment import KnownSecrets
 from holdfast.daemon.start.stop_commands import StopCommands
 from holdfast.daemon.start.sudo import SudoHelper
 from holdfast.daemon.streams.inputs import Inputs
@@ -39,6 +37,9 @@ from holdfast.places.base import ExecutionPlace, Measures
 from holdfast.places.keeper_link import KeeperLink
 from holdfast.settings import Settings
 from holdfast.store.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.daemon.approvals.commands import Gate
 
 T = TypeVar("T")
 
@@ -117,7 +118,7 @@ class DaemonContext:
         now = time.time()
         if measures is None:
             measures = Measures(process.streams, self.place.living(process.leftovers))
-        used = self.place.usage.known(process.id) if process.is_running else None
+        used = self.place.usage.tracks.get(process.id) if process.is_running else None
         return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
 
 

@@ -6,14 +6,14 @@ import asyncio
 import signal
 import time
 
-from holdfast.daemon.core import queues, reports
+from holdfast.daemon.core import queues
 from holdfast.daemon.core.context import DaemonContext, Message
+from holdfast.daemon.core.supervisor import applied, asker, run_of
 from holdfast.daemon.notices.objects import keep_output
 from holdfast.daemon.workers import sink_messages
 from holdfast.errors import from_keeper
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import StopAsked, StopReason, end_signal, exit_code, reason
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import Refused
 
 #: A reply waits this long for the commit of the end.
@@ -31,7 +31,7 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
         return result(withdrawn, process.id, forced=False)
     stop = {
         "id": process.id,
-        "by": reports.asker(by),
+        "by": asker(by),
         "reason": why,
         "signal": int(signal.SIGTERM),
         "grace": grace,
@@ -76,8 +76,8 @@ async def _apply(context: DaemonContext, process_id: ProcessId, report: Message 
     known = context.registry.get(process_id)
     if taken.done():
         taken.result()
-    elif known is not None and not known.has_ended and reports.run_of(report) == known.run:
-        return reports.applied(known, report)
+    elif known is not None and not known.has_ended and run_of(report) == known.run:
+        return applied(known, report)
     return known
 
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.errors import DiskFull, HoldfastError, LimitReached, from_keeper
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Fact, LaunchFailed, PredecessorFailed, Queued, advance
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.model.queues import QueueSettings, is_awaited, next_starts
 from holdfast.places.keeper_link import Refused

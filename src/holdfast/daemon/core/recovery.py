@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.reports import Report
-from holdfast.daemon.core.supervisor import Supervisor
+from holdfast.daemon.core.supervisor import Report, Supervisor
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import Unreachable
 from holdfast.model.events import recovered
-from holdfast.model.ids import ProcessId, is_id
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId, is_id
 from holdfast.places.base import ExecutionPlace, Refused
 from holdfast_keeper.protocol import Message
 
@@ -36,22 +34,13 @@ class Recovery:
         #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
         self._new_part = "daemon"
         self._comparing = asyncio.Lock()
-        #: Facts that came after a hello that is still being compared; None when none is.
-        self._held_back: list[Message] | None = None
 
     def on_hello(self, hello: Message) -> None:
         """Compare the keeper's hello with the registry, as the registry is now."""
         open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
-        self._held_back = []  # facts of an earlier keeper are in this hello, too
-        self._background.start(self._compare(hello["live"], known, self._held_back), "compare")
-
-    def on_fact(self, fact: Message) -> None:
-        """Apply a fact after the hello that came before it, which may take longer."""
-        if self._held_back is not None:
-            self._held_back.append(fact)
-        else:
-            self._supervisor.on_fact(fact)
+        later = self._supervisor.held_back = list[Message]()  # facts of an earlier keeper are in this hello, too
+        self._background.start(self._compare(hello["live"], known, later), "compare")
 
     async def complete(self, budget: float) -> None:
         """Returns when the registry agrees with the keeper and the bundles, or when the budget is spent."""
@@ -68,10 +57,10 @@ class Recovery:
             async with self._comparing:
                 await self._apply_hello(live, known)
         finally:
-            if self._held_back is later:
-                self._held_back = None
+            if self._supervisor.held_back is later:
+                self._supervisor.held_back = None
             for fact in later:
-                self._supervisor.on_fact(fact)
+                self._supervisor.apply_fact(fact)
 
     async def _apply_hello(self, live: list[Report], known: list[ProcessId]) -> None:
         """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them."""

@@ -11,10 +11,9 @@ from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note
 from holdfast.errors import DiskFull, HoldfastError, NotFound, NotNow, Unreachable, from_keeper
-from holdfast.model import restarts
-from holdfast.model.ids import ProcessId
+from holdfast.model import process_rules
 from holdfast.model.lifecycle import Ended, LaunchFailed, Restarting, RestartPlanned, advance, stop_of
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.places.keeper_link import Refused
 
@@ -56,7 +55,7 @@ async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
     """Run it again, if it is still due. A failed attempt is repeated after a pause, or the process has given up."""
     async with context.supervisor.turn(process_id):
         process = context.registry.get(process_id)
-        if process is None or not restarts.due([process], time.time()):
+        if process is None or not process_rules.restarts_due([process], time.time()):
             return
         try:
             await _again(context, process)
@@ -132,7 +131,7 @@ async def _clear(context: DaemonContext, process: HeldProcess) -> None:
 async def _failed(context: DaemonContext, process: HeldProcess) -> None:
     assert isinstance(process.state, Restarting)
     now = time.time()
-    verdict = restarts.after_failed_launch(process.meta, process.streak, now)
+    verdict = process_rules.after_failed_launch(process.meta, process.streak, now)
     state = advance(process.state, LaunchFailed(now))
     process = replace(process, state=state, streak=verdict.streak, gave_up=verdict.gave_up)
     if verdict.due is None:
@@ -146,7 +145,7 @@ def _put_off(context: DaemonContext, process: HeldProcess) -> None:
     assert isinstance(process.state, Restarting)
     now = time.time()
     state = advance(process.state, LaunchFailed(now))
-    due = restarts.after_refused_by_disk(process.state.last.known_at, now)
+    due = process_rules.after_refused_by_disk(process.state.last.known_at, now)
     process = replace(process, state=advance(state, RestartPlanned(due)), trouble=DiskFull.code)
     context.supervisor.wait_for_restart(process)
 

@@ -14,7 +14,7 @@ import socket
 from holdfast.daemon.core import instance
 from holdfast.daemon.core.log import note
 from holdfast.paths import Paths
-from holdfast.peers import peer_credentials
+from holdfast.wire.frames import peer_credentials
 
 _VARIABLE = "NOTIFY_SOCKET"
 _STOP_TIMEOUT = 75.0

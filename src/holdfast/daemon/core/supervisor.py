@@ -1,29 +1,39 @@
-"""Applies the keeper's reports to processes. A change is written first, then shown, then its events are published."""
+"""Reads the keeper's reports and moves processes from state to state.
+
+A change is written first, then shown, then its events are published.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.daemon.core import reports
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
-from holdfast.daemon.core.reports import Report
-from holdfast.daemon.core.waiting import KeyedLocks
+from holdfast.daemon.core.tasks import BackgroundTasks, KeyedLocks
 from holdfast.errors import HoldfastError
-from holdfast.model import events
-from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
+from holdfast.model import events, process_rules
+from holdfast.model.events import Event, Notice
 from holdfast.model.lifecycle import (
+    ChildEnded,
+    ChildStarted,
+    Ended,
+    Exited,
+    Fact,
     ForceUsed,
+    Requested,
     Restarting,
+    RestartPlanned,
+    Signaled,
     State,
+    Status,
     StopAsked,
     StopReason,
+    Unseen,
     WitnessesGone,
     advance,
     end_signal,
@@ -31,11 +41,17 @@ from holdfast.model.lifecycle import (
     reason,
     stop_of,
 )
-from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess, StreamExtent
+from holdfast.model.process import HeldProcess, Leftover, ProcessId, StreamExtent
+from holdfast.model.process_rules import RestartVerdict
 from holdfast.model.usage import Track, most
 from holdfast.store.store import Store
 from holdfast.store.writer import Edit
+
+Report = dict[str, Any]
+
+#: Bytes for a session's name in the record of a stop. Only names that are not ASCII can be longer.
+_LONGEST_ASKER = 700
+_LONGEST_ESCAPE = 12
 
 
 class Supervisor:
@@ -46,17 +62,17 @@ class Supervisor:
         registry: Registry,
         store: Store,
         background: BackgroundTasks,
-        last_used: Callable[[ProcessId], Track | None] = lambda _: None,
+        tracks: dict[ProcessId, Track] | None = None,
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`last_used` gives, once, the last measured usage of a process that has ended. `claimed` gets each notice
-        before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
+        """`tracks` holds the last measured usage of processes; that of an ended process is removed. `claimed` gets each
+        notice before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
         """
         self._registry = registry
         self._store = store
         self._background = background
-        self._last_used = last_used
+        self._tracks = tracks if tracks is not None else {}
         self._claimed = claimed
         self._begins = begins
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
@@ -64,13 +80,22 @@ class Supervisor:
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
+        #: Facts that came after a hello that is still being compared (`recovery.py`); None when none is.
+        self.held_back: list[dict[str, Any]] | None = None
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
         """To be held while the state of this process is being changed. First come, first served."""
         return self._turns[process_id]
 
     def on_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact of the keeper. Does not wait; facts of one process keep their order."""
+        """Apply a fact of the keeper after the hello that came before it, which may take longer."""
+        if self.held_back is not None:
+            self.held_back.append(fact)
+        else:
+            self.apply_fact(fact)
+
+    def apply_fact(self, fact: dict[str, Any]) -> None:
+        """Apply a fact now. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])
@@ -91,13 +116,13 @@ class Supervisor:
 
     async def apply(self, process: HeldProcess, report: Report) -> HeldProcess:
         """The process as the report describes it. An end is on disk before it is shown. To be called in its turn."""
-        run = reports.run_of(report)
+        run = run_of(report)
         if run < process.run:
             return process  # of a run that is over
-        is_final = process.has_ended or (process.is_restarting and not reports.was_stopped_late(report))
+        is_final = process.has_ended or (process.is_restarting and not _was_stopped_late(report))
         if run == process.run and is_final:
-            return self._rest(process, reports.streams(report))
-        before, process = process, reports.applied(process, report)
+            return self._rest(process, stream_extents(report))
+        before, process = process, applied(process, report)
         if process.has_ended:
             await self.end(process)
         elif process.is_restarting:
@@ -206,7 +231,7 @@ class Supervisor:
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: HeldProcess) -> HeldProcess:
-        used = self._last_used(process.id)
+        used = self._tracks.pop(process.id, None)
         if used is None:
             return process
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds
@@ -236,3 +261,90 @@ def _outcome(state: State) -> dict[str, object]:
 
 async def _no_events(process: HeldProcess) -> tuple[HeldProcess, list[Event]]:
     return process, []
+
+
+def _facts(report: Report) -> Iterator[Fact]:
+    """What happened to the process, in order. The keeper records a stop only before the end."""
+    born, stop, end = report["born"], report["stop"], report["exit"]
+    yield ChildStarted(born["pid"], born["at"])
+    if stop is not None and not stop.get("late"):
+        yield _stop_asked(stop)
+        if stop["forced"]:
+            yield ForceUsed()
+    if end is not None:
+        yield ChildEnded(_status(end), end["at"], bool(end.get("oom")))
+
+
+def applied(process: HeldProcess, report: Report) -> HeldProcess:
+    """The process as the report describes it. The report covers the whole run, so earlier knowledge of the run is
+    replaced; whether the process is run again follows from it.
+    """
+    state: State = Requested()
+    for fact in _facts(report):
+        state = advance(state, fact)
+    end = report["exit"] or {}
+    stdin = report["stdin"]
+    run, streak = run_of(report), int(report["born"].get("streak", 0))
+    verdict = RestartVerdict() if isinstance(state, Ended) else RestartVerdict(streak=streak)
+    if isinstance(state, Ended) and (process.meta.restart != "never" or state.stop is not None):
+        verdict = process_rules.after_end(process.meta, state, streak)
+        state = _planned(state, verdict, report["stop"])
+    return replace(
+        process,
+        state=state,
+        run=run,
+        streak=verdict.streak,
+        gave_up=verdict.gave_up,
+        deadline_notified=process.deadline_notified and run == process.run,
+        streams=stream_extents(report),
+        exit_offset=end.get("ends", {}).get("out"),
+        leftovers=tuple(Leftover(pid, start) for pid, start in end.get("leftovers", ())),
+        stdin_open=not end and stdin is not None and stdin["open"],
+        trouble=report.get("trouble"),
+        cpu_seconds=end.get("cpu", process.cpu_seconds),
+        peak_rss=end.get("peak") or process.peak_rss,
+        group=report["born"].get("group"),
+        memory_group=report["born"].get("limits", {}).get("memory"),
+    )
+
+
+def run_of(report: Report) -> int:
+    """The number of the run that the report describes; the first is 0."""
+    return int(report["born"].get("run", 0))
+
+
+def _was_stopped_late(report: Report) -> bool:
+    """Whether its end was requested when its last run was over."""
+    return bool((report["stop"] or {}).get("late"))
+
+
+def _planned(state: Ended, verdict: RestartVerdict, stop: dict[str, Any] | None) -> State:
+    if verdict.due is None:
+        return state
+    waiting = advance(state, RestartPlanned(verdict.due))
+    return advance(waiting, _stop_asked(stop)) if stop is not None and stop.get("late") else waiting
+
+
+def _stop_asked(stop: dict[str, Any]) -> StopAsked:
+    return StopAsked(stop["by"] or None, stop["reason"], stop["at"])
+
+
+def stream_extents(report: Report) -> dict[str, StreamExtent]:
+    return {
+        name: StreamExtent(extent["first"], extent["end"], extent["closed"])
+        for name, extent in report["streams"].items()
+    }
+
+
+def asker(session: str | None) -> str:
+    """The name of a session for the record of a stop, cut to the size that fits."""
+    name = session or ""
+    return name if len(json.dumps(name)) <= _LONGEST_ASKER else name[: _LONGEST_ASKER // _LONGEST_ESCAPE]
+
+
+def _status(end: dict[str, Any]) -> Status:
+    if end["code"] is not None:
+        return Exited(end["code"])
+    if end["signal"] is not None:
+        return Signaled(end["signal"])
+    return Unseen()

@@ -11,11 +11,10 @@ from holdfast.daemon.core import log, restarting
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.ending import end, forget
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.errors import HoldfastError
-from holdfast.model import process_rules, restarts
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model import process_rules
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.settings import KEEP_ENDED_FLOOR
 
 #: The wall clock may be set during a sleep, so no sleep is longer than this.
@@ -43,13 +42,13 @@ async def watch_restarts(context: DaemonContext) -> None:
     while True:
         context.supervisor.restarts_changed.clear()
         now = time.time()
-        for process in restarts.due(context.registry.living.values(), now):
+        for process in process_rules.restarts_due(context.registry.living.values(), now):
             if process.id not in under_way:
                 under_way.add(process.id)
                 task = context.background.start(restarting.when_due(context, process.id), "restart")
                 task.add_done_callback(partial(_restarted, context, under_way, process.id))
         later = [process for process in context.registry.living.values() if process.id not in under_way]
-        await _until(restarts.next_due(later), context.supervisor.restarts_changed)
+        await _until(process_rules.next_restart(later), context.supervisor.restarts_changed)
 
 
 def _restarted(context: DaemonContext, under_way: set[ProcessId], process_id: ProcessId, _: object) -> None:

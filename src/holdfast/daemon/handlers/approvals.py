@@ -8,12 +8,12 @@ from base64 import b64decode
 from collections.abc import Callable
 from glob import escape, glob
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, Denied, NotNow
 from holdfast.model.approvals import ApprovalRecord, identify
 from holdfast.ops.approvals import ApprovalPassword, Approvals, ApprovalShown, Approve, Audit, Deny, Judge
 from holdfast.store import audit as audit_rows
-from holdfast.wire import light_json
 
 _LONGEST_PASSWORD = 4096
 

@@ -7,7 +7,7 @@ from base64 import b64encode
 from contextlib import suppress
 
 from holdfast.daemon.approvals import gate
-from holdfast.daemon.approvals.judge import Judged
+from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Denied, NoApprover, NoPassword, NotApproved
 from holdfast.model.password_cache import overwrite

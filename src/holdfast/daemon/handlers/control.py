@@ -8,8 +8,7 @@ from holdfast.daemon.approvals import commands
 from holdfast.daemon.core import ending, restarting
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import BadValue, NotNow, from_keeper
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.processes import Kill, Remove, Restart, Transfer
 from holdfast.places.keeper_link import Refused
 

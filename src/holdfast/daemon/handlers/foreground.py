@@ -13,7 +13,7 @@ from holdfast.daemon.notices import objects
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.model import shortening
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.model.text import TextView
 from holdfast.ops.processes import Wait
 from holdfast.ops.start import Foreground

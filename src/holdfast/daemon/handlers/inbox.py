@@ -6,12 +6,12 @@ import asyncio
 import time
 from contextlib import aclosing
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices import objects, push
 from holdfast.errors import BadValue
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
 from holdfast.ops.sessions import Ack, Inbox, Notices
-from holdfast.wire import light_json
 from holdfast_keeper import failpoints
 
 

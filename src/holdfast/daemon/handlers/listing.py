@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from holdfast.daemon.core import process_object
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.core.registry import state_token, status_of
 from holdfast.errors import BadValue, Unreachable
-from holdfast.model.ids import is_id
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, is_id
 from holdfast.model.usage import Track
 from holdfast.ops.processes import Inspect, List, Top
 from holdfast.places.keeper_link import Refused
@@ -77,7 +76,7 @@ async def inspect(context: DaemonContext, call: Call, ask: Inspect) -> Message:
     """One process with figures measured now, or `unchanged` where the client has seen this state before."""
     process = context.registry.identify(ask.process)
     (shown,) = await context.show_fresh([process], used=_INSPECT_USAGE_AGE)
-    token = process_object.state_token(shown)
+    token = state_token(shown)
     if ask.seen == token:
         return {"unchanged": True}
     return {"process": shown, "seen": token, "tree": await _tree(context, process) if ask.tree else None}
@@ -100,7 +99,7 @@ async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
     """What the running processes use, in the requested order, and the totals of all of them."""
     chosen = [process for process in _chosen(context, ask, context.registry.running()) if not process.is_queued]
     await context.place.usage.rate(chosen)
-    rows = [(process, context.place.usage.known(process.id) or Track()) for process in chosen]
+    rows = [(process, context.place.usage.tracks.get(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
     now = time.monotonic()
     is_reachable = context.keeper.is_reachable
@@ -118,7 +117,7 @@ def _row(process: HeldProcess, track: Track, is_reachable: bool, now: float, sam
     return {
         "id": meta.id,
         "name": meta.name,
-        "status": process_object.status_of(process, is_reachable),
+        "status": status_of(process, is_reachable),
         "session": meta.session,
         "task": meta.task,
         "pid": process.pid,

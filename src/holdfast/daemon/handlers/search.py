@@ -12,7 +12,7 @@ from holdfast.errors import BadValue, NotFound
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.logs.sweep import SearchQuery, Sweep
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.ops.output import Search
 from holdfast.places.base import Extent
 

@@ -1,26 +1,67 @@
-"""start: run a command as a held process."""
+"""start: run a command as a held process.
+
+The request is read into a `StartSpec`: what its fields mean together, beyond what each may be by itself. Then the
+command is judged, its environment is completed, and the keeper launches it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import shlex
+import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.core import queues
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note_soon
-from holdfast.daemon.start import environment, known_secrets, spec
-from holdfast.daemon.start.spec import StartSpec
+from holdfast.daemon.start import environment
 from holdfast.errors import BadValue, NotFound, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
-from holdfast.model.process import HeldProcess, Meta
+from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import check_process_limit
-from holdfast.ops.start import Start
+from holdfast.model.readiness import KINDS
+from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Start
 from holdfast.places.keeper_link import Refused
+from holdfast.settings import Settings
+
+_SMALLEST_LOG = 64 << 10
+_COLS, _ROWS = 120, 30
+_LONGEST_DELAY = 86400.0
+
+#: Fields of Meta that are the request's, under the same name.
+_SAME_NAME = tuple(Start.FIELDS.keys() & set(Meta.__slots__) - {"id", "command", "argv", "session", "log_cap"})
+
+_LAUNCH = tuple(name for name, one in Start.FIELDS.items() if one.launch)
+
+_WATCH_DROPPED = "notify=any and watch exclude each other: the watch was dropped, the end will be notified"
+_TOO_OFTEN = f"check_interval is {SHORTEST_INTERVAL:g} s at least"
+_NOT_TAKEN = "it goes on as it was started: notify, watch, check_interval and origin of this call are not taken over"
+
+
+class StartSpec(NamedTuple):
+    """A start that can be attempted."""
+
+    meta: Meta
+    shell: str | None
+    """The shell that was requested; None for the usual one. Without meaning where `text` is None."""
+    text: str | None
+    """The command text; None when it runs without a shell."""
+    env: dict[str, str]
+    grant: dict[str, str]
+    umask: int
+    launch: dict[str, Any]
+    """What the keeper applies when it launches the command: fields that are declared as `launch`."""
+    removed: tuple[str, ...] = ()
+    """Names of variables that were left out of its environment as secrets."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not started at once."""
+        return bool(self.meta.queue or self.meta.after or self.meta.after_success)
 
 
 async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
@@ -28,7 +69,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
 
     If this raises, no process was started. Repeated with the same id, it gives the process that the first one started.
     """
-    start_spec = spec.read(ask, context.settings, call.session)
+    start_spec = _read(ask, context.settings, call.session)
     await _check_patterns(context, start_spec)
     start_spec = _with_awaited(context, call, _owned(context, start_spec))
     if (known := _known(context, call, start_spec)) is not None:
@@ -39,7 +80,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         start_spec = await _complete(context, ask, start_spec)
         twins = await _twins(context, ask, start_spec)
         if twins and ask.if_running == "reuse":
-            kept = spec.not_taken(start_spec.meta, twins[0].meta)
+            kept = _not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
         start = (
             _enqueue(context, call, start_spec) if start_spec.waits else _start(context, call, start_spec, ask.attached)
@@ -47,9 +88,9 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         process = await start
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins else []
-        notes += spec.notes(ask)
+        notes += _notes(ask)
         if start_spec.removed:
-            notes.append(known_secrets.left_out(start_spec.removed))
+            notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
 
 
@@ -215,3 +256,111 @@ def _spec(start_spec: StartSpec) -> dict[str, Any]:
         **({"limits": meta.limits} if meta.limits else {}),
         **start_spec.launch,
     }
+
+
+# The request.
+
+
+def _read(ask: Start, settings: Settings, caller: str | None) -> StartSpec:
+    """Raises BadValue for fields that exclude each other."""
+    _check(ask)
+    text, argv = ask.command, ask.argv or []
+    given = {name: value for name in _SAME_NAME if (value := ask.__dict__.get(name)) is not None}
+    meta = Meta(
+        id=ProcessId(ask.id),
+        command=text if text is not None else shlex.join(argv),
+        argv=tuple(argv),
+        session=ask.session or caller or "default",
+        requested_at=time.time(),
+        log_cap=ask.log_cap or max(_SMALLEST_LOG, settings.log_cap),
+        given=tuple(sorted(ask.grant)),
+        gated=ask.gate,
+        **{**given, **_adjusted(ask)},
+    )
+    return StartSpec(
+        meta,
+        shell=ask.shell or None,
+        text=text,
+        env=ask.env,
+        grant=ask.grant,
+        umask=ask.umask,
+        launch={name: value for name in _LAUNCH if (value := getattr(ask, name)) is not None},
+    )
+
+
+def _adjusted(ask: Start) -> dict[str, Any]:
+    """Fields whose value is not simply the request's."""
+    found: dict[str, Any] = {
+        "cols": (ask.cols or _COLS) if ask.pty else None,
+        "rows": (ask.rows or _ROWS) if ask.pty else None,
+        **_notification_fields(ask),
+    }
+    found |= {name: tuple(getattr(ask, name)) for name in ("after", "after_success")}
+    if ask.success_codes:
+        found["success_codes"] = tuple(sorted(set(ask.success_codes)))
+    if ask.restart_delay > _LONGEST_DELAY:
+        found["restart_delay"] = _LONGEST_DELAY
+    return found
+
+
+def _check(ask: Start) -> None:
+    if ask.command is not None and ask.argv is not None:
+        raise BadValue("either command or argv, not both")
+    if ask.command is None and ask.argv is None:
+        raise BadValue("the command is missing")
+    if ask.split and ask.pty:
+        raise BadValue("a terminal has one stream of output: split and pty exclude each other")
+    signs = [f"ready_{kind}" for kind in KINDS if getattr(ask, f"ready_{kind}") is not None]
+    if len(signs) > 1:
+        raise BadValue(f"either {' or '.join(signs)}: a process is ready by one sign")
+    if ask.ready_timeout is not None and not signs:
+        raise BadValue("ready_timeout without a sign to be ready by", next="add ready_log, ready_port or another")
+    if ask.ready_log is not None:
+        from holdfast.logs.pattern import compile_pattern
+
+        compile_pattern(ask.ready_log, key="ready_log")
+    if ask.ready_http is not None:
+        from holdfast.daemon.probes.http import parse_url
+
+        parse_url(ask.ready_http, "ready_http")
+
+
+def _notification_fields(ask: Start) -> dict[str, Any]:
+    """The fields of Meta. Raises BadValue."""
+    watch, regex = tuple(dict.fromkeys(ask.watch)), tuple(dict.fromkeys(ask.watch_regex))
+    if len(watch) + len(regex) > MOST_PATTERNS:
+        raise BadValue(f"{len(watch) + len(regex)} patterns to watch for are too many", next=f"at most {MOST_PATTERNS}")
+    if _drops_watch(ask):
+        watch = regex = ()
+    # A watch without a word about the end notifies matches only.
+    matches_only = bool(watch or regex) and ask.notify is None
+    interval = ask.check_interval
+    return {
+        "notify": ask.notify or ("never" if matches_only else "any"),
+        "end_after_watch": matches_only,
+        "watch": watch,
+        "watch_regex": regex,
+        "check_interval": None if interval is None else max(interval, SHORTEST_INTERVAL),
+    }
+
+
+def _drops_watch(ask: Start) -> bool:
+    """Whether it requests a watch and a notification of any end, which takes precedence."""
+    return ask.notify == "any" and bool(ask.watch or ask.watch_regex)
+
+
+def _notes(ask: Start) -> list[str]:
+    """Notes for the reply: what differs from the request."""
+    found = [_WATCH_DROPPED] if _drops_watch(ask) else []
+    if ask.check_interval is not None and ask.check_interval < SHORTEST_INTERVAL:
+        found.append(_TOO_OFTEN)
+    return found
+
+
+def _not_taken(requested: Meta, running: Meta) -> list[str]:
+    """The note for a caller that gets a running process which was started with other notification options."""
+    return [] if _notifications(requested) == _notifications(running) else [_NOT_TAKEN]
+
+
+def _notifications(meta: Meta) -> tuple[object, ...]:
+    return meta.notify, meta.end_after_watch, meta.watch, meta.watch_regex, meta.check_interval, meta.origin

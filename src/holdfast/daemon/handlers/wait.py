@@ -9,9 +9,9 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import matching, output
 from holdfast.errors import BadValue, NotNow
-from holdfast.model import prompts, readiness
-from holdfast.model.ids import ProcessId
+from holdfast.model import prompts
 from holdfast.model.lifecycle import Ended
+from holdfast.model.process import ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
 
@@ -84,7 +84,7 @@ async def _until_settled(context: DaemonContext, ids: list[ProcessId], need: int
     """Those that are settled, once they are enough. Raises NotNow for a process without a readiness probe."""
     for process_id in ids:
         process = context.registry.get(process_id)
-        if process is not None and not process.has_ended and readiness.kind_of(process.meta) is None:
+        if process is not None and not process.has_ended and process.meta.readiness_kind is None:
             raise NotNow(f"{process_id} has nothing to be ready by", next="start it with --ready-port N or another")
     await context.registry.until(ids, lambda: len(_settled(context, ids)) >= need)
     return _settled(context, ids)
@@ -95,7 +95,7 @@ def _settled(context: DaemonContext, ids: list[ProcessId]) -> list[ProcessId]:
 
     def is_ready(process_id: ProcessId) -> bool | None:
         process = context.registry.get(process_id)
-        return False if process is None or process.has_ended else readiness.is_ready(process)
+        return False if process is None or process.has_ended else process.is_ready
 
     known = {process_id: is_ready(process_id) for process_id in ids}
     return sorted((process_id for process_id in ids if known[process_id] is not None), key=lambda one: not known[one])

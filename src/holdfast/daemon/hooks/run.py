@@ -9,9 +9,9 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast import light_json
 from holdfast.daemon.core.log import note
 from holdfast.daemon.hooks.description import Hook
-from holdfast.wire import light_json
 
 _LARGEST_LOG = 1 << 20
 #: Between SIGTERM and SIGKILL.

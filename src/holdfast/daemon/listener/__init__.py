@@ -1,5 +1,5 @@
 """How requests arrive: the Unix socket, HTTP on TCP, bridges, and the way from a request to its handler.
 
-`calls.py` is the lifecycle of one request: it is checked against its declaration, restricted to what the caller may see
-(`scope.py`) and passed to the handler. `ancestry.py` finds callers that run inside a held process.
+`connection.py` is the lifecycle of one request: it is checked against its declaration, restricted to what the caller
+may see (`scope.py`) and passed to the handler. `accepting.py` finds callers that run inside a held process.
 """

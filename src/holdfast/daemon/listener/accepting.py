@@ -1,16 +1,28 @@
-"""Accepts connections of a listening socket. At the limit of open files it pauses, says so once, and goes on by itself.
+"""Accepts connections, and finds where each comes from.
 
-asyncio's own servers log a traceback for each place in their backlog then.
+A caller that runs within a held process is bound to the session of that process. Without this, a command that may run
+could have everything else run, or approved, by calling holdfast itself. It is decided once, when the connection is
+made, from what the kernel says.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.registry import Registry
+from holdfast.model.lifecycle import Requested
+from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.places.base import ExecutionPlace, ProcessInfo
+from holdfast.wire.frames import peer_pidfd
 
 #: Accepted in one turn of the loop, so that a burst of connections delays no one else for long.
 _AT_ONCE = 32
@@ -19,9 +31,19 @@ _LONGEST_PAUSE = 1.0
 #: Failures that are closer together belong to one episode, which is logged once.
 _EPISODE = 60.0
 
+_MOST_PAST_LEADERS = 1000
+_ATTEMPTS = 3
+_UNTRACED = "untraced-"
+#: An instance that was itself started by a held command of another one: the id of that command (`client/launch.py`).
+_OUTER = "HOLDFAST_OUTER_ID"
+
 
 class Accepting:
-    """Runs until `close`, which closes the listening socket, not the connections."""
+    """Accepts the connections of a listening socket until `close`, which closes that socket, not the connections.
+
+    At the limit of open files it pauses, logs that once, and goes on by itself. asyncio's own servers log a traceback
+    for each place in their backlog then.
+    """
 
     def __init__(self, listener: socket.socket, backlog: int, protocol: Callable[[], asyncio.Protocol]) -> None:
         self._listener = listener
@@ -76,3 +98,170 @@ class Accepting:
         self._loop.remove_reader(self._listener.fileno())
         self._timer = self._loop.call_later(self._pause, self._resume)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+
+class BoundOrigin(NamedTuple):
+    """The origin of a caller that is bound to a session."""
+
+    session: str
+    """Where it cannot be traced to a process: a new name, which owns nothing."""
+    is_judged: bool
+    """Whether it descends from a command that was judged, or that may be so."""
+
+
+class Caller(NamedTuple):
+    """The process that made a connection."""
+
+    pid: int
+    origin: BoundOrigin | None
+    """None for a free caller."""
+
+
+class CallerAncestry:
+    """Finds the held process that a caller descends from."""
+
+    def __init__(self, registry: Registry, place: ExecutionPlace) -> None:
+        self._registry = registry
+        self._place = place
+        self._outer = os.environ.get(_OUTER)
+        #: Leaders of a session, by pid: held processes, and commands that the daemon itself runs for one.
+        self._leaders: dict[int, ProcessId] = {}
+        #: Those that ended, for what they left behind: no other process gets their pid while their session lasts.
+        self._past_leaders: dict[int, ProcessId] = {}
+        self._of: dict[ProcessId, int] = {}
+        for process in registry.all.values():
+            self._note(process)
+        registry.listen(self._note)
+
+    def of(self, sock: socket.socket, pid: int) -> BoundOrigin | None:
+        """The origin of a connection that was just made by the process with this pid; None for a free caller.
+
+        Free is a caller whose ancestors are known up to the first process of the machine, all of them outside. Raises
+        OSError where the daemon has no descriptors left to find out: a free caller would be taken for an untraced one.
+        """
+        was_short = _is_short_of_descriptors()
+        origin = self._found(sock, pid)
+        if origin is not None and origin.session.startswith(_UNTRACED) and (was_short or _is_short_of_descriptors()):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return origin
+
+    def _found(self, sock: socket.socket, pid: int) -> BoundOrigin | None:
+        pidfd = peer_pidfd(sock, pid) if pid > 0 else None
+        if pidfd is None:
+            return untraced()
+        try:
+            origin = self._traced(pid)
+            # If it lives now, all that was read is about it, and not about another process with its pid.
+            return untraced() if _has_exited(pidfd) else origin
+        finally:
+            os.close(pidfd)
+
+    def _traced(self, pid: int) -> BoundOrigin | None:
+        for _ in range(_ATTEMPTS):  # the line is broken where an ancestor dies meanwhile: its children move
+            if (last := self._walk(pid)) is not None:
+                return self._origin(pid, last)
+        return untraced()
+
+    def _walk(self, pid: int) -> ProcessId | int | None:
+        """The held process above it, or the pid with which its line of ancestors ends; None where that is broken."""
+        keepers, start = self._place.keeper_pids, None
+        ancestors = self._place.ancestors(pid)
+        while pid > 1:
+            if (leader := self._leaders.get(pid)) is not None:
+                return leader
+            info = next(ancestors, None)
+            if info is None or (start is not None and info.start > start):
+                return None  # gone, or replaced by another process
+            if (leader := self._leader_of(info)) is not None:
+                return leader
+            if pid in keepers or pid == os.getpid():
+                return pid
+            pid, start = info.ppid, info.start
+        return pid
+
+    def _origin(self, pid: int, last: ProcessId | int) -> BoundOrigin | None:
+        if isinstance(last, str):
+            return self._bound(last)
+        if last > 1 and last == os.getpid():
+            return None  # a worker of the daemon
+        marks = self._place.marks(pid)
+        if marks is None:
+            return untraced()
+        if marks.group is not None or last > 1:
+            members = (one.id for one in self._registry.all.values() if one.group and _name(one.group) == marks.group)
+            return self._bound(next(members, None) or self._starting(marks.held_id))
+        is_outer = marks.held_id == self._outer and marks.held_id not in self._registry.all
+        return None if marks.held_id is None or is_outer else self._bound(marks.held_id)
+
+    def _starting(self, named: str | None) -> str | None:
+        """The process that is being started, if it is that one: its pid and its cgroup are not known yet."""
+        process = self._registry.get(ProcessId(named)) if named else None
+        return named if process is not None and isinstance(process.state, Requested) else None
+
+    def _bound(self, process_id: str | None) -> BoundOrigin:
+        process = self._registry.get(ProcessId(process_id)) if process_id else None
+        return BoundOrigin(process.meta.session, process.meta.gated) if process is not None else untraced()
+
+    @contextmanager
+    def helping(self, pid: int, process: HeldProcess) -> Iterator[None]:
+        """While a command that leads a session of its own runs for a process, started by the daemon."""
+        self._leaders[pid] = process.id
+        try:
+            yield
+        finally:
+            self._end(pid)
+
+    def _leader_of(self, found: ProcessInfo) -> ProcessId | None:
+        """The process whose session it is in."""
+        leader = self._leaders.get(found.session)
+        if leader is None and found.session in self._past_leaders and not self._place.is_alive(found.session):
+            leader = self._past_leaders[found.session]  # a leader that lives would be another one with the same pid
+        return leader
+
+    def _end(self, pid: int) -> None:
+        self._past_leaders.pop(pid, None)
+        self._past_leaders[pid] = self._leaders.pop(pid)
+        if len(self._past_leaders) > _MOST_PAST_LEADERS:
+            del self._past_leaders[next(iter(self._past_leaders))]
+
+    def _note(self, process: HeldProcess) -> None:
+        pid = process.pid if process.is_up else None
+        before = self._of.get(process.id)
+        if before == pid:
+            return
+        if before is not None:
+            del self._of[process.id]
+            if self._leaders.get(before) == process.id:
+                self._end(before)
+        if pid is not None:
+            self._of[process.id] = pid
+            self._leaders[pid] = process.id
+
+
+def untraced() -> BoundOrigin:
+    """For a caller that is dead, unreadable, or without a known line of ancestors: it sees and approves nothing."""
+    return BoundOrigin(f"{_UNTRACED}{os.urandom(8).hex()}", is_judged=True)
+
+
+def _is_short_of_descriptors() -> bool:
+    """Whether fewer are left than it takes to trace a caller."""
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened.append(os.open("/", os.O_PATH | os.O_CLOEXEC))
+        return False
+    except OSError as failed:
+        return failed.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _name(group: str) -> str:
+    return group.rpartition("/")[2]
+
+
+def _has_exited(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))

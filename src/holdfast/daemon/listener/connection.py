@@ -1,20 +1,27 @@
-"""One client on the socket: its requests, several at once, and their replies. A slow client delays no other."""
+"""Requests of clients: each from its start until the client has the reply, and the connections on the socket.
+
+The socket and HTTP run requests alike. One connection has several at once; a slow client delays no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast import fast_json
+from holdfast import light_json
 from holdfast.daemon.approvals import requests
+from holdfast.daemon.approvals.audit import note_operator
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.ancestry import Caller
-from holdfast.daemon.listener.calls import Outcome, PendingCall
-from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow
+from holdfast.daemon.handlers import HANDLERS
+from holdfast.daemon.listener import scope
+from holdfast.daemon.listener.accepting import Caller
+from holdfast.errors import ApprovalRequired, BadValue, HoldfastError, NotNow, Unsupported
+from holdfast.ops.catalog import OPERATIONS
 from holdfast.ops.declare import Operation, field
 from holdfast.version import VERSION as RELEASE
 from holdfast.wire import frames, json_bounds
@@ -30,6 +37,126 @@ _MOST_REQUESTS = 4096
 _LONG = 64 << 10
 _MOST_DELIVERED = 1000
 
+Outcome = Message | HoldfastError
+#: Takes the reply or the error; returns whether it is on its way to the client.
+SendOutcome = Callable[["PendingCall", Outcome], bool]
+
+
+class PendingCall:
+    """Runs the handler of an operation.
+
+    When the client disconnects or gives up, an operation that `completes` goes on; any other one is cancelled.
+    Notifications that the reply stands for are delivered when the client has the reply. Until then they are held
+    back; without a reply they go back to the inbox.
+    """
+
+    def __init__(self, context: DaemonContext, call: Call, op: str) -> None:
+        self._context = context
+        self._op = op
+        self._task: asyncio.Task[Outcome] | None = None
+        self.call = call
+        self.completes = op in OPERATIONS and OPERATIONS[op].traits.completes
+
+    def start(self, ask: Message, send: SendOutcome | None = None) -> asyncio.Task[Outcome]:
+        """Start the handler. `send` is called in the same task as soon as there is an outcome."""
+        work = self._run(ask, send or _is_reply)
+        if self.completes:
+            self._task = self._context.background.start(work, "request")
+        else:
+            self._task = asyncio.get_running_loop().create_task(work)
+        return self._task
+
+    async def reply(self, ask: Message) -> Message:
+        """The reply, for a client that waits here: cancelling this gives up. Raises what the handler raises."""
+        task = self.start(ask)
+        try:
+            outcome = await (asyncio.shield(task) if self.completes else task)
+        finally:
+            self.call.given_up.set()
+        if isinstance(outcome, HoldfastError):
+            raise outcome
+        return outcome
+
+    def give_up(self) -> None:
+        """The client disconnected, or does not want the reply any more."""
+        if self.completes:
+            self.call.given_up.set()
+        elif self._task is not None:
+            self._task.cancel()
+
+    @property
+    def needs_delivery(self) -> bool:
+        """Whether the reply stands for notifications."""
+        return bool(self.call.consumed)
+
+    def delivered(self) -> None:
+        """The client has the reply: the notifications in it are not delivered again."""
+        self._context.background.start(self._settle(), "consumed")
+
+    def not_delivered(self) -> None:
+        """The client does not get the reply: the notifications in it go back to the inbox."""
+        self._context.inbox.release(self.call.consumed, self.call)
+
+    async def _settle(self) -> None:
+        owner = self._context.sessions.resolve(self.call.owner)
+        await self._context.inbox.settle(self.call.consumed, "wait", owner)
+
+    async def _run(self, ask: Message, send: SendOutcome) -> Outcome:
+        is_sent = False
+        try:
+            outcome = await self._outcome(ask)
+            is_sent = send(self, outcome)
+            return outcome
+        except asyncio.CancelledError:
+            send(self, CallCancelled("given up"))
+            raise
+        finally:
+            if not is_sent:
+                self.not_delivered()
+
+    async def _outcome(self, ask: Message) -> Outcome:
+        try:
+            return await answer(self._context, self.call, self._op, ask)
+        except HoldfastError as error:
+            return error
+        except Exception:  # noqa: BLE001 - a failing request must not end more than itself
+            note("request-failed", op=self._op, why=traceback.format_exc())
+            return HoldfastError(f"the daemon failed on {self._op}: see its log")
+
+
+class CallCancelled(HoldfastError):
+    """The client gave the request up."""
+
+    code = "cancelled"
+    next = ""
+
+
+def _is_reply(call: PendingCall, outcome: Outcome) -> bool:
+    return not isinstance(outcome, HoldfastError)
+
+
+async def answer(context: DaemonContext, call: Call, op: str, ask: Message) -> Message:
+    """Check the request, restrict it to what the caller may see, and call the handler.
+
+    Raises Unsupported for an unknown operation, BadValue, Denied, and what the handler raises.
+    """
+    operation = OPERATIONS.get(op)
+    if operation is None:
+        raise Unsupported(f"unknown operation {op[:60]!r}")
+    handler = HANDLERS[operation]
+    if call.is_strict:
+        scope.check_allowed(operation)
+        request = operation.read(ask)
+        scope.narrow(context, call, request)
+        return await handler(context, call, request)
+    request = operation.read(ask)
+    noted = note_operator(context, call, request) if operation.traits.audited else None
+    try:
+        return await handler(context, call, request)
+    finally:
+        if noted is not None:
+            await noted
+
 
 class Hello(Operation):
     """The first message of a connection."""
@@ -43,7 +170,7 @@ def _loads(data: bytes) -> Any:
     """Raises ValueError, also for a long message with more values than any request needs: to parse it takes long."""
     if len(data) > _LONG:
         json_bounds.check_values(data)
-    return fast_json.loads(data)
+    return light_json.load_bytes(data)
 
 
 class SocketConnection(asyncio.Protocol):
@@ -82,7 +209,8 @@ class SocketConnection(asyncio.Protocol):
             call.not_delivered()
         self._unconfirmed.clear()
         self._context.inbox.give_back(self)
-        requests.disconnected(self._context, self)
+        if self._context.approvals.askers:
+            requests.disconnected(self._context, self)
         self._on_end(self)
 
     def _read_last_confirmations(self) -> None:
@@ -222,7 +350,7 @@ class SocketConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():  # uvloop raises on a write to a closed transport
             return False
         try:
-            self._transport.write(frames.encode(message, fast_json.dumps))
+            self._transport.write(frames.encode(message, light_json.dump_bytes))
         except frames.FrameError as too_long:
             self._refuse(message["rid"], HoldfastError(str(too_long), next="ask for less at once"))
             return False

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.accepting import Accepting
-from holdfast.daemon.listener.ancestry import BoundOrigin, Caller, CallerAncestry
+from holdfast.daemon.listener.accepting import Accepting, BoundOrigin, Caller, CallerAncestry
 from holdfast.daemon.listener.connection import SocketConnection
 from holdfast.paths import Paths, make_directories
-from holdfast.peers import peer_credentials
+from holdfast.wire.frames import peer_credentials
 
 if TYPE_CHECKING:
     from holdfast.http.listener import HttpListener

@@ -16,11 +16,11 @@ from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
-from holdfast.daemon.core.waiting import follow
+from holdfast import light_json
+from holdfast.daemon.core.tasks import follow
 from holdfast.model.events import Event, StoredEvent
 from holdfast.model.topics import PatternTree
 from holdfast.store.store import Store
-from holdfast.wire import light_json
 
 Envelope = dict[str, Any]
 
@@ -82,7 +82,7 @@ class EventStream:
         self._shared: dict[tuple[str, int], Batch] = {}
         self._wake_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
-        store.on_events.append(self._happened)
+        store.on_events.append(self._recent.extend)
 
     @property
     def newest(self) -> int:
@@ -146,7 +146,8 @@ class EventStream:
         first, last = (numbered[0].seq, numbered[-1].seq) if numbered else (newest + 1, newest)
         gap = [_gap(after, first)] if first > after + 1 else []
         batch = Batch(last, [*gap, *_fitting(numbered, tree)])
-        if newest == self.newest and self._is_recent(after) and len(self._shared) < _MOST_SHARED:
+        is_current = newest == self.newest and self._is_recent(after)
+        if is_current and self._followers and len(self._shared) < _MOST_SHARED:
             self._shared[pattern, after] = batch
         return batch
 
@@ -160,8 +161,8 @@ class EventStream:
         """Whether the events behind the cursor are in memory."""
         return bool(self._recent) and self._recent[0].seq <= after + 1
 
-    def _happened(self, numbered: list[StoredEvent]) -> None:
-        self._recent.extend(numbered)
+    def _happened(self, _: list[StoredEvent]) -> None:
+        """Called only while there are followers."""
         self._shared.clear()
         self._wake_soon()
 
@@ -182,12 +183,17 @@ class EventStream:
     @contextmanager
     def _listening(self, pattern: str) -> Iterator[_Follower]:
         follower = _Follower(_tree(pattern))
+        if not self._followers:
+            self._store.on_events.append(self._happened)
         self._followers.add(follower)
         self._arrived.set()
         try:
             yield follower
         finally:
             self._followers.discard(follower)
+            if not self._followers:
+                self._store.on_events.remove(self._happened)
+                self._shared.clear()
 
 
 class _Follower:

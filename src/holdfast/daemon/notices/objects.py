@@ -9,10 +9,10 @@ from dataclasses import replace
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
+from holdfast.model.process import ProcessId
 from holdfast.model.summaries import summary_of
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 
 #: Logs that are read at the same time: more would delay other readers.
 _AT_ONCE = 50

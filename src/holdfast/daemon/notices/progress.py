@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.errors import HoldfastError
-from holdfast.model import notices, progress
-from holdfast.model.events import output_sample, queued
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model import progress
+from holdfast.model.events import of_process, output_sample, queued
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.progress import NewOutput
 from holdfast.places.keeper_link import Refused
 
@@ -98,7 +97,7 @@ async def _look(context: DaemonContext, process_id: ProcessId) -> None:
         notice = None
         if new is not None:
             data = await _data(context, process, new, now)
-            notice = notices.of_process(process, "progress", f"progress:{data['end']}", now, data)
+            notice = of_process(process, "progress", f"progress:{data['end']}", now, data)
         await context.supervisor.commit(process, queued(notice))
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from holdfast.daemon.core.context import DaemonContext, Message
-from holdfast.daemon.core.waiting import follow
+from holdfast.daemon.core.tasks import follow
 from holdfast.daemon.notices import objects
 
 _AT_ONCE = 100

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.notices.inbox import SessionInboxes
-from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess
-from holdfast.store import inbox as rows
+from holdfast.model.events import Event, Notice
+from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.store import rows
 from holdfast.store.store import Store
 
 #: A session without a running process for this long is reset: its next process is the first of a new session.

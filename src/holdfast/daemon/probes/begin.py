@@ -9,8 +9,7 @@ from holdfast.daemon.probes.prompt import may_ask, watch_prompts
 from holdfast.daemon.probes.ready import watch_readiness
 from holdfast.daemon.probes.stall import watch_stalls
 from holdfast.model import readiness
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 
 _Watch = Callable[[DaemonContext, HeldProcess], Awaitable[None]]
 _Run = tuple[str, ProcessId, float | None]

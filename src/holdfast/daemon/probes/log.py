@@ -9,7 +9,6 @@ from holdfast.daemon.probes import marks
 from holdfast.daemon.streams import output
 from holdfast.logs.matcher import OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
 from holdfast.places.base import Chunk, Refused
 
@@ -45,7 +44,7 @@ async def _begins(context: DaemonContext, process: HeldProcess) -> dict[str, int
     except Refused:  # no such bundle: there is no output
         return {}
     begins = {**dict.fromkeys(process.meta.streams, 0), **(born.get("begins") or {})}
-    mark = readiness.mark_of(process)
+    mark = process.readiness_now
     searched = mark.searched if mark is not None else {}
     return {stream: max(at, searched.get(stream, 0)) for stream, at in begins.items()}
 

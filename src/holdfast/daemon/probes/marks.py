@@ -8,7 +8,6 @@ from typing import Literal
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.model import readiness
 from holdfast.model.process import HeldProcess
 from holdfast.model.readiness import Readiness
 
@@ -48,6 +47,6 @@ def _update(context: DaemonContext, process: HeldProcess, change: Callable[[Read
     now = context.registry.get(process.id)
     if now is None or not is_same_run(now, process):
         return
-    mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
+    mark = now.readiness_now or Readiness(now.started_at or 0.0)
     if (changed := change(mark)) != mark:
         context.supervisor.show(replace(now, readiness=changed))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.waiting import first_of
+from holdfast.daemon.core.tasks import first_of
 from holdfast.daemon.probes import marks
 from holdfast.daemon.probes.marks import is_same_run, settle
 from holdfast.errors import HoldfastError

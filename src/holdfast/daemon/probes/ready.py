@@ -58,7 +58,7 @@ async def _too_late(context: DaemonContext, process: HeldProcess) -> None:
     """It goes on running, and is marked as not ready."""
 
     def give_up(now: HeldProcess) -> HeldProcess:
-        mark = readiness.mark_of(now) or Readiness(now.started_at or 0.0)
+        mark = now.readiness_now or Readiness(now.started_at or 0.0)
         trouble = readiness.too_late(process.meta.ready_timeout or 0.0, mark.trouble)
         return replace(now, readiness=replace(mark, ready=False, trouble=trouble))
 

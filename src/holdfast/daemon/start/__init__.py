@@ -1,4 +1,4 @@
-"""What a start needs before the keeper is asked: spec, environment without secrets, sudo, stop commands.
+"""What a start needs beside its request: the environment without secrets, sudo, stop commands.
 
-`spec.py` checks the request and makes the `StartSpec`; `known_secrets.py` also masks secrets in all that models read.
+`environment.py` also masks secrets in all that models read.
 """

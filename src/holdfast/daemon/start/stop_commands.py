@@ -7,13 +7,12 @@ import os
 import signal
 from contextlib import suppress
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
-from holdfast.daemon.listener.ancestry import CallerAncestry
+from holdfast.daemon.core.tasks import BackgroundTasks
+from holdfast.daemon.listener.accepting import CallerAncestry
 from holdfast.errors import HoldfastError
-from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Running, Stopping
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.secrets.environment import known_forms
 from holdfast.secrets.redact import redact

@@ -7,8 +7,8 @@ from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from holdfast.daemon.core.waiting import ChangeSignals, KeyedLocks
-from holdfast.model.ids import ProcessId
+from holdfast.daemon.core.tasks import ChangeSignals, KeyedLocks
+from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink
 
 

@@ -12,8 +12,7 @@ from holdfast.errors import BadValue
 from holdfast.logs import sweep
 from holdfast.logs.matcher import LogMatch, OnePattern, StreamMatcher
 from holdfast.logs.pattern import Pattern, compile_pattern
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.kinds import IntegerKind
 from holdfast.ops.processes import Wait
 

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from holdfast.daemon.core import reports
 from holdfast.daemon.core.context import DaemonContext
-from holdfast.daemon.core.waiting import first_of
-from holdfast.daemon.core.waiting import follow as follow_cursor
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
-from holdfast.model.restarts import may_run_again
+from holdfast.daemon.core.supervisor import stream_extents
+from holdfast.daemon.core.tasks import first_of
+from holdfast.daemon.core.tasks import follow as follow_cursor
+from holdfast.model.process import HeldProcess, ProcessId
+from holdfast.model.process_rules import may_run_again
 from holdfast.places.base import CHUNK, Chunk, Log
 from holdfast.places.keeper_link import Refused
 
@@ -63,7 +62,7 @@ async def wait_beyond(context: DaemonContext, process_id: ProcessId, stream: str
 async def ends(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
     """How far its output reaches now, as the keeper reports it: known figures may be old."""
     try:
-        streams = reports.streams(await context.keeper.request("report", id=process.id))
+        streams = stream_extents(await context.keeper.request("report", id=process.id))
     except Refused:  # no such bundle: there is no more output
         streams = process.streams
     return {name: streams[name].end if name in streams else 0 for name in process.meta.streams}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from holdfast.daemon.core.background import BackgroundTasks
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.errors import HoldfastError
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.model import breaker, notices
+from holdfast.model import breaker, match_data
 from holdfast.model.breaker import Breaker, Released
-from holdfast.model.events import Event, queued
-from holdfast.model.ids import ProcessId
+from holdfast.model.events import Event, Notice, of_process, queued
 from holdfast.model.matches import Held, WatchMatch
-from holdfast.model.notices import Notice
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import Disabled, MatchDigest, Notified, WatchOutcome
 from holdfast.settings import Settings
 
@@ -42,10 +40,10 @@ class MatchEvents:
             match outcome:
                 case Notified(matches=matches):
                     events.append(_matched(process, matches[0], len(matches), now))
-                    events += self._notice(process, notices.match_data(outcome), matches, now)
+                    events += self._notice(process, match_data.match_data(outcome), matches, now)
                 case MatchDigest(held=held):
                     events.append(_matched(process, held.first, held.count, now))
-                    events += self._notice(process, notices.digest_data(outcome), held, now)
+                    events += self._notice(process, match_data.digest_data(outcome), held, now)
                 case Disabled():
                     events += _disabled(process, outcome, now)
         return events
@@ -53,14 +51,14 @@ class MatchEvents:
     def at_end(self, process: HeldProcess, now: float) -> list[Event]:
         """The matches that the breaker holds back of a process that ends: they are published before its end."""
         self._breaker, held = breaker.take(self._breaker, process.meta.session, process.id)
-        return [] if held is None else queued(_match_notice(process, notices.held_data(held), now, "held"))
+        return [] if held is None else queued(_match_notice(process, match_data.held_data(held), now, "held"))
 
     def release(self, now: float) -> list[Event]:
         """The events of the moment when the breaker closes again; none before."""
         self._breaker, released = breaker.release(self._breaker, now)
         if released is None:
             return []
-        data = notices.release_data(released)
+        data = match_data.release_data(released)
         events = [Event("watch.overflow_released", now, data)]
         if released.tripper is not None:
             key = f"{_overflow(released.tripped_at)}:released"
@@ -88,12 +86,12 @@ class MatchEvents:
         return self._tripped(session, origin, now) if tripped else []
 
     def _tripped(self, session: str, origin: dict[str, Any] | None, now: float) -> list[Event]:
-        data = notices.trip_data(self._rules)
+        data = match_data.trip_data(self._rules)
         notice = Notice(f"{_overflow(now)}:tripped", "watch_overflow_tripped", None, session, now, origin, data)
         return [Event("watch.overflow_tripped", now, {**data, "session": session}), *queued(notice)]
 
     def _for_owner(self, released: Released, session: str, processes: Mapping[str, Held], now: float) -> Notice:
-        data = notices.owner_data(processes)
+        data = match_data.owner_data(processes)
         known = [self._find(ProcessId(one)) for one in processes]
         only = known[0] if len(known) == 1 else None
         who = {"command": only.meta.command, "name": only.meta.name} if only is not None else {}
@@ -105,7 +103,7 @@ class MatchEvents:
 
 
 def _match_notice(process: HeldProcess, data: dict[str, Any], now: float, kind: str) -> Notice:
-    return notices.of_process(process, "watch_match", f"{kind}:{data['stream']}:{data['offset']}", now, data)
+    return of_process(process, "watch_match", f"{kind}:{data['stream']}:{data['offset']}", now, data)
 
 
 def _matched(process: HeldProcess, match: WatchMatch, count: int, now: float) -> Event:
@@ -117,11 +115,11 @@ def _matched(process: HeldProcess, match: WatchMatch, count: int, now: float) ->
 
 def _disabled(process: HeldProcess, disabled: Disabled, now: float) -> list[Event]:
     meta = process.meta
-    data = {**notices.disabled_data(disabled, (*meta.watch, *meta.watch_regex)), "notify": process.notify}
+    data = {**match_data.disabled_data(disabled, (*meta.watch, *meta.watch_regex)), "notify": process.notify}
     who = {"id": meta.id, "name": meta.name, "session": meta.session, "task": meta.task}
     details = {"strikes": disabled.strikes, "suppressed": disabled.suppressed, "reason": disabled.reason}
     key = f"watch_disabled:{disabled.matches}"
-    notice = notices.of_process(process, "watch_disabled", key, now, data)
+    notice = of_process(process, "watch_disabled", key, now, data)
     return [Event("watch.disabled", now, {**who, **details}), *queued(notice)]
 
 

@@ -12,7 +12,7 @@ import os
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import HoldfastError, Unsupported
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 
 _PACKAGE = "pyghostty"
 _LIBRARY = "_lib/libghostty-vt.so"

@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.streams.inputs import Inputs
 from holdfast.daemon.streams.outputs import Outputs
 from holdfast.daemon.workers.screen import ScreenBroken, ScreenWorker
 from holdfast.errors import DiskFull, HoldfastError, Unsupported
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import KeeperLink, Refused
 from holdfast.screen import marks as marking
 from holdfast.screen.marks import Marks

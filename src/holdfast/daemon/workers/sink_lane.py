@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.workers.worker import Worker, WorkerDied, WorkerLaunch
 from holdfast.errors import HoldfastError
 from holdfast.model import sinks

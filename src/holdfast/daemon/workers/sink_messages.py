@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.notices import objects
 from holdfast.daemon.workers.sink_lane import MakeMessage
-from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.events import Notice
+from holdfast.model.process import ProcessId
 from holdfast.model.sinks import Outgoing, Secret, SendResult, Sink
 from holdfast.model.summaries import Summary, summary_of
 from holdfast.sinks.message import SinkMessage

@@ -6,8 +6,8 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.tasks import BackgroundTasks
 from holdfast.daemon.workers.sink_lane import MakeMessage, SinkLane, SinkWorker
 from holdfast.errors import BadValue
 from holdfast.model.events import StoredEvent
@@ -41,7 +41,6 @@ class SinkManager:
         self.trouble: str | None = None
         self.all: dict[str, Sink] = {}
         self._configure(sinks)
-        store.on_events.append(self._wake_for)
 
     def start(self, make_message: MakeMessage) -> None:
         """Start sending, beginning with messages from before the start."""
@@ -96,6 +95,15 @@ class SinkManager:
                 lane.wake(sink)
             elif self._make_message is not None:
                 self._start_lane(sink, self._make_message)
+        self._listen()
+
+    def _listen(self) -> None:
+        """To the events of the store, as long as there are lanes."""
+        listeners = self._store.on_events
+        if self._lanes and self._wake_for not in listeners:
+            listeners.append(self._wake_for)
+        elif not self._lanes and self._wake_for in listeners:
+            listeners.remove(self._wake_for)
 
     def _start_lane(self, sink: Sink, make_message: MakeMessage) -> None:
         lane = SinkLane(sink, self._store, SinkWorker(self._environ), self._slots, make_message)
@@ -103,7 +111,7 @@ class SinkManager:
         self._tasks[sink.name] = self._background.start(lane.run(), f"sink {sink.name}")
 
     def _wake_for(self, numbered: list[StoredEvent]) -> None:
-        if self._lanes and any(event.notice is not None or _is_approval(event) for event in numbered):
+        if any(event.notice is not None or _is_approval(event) for event in numbered):
             self.wake()
 
 

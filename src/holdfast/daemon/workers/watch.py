@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import BadValue, HoldfastError
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.model.watching import WatchMatch
 from holdfast.wire.worker import CurrentRequest, KnownValues
 

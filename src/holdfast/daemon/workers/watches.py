@@ -14,17 +14,16 @@ from dataclasses import replace
 
 from holdfast.daemon.core.context import DaemonContext
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.waiting import pause
+from holdfast.daemon.core.tasks import pause
 from holdfast.daemon.streams import output
 from holdfast.daemon.workers.match_events import NAME, MatchEvents
 from holdfast.daemon.workers.watch import WatchBroken, WatchScan
 from holdfast.errors import HoldfastError
 from holdfast.model import watching
 from holdfast.model.events import Event
-from holdfast.model.ids import ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.watching import WatchOutcome, WatchRules, WatchState
-from holdfast.store import inbox as rows
+from holdfast.store import rows
 
 #: The pause between two scans of a stream, so that a chatty process does not cost a scan for each line.
 _SCAN_PAUSE = 0.005

@@ -11,6 +11,7 @@ import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, NotApproved, NotNow, StdinFull, Unreachable
 from holdfast.http.request import HttpRequest
@@ -21,7 +22,6 @@ from holdfast.http.routing import Success, operation_route
 from holdfast.http.websocket import CONTROL, STDERR, STDIN, STDOUT, WebSocket
 from holdfast.model.process import HeldProcess
 from holdfast.ops.declare import Operation, Traits, field
-from holdfast.wire import light_json
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import ProcessRef, Size

@@ -10,6 +10,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from holdfast import light_json
 from holdfast.daemon.core.context import Message
 from holdfast.daemon.listener import scope
 from holdfast.daemon.notices import push
@@ -22,7 +23,6 @@ from holdfast.http.routing import EVENT_STREAM, JSON, Success, operation_route
 from holdfast.http.websocket import WebSocket
 from holdfast.ops.declare import Scope, Traits, field
 from holdfast.ops.sessions import MOST_NOTIFICATIONS, Ack, Inbox
-from holdfast.wire import light_json
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Integer

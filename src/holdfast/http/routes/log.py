@@ -7,15 +7,15 @@ from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from holdfast.client import calls
+from holdfast.client.link import Output
 from holdfast.client.page import LogPage
-from holdfast.client.protocol import Output
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.http import sse
 from holdfast.http.request import HttpRequest, SendData
 from holdfast.http.responses import ClientGone, Headers, Response, Write, json_response, problem
 from holdfast.http.routing import EVENT_STREAM, JSON, OCTETS, HeaderField, Success, operation_route
-from holdfast.model.ids import ProcessId
+from holdfast.model.process import ProcessId
 from holdfast.ops.declare import field
 from holdfast.ops.output import Logs
 

@@ -7,6 +7,7 @@ import os
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from holdfast import light_json
 from holdfast.client.signals import signal_number
 from holdfast.daemon.core.context import Message
 from holdfast.errors import BadValue
@@ -14,13 +15,11 @@ from holdfast.http.negotiate import media_of
 from holdfast.http.request import HttpRequest
 from holdfast.http.responses import HttpRefusal, Response, json_response
 from holdfast.http.routing import JSON, OCTETS, Flat, HeaderField, Success, operation_route
-from holdfast.model.ids import PREFIX, ProcessId
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import PREFIX, HeldProcess, ProcessId
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
 from holdfast.ops.start import Start
-from holdfast.wire import light_json
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Anything, Flag, Integer, ProcessRef, Seconds, Text

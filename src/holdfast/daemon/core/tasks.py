@@ -1,18 +1,50 @@
-"""How tasks of the daemon wait: locks by key, signals of changes, the first of several, following by cursor."""
+"""Tasks of the daemon, and how they wait: locks by key, signals of changes, the first of several, reading by cursor."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
+
+from holdfast.daemon.core.log import note
+from holdfast.errors import HoldfastError
 
 Key = TypeVar("Key")
 Inner = TypeVar("Inner")
 Value = TypeVar("Value")
 Cursor = TypeVar("Cursor")
 Found = TypeVar("Found")
+
+
+class BackgroundTasks:
+    """Tasks of the daemon as a whole: they have one owner, and every failure is logged."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run it until it ends, or until `close`."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Cancel the tasks that are left and wait for them."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or (failure := task.exception()) is None:
+            return
+        why = failure.message if isinstance(failure, HoldfastError) else "".join(traceback.format_exception(failure))
+        note("task-failed", task=task.get_name(), why=why)
 
 
 class KeyedLocks(Generic[Key]):

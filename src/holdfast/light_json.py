@@ -1,6 +1,9 @@
 """JSON at a fraction of the import: `json` brings in `re` and `enum`, half the start-up time of a short command.
 
-Takes CPython's own scanner and encoder where they are, and `json` where they are not. `loads` raises ValueError.
+`dumps` and `loads` take CPython's own scanner and encoder where they are, and `json` where they are not. `loads` raises
+ValueError. `dump_bytes` and `load_bytes` are for the daemon: by orjson, where it is installed, else by `json`. Both are
+imported with the first call. What orjson refuses (numbers beyond 64 bits, names of files that are not UTF-8) goes
+through `json`. All of it writes compact JSON.
 """
 
 from __future__ import annotations
@@ -64,3 +67,48 @@ else:
             return json.loads(text, parse_constant=_refuse_constant)
         except RecursionError:
             raise ValueError("not JSON") from None
+
+
+def dump_bytes(value: object) -> bytes:
+    """Raises TypeError or ValueError for what JSON cannot express."""
+    if orjson := _orjson if _orjson is not None else _find_orjson():
+        try:
+            found: bytes = orjson.dumps(value, None, _PASS_ON)
+            return found
+        except TypeError:
+            pass
+    import json
+
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def load_bytes(data: bytes | str) -> Any:
+    """Raises ValueError."""
+    if orjson := _orjson if _orjson is not None else _find_orjson():
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    import json
+
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+#: The module; False where it is not installed, None until it is needed.
+_orjson: Any = None
+_PASS_ON = 0
+
+
+def _find_orjson() -> Any:
+    global _orjson, _PASS_ON
+    try:
+        import orjson
+    except ImportError:
+        _orjson = False
+    else:
+        _PASS_ON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+        _orjson = orjson
+    return _orjson
