@@ -171,7 +171,7 @@ def test_waiting_processes_survive_the_daemon_and_start_in_order(hf: Client, gat
     eventually(is_running(hf, processes[0]))
     kill_daemon(hf)
     assert queue_of(hf, "build")["waiting"] == [one.id for one in processes[1:]]
-    kill_keeper(hf, "keeper", "anchor")
+    kill_keeper(hf, "keeper")
     gate.open(*"abcd")
     for process in processes[1:]:
         assert hf.wait(process.id, timeout=20).exit_code == 0

@@ -276,6 +276,8 @@ class _Session:
     def _sessions(self) -> None:
         server = self._do("run", "exec sleep 1000", session="first", notify="any")
         self._do("transfer", server.id, "second")
+        self._do("set_queue", "build", limit=2, paused=False)
+        self._do("queues")
         self._do("rename_session", "second", "third")
         self._do("sessions")
         self._do("end_session", "third", to="golden", keep=False)

@@ -33,7 +33,7 @@ def how_it_ended(data: Mapping[str, Any]) -> str:
             return f"failed ({_status(data)})"
         case "signaled":
             return f"was ended by a signal ({_status(data)})"
-        case "killed" if data.get("started_at") is None:
+        case "killed" if data.get("started_at", 0.0) is None:
             return f"was removed from its queue{f' by {by}' if by else ''}, and never started"
         case "killed":
             return f"was killed{f' by {by}' if by else ''} ({_status(data)})"

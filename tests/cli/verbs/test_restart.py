@@ -35,10 +35,10 @@ def test_a_crash_loop_in_the_foreground_ends_with_the_last_code(tmp_path: Path) 
     assert (done.returncode, done.stdout) == (3, b"run 1\nrun 2\nrun 3\n")
 
 
-def test_a_waiting_one_is_shown_so() -> None:
+def test_one_between_two_runs_is_shown_so() -> None:
     process_id = start("--restart", "always", "--restart-delay", "60", "false")
     eventually(lambda: as_json("inspect", "--json", process_id)["restart_at"])
-    assert "waiting" in next(line for line in out("ps").splitlines() if process_id in line)
+    assert "restarting" in next(line for line in out("ps").splitlines() if process_id in line)
     assert out("kill", process_id) == f"{process_id}: ended (exit 1)\n"
     assert run_cli("wait", process_id).returncode == 1
 

@@ -1,7 +1,7 @@
 """Queues: starts that are recorded and wait, for their turn or for the end of other processes.
 
-A start is on disk before the reply, and leaves the disk after its bundle is there: the keeper starts one id once, so it
-is started at most once, whatever is killed meanwhile.
+A start is on disk before the reply, and leaves the disk after its bundle is there. The keeper starts an id once, so a
+command is started at most once, also if parts of holdfast are killed meanwhile.
 """
 
 from __future__ import annotations
