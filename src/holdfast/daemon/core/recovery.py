@@ -7,6 +7,7 @@ as lost. Nothing is run again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 
 from holdfast.daemon.core.log import note
@@ -101,7 +102,11 @@ class Recovery:
                 self._supervisor.show(process, recovered(process, new_part, time.time()))
 
     async def _request_report(self, process_id: ProcessId) -> None:
-        """One that the keeper does not hold: it has ended, with a record, or is lost."""
+        """One that the keeper does not hold: it has ended, with a record, or is lost. One that waits in a queue may have
+        been started; that the keeper does not know it says nothing about a start that follows.
+        """
+        if (process := self._registry.get(process_id)) is not None and process.is_queued:
+            return await self._request_report_of_queued(process_id)
         try:
             report = await self._place.keeper.request("report", id=process_id)
         except Refused:
@@ -110,6 +115,14 @@ class Recovery:
             return  # the next hello brings it
         else:
             await self._supervisor.take(report)
+
+    async def _request_report_of_queued(self, process_id: ProcessId) -> None:
+        async with self._supervisor.turn(process_id):
+            process = self._registry.get(process_id)
+            if process is None or not process.is_queued:
+                return
+            with contextlib.suppress(Refused, Unreachable):
+                await self._supervisor.apply(process, await self._place.keeper.request("report", id=process_id))
 
     def _rebuild_all(self, ids: list[str]) -> list[HeldProcess]:
         return [process for process in map(self._rebuild, ids) if process is not None]

@@ -152,7 +152,7 @@ class Supervisor:
             if process.has_ended:
                 self._rest(process, closed)
             elif process.is_queued:
-                return  # it was not started yet
+                return
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
                 await self.end(replace(process, state=state, streams=closed))
