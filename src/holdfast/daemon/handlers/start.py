@@ -18,14 +18,15 @@ from holdfast.model.ids import ProcessId
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta
 from holdfast.model.process_rules import check_process_limit
-from holdfast.ops.start import Start
+from holdfast.ops.start import Exec, Start
 from holdfast.places.keeper_link import Refused
 
 
-async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Start, is_whole: bool = False) -> Message:
     """The process and notes on it. The command runs and its bundle is on disk; the row in the store follows.
 
     If this raises, no process was started. Repeated with the same id, it gives the process that the first one started.
+    `is_whole`: the environment of the request is all that the command gets, without that of a login shell.
     """
     start_spec = spec.read(ask, context.settings, call.session)
     await _check_patterns(context, start_spec)
@@ -35,18 +36,35 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
             return known
-        start_spec = await _complete(context, ask, start_spec)
+        start_spec = await _complete(context, ask, start_spec, is_whole)
         twins = await _twins(context, ask, start_spec)
         if twins and ask.if_running == "reuse":
             kept = spec.not_taken(start_spec.meta, twins[0].meta)
             return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
         process = await _start(context, call, start_spec, ask.attached)
         use.is_done = True
-        notes = [process_rules.duplicate_note(twins)] if twins else []
+        notes = [process_rules.duplicate_note(twins)] if twins and not ask.given("if_running") else []
         notes += spec.notes(ask)
         if start_spec.removed:
             notes.append(known_secrets.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
+
+
+async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
+    """As `start`. Directory, umask and environment are those of the spec in the bundle of the process: the caller
+    does not get them, and variables that were granted to it are judged again.
+    """
+    model = context.registry.identify(ask.process)
+    try:
+        recorded = await asyncio.to_thread(context.place.spec, model.id)
+        env: dict[str, str] = recorded["env"]
+        granted = {name: env[name] for name in model.meta.given if name in env}
+        given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
+        fields = {"cwd": recorded["cwd"], "umask": recorded["umask"], "env": env, "sudo": model.meta.sudo}
+    except (OSError, ValueError, KeyError, TypeError) as lost:
+        what = f"the environment of {model.id} is not kept any more"
+        raise NotNow(what, next="holdfast run -- COMMAND") from lost
+    return await handle(context, call, Start(**given, **fields, grant={**granted, **ask.grant}), is_whole=True)
 
 
 def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
@@ -79,11 +97,12 @@ async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None
         await context.read(lambda: Patterns(start_spec.meta.watch, start_spec.meta.watch_regex, may_prefilter=False))
 
 
-async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec) -> StartSpec:
+async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec, is_whole: bool) -> StartSpec:
     """With the environment that the command gets, and the shell found in it."""
     meta = start_spec.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": context.paths.home}
-    login, caller = await context.place.login.get(with_secrets=not ask.clean), start_spec.env
+    login = {} if is_whole else await context.place.login.get(with_secrets=not ask.clean)
+    caller = start_spec.env
     removed: tuple[str, ...] = ()
     context.secrets.note({**login, **caller, **start_spec.grant}, meta.session)
     if ask.clean:
