@@ -33,6 +33,12 @@ def test_each_alias_does_what_its_verb_does(web: str) -> None:
     assert [one["id"] for one in as_json("ps", "-a", "--json")] == [web]
 
 
+def test_start_of_a_known_name_names_the_verb_that_runs_it_again(home: Path) -> None:
+    run_cli("wait", start("--name", "web-1", "--", "true"))
+    assert "holdfast restart web-1" in refusal("start", "web-1", code=127)
+    assert "restart" not in refusal("start", "no-such-program", code=127)
+
+
 def test_status_of_one_process_also_if_it_has_ended(web: str) -> None:
     done = start("--name", "done", "--", "true")
     run_cli("wait", done)

@@ -500,7 +500,7 @@ class AsyncCalls(ClientState):
         all: All ended processes, of every session. Those whose output is still written to are kept.
         """
         value, _ = await self._call(
-            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes], "all": all}, limit=60.0)
+            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes], "all": all}, limit=600.0)
         )
         return list(value["removed"])
 

@@ -497,7 +497,7 @@ class SyncCalls(ClientState):
         all: All ended processes, of every session. Those whose output is still written to are kept.
         """
         value, _ = self._call(
-            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes], "all": all}, limit=60.0)
+            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes], "all": all}, limit=600.0)
         )
         return list(value["removed"])
 

@@ -277,6 +277,7 @@ class Remove(Operation):
         completes=True,
         scope=Scope.PROCESSES,
         audited=True,
+        time_limit=600.0,
         route="POST /remove",
         http_name="removeProcesses",
         returns="removed",

@@ -9,7 +9,7 @@ from holdfast.cli import console
 from holdfast.cli.options import Verb
 from holdfast.cli.run_options import OPTIONS, RUN_NAMES
 from holdfast.client.sync import connect
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, CommandNotFound
 from holdfast.model.units import LARGEST_WINDOW
 
 TYPE_CHECKING = False
@@ -70,7 +70,16 @@ VERB = Verb(
 def run(given: Given) -> int:
     command = command_of(given, given.words, given.cwd)
     _check(given)
-    return show(given, lambda client, how: client.run(command, **_options(given, how)))
+    return show(given, lambda client, how: _start(client, given, command, how))
+
+
+def _start(client: Client, given: Given, command: str | Sequence[str], how: CallerStreams) -> Process:
+    try:
+        return client.run(command, **_options(given, how))
+    except CommandNotFound as error:
+        if any(given.words == [process.name] for process in client.ps(all=True, used=False)):
+            error.next = f"holdfast restart {given.words[0]}, which runs the process with this name again"
+        raise
 
 
 def show(given: Given, begin: Callable[[Client, CallerStreams], Process]) -> int:
