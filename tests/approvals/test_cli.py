@@ -71,19 +71,20 @@ def test_a_hostile_command_cannot_write_to_the_terminal(home: Path) -> None:
     assert "\x1b" not in shown and "\u202e" not in shown
 
 
-def test_on_a_terminal_the_word_approve_is_a_yes(home: Path) -> None:
+@pytest.mark.parametrize("answer", [b"approve\r", b"yes\r", b"Y\r"], ids=repr)
+def test_on_a_terminal_a_clear_yes_approves(home: Path, answer: bytes) -> None:
     with Terminal("approvals", "--follow") as person:
         person.see("waiting for requests")
         with ask() as start:
             person.see("> ")
-            person.type(b"approve\r")
+            person.type(answer)
             person.see("is approved: once")
             person.type(b"\x04")
             assert person.end() == 0
             assert b"done" in said(start)
 
 
-@pytest.mark.parametrize("answer", [b"\r", b"yes\r", b"y\r", b"\x04", b"approve it\r"], ids=repr)
+@pytest.mark.parametrize("answer", [b"\r", b"no\r", b"yy\r", b"yes please\r", b"\x04", b"approve it\r"], ids=repr)
 def test_anything_else_is_a_no(home: Path, answer: bytes) -> None:
     with Terminal("approvals", "--follow") as person:
         person.see("waiting for requests")

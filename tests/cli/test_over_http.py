@@ -46,6 +46,16 @@ def test_run_on_a_terminal_which_answers_what_is_asked() -> None:
         assert terminal.is_as_before
 
 
+def test_exec_prune_and_holdfast_alone() -> None:
+    start("--name", "server", "-e", "COLOUR=red", "--", "sleep", "1000")
+    done = run_cli("exec", "server", "-e", "SIZE=9", "-c", "cat; echo $COLOUR $SIZE; exit 3", input=b"hello\n")
+    assert (done.returncode, done.stdout) == (3, b"hello\nred 9\n")
+    assert "no process" in refusal("exec", "nosuch", "--", "true")
+    assert "server" in out()
+    assert len(out("prune").split()) >= 1
+    assert [process["name"] for process in as_json("ps", "-a", "--json")] == ["server"]
+
+
 def test_ps_inspect_logs_and_grep() -> None:
     process_id = start("--name", "talks", "-c", "echo one; echo two; exec sleep 1000")
     until_output(process_id)

@@ -169,6 +169,10 @@ class _Session:
         self._do("send", server.id, eof=True)
         self._do("restart", server.id, grace=0.1, asker=True, approval_wait=1.0)
         self._do("kill", server.id, signal="CONT")
+        self._do("exec", server.id, "true")
+        every = {"name": "e", "session": "golden", "env": {"A": "1"}, "pty": True, "size": (80, 24), "stdin": True}
+        more = {"gate": True, "shell": "/bin/sh", "attached": True, "asker": True, "approval_wait": 1.0}
+        self._refused("exec", server.id, ["true"], **every, **more)
         self._do("kill", session="golden", grace=0.1)
         self._do("kill", task="nothing")
         self._do("kill", all=True)
@@ -181,6 +185,7 @@ class _Session:
         eventually(lambda: self._has_seen("process.deadline"))
         self._do("kill", warned.id, grace=0.1)
         self._do("remove", again.id)
+        self._do("remove", all=True)
 
     def _output(self) -> None:
         job = self._do("run", "echo one; echo two >&2; echo three", split=True)

@@ -86,6 +86,45 @@ def test_a_text_that_a_wrapper_runs_is_judged(command: str) -> None:
     assert action(command) == "ask"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"holdfast run '{COMMAND}'",
+        f"holdfast start '{COMMAND}'",
+        f"holdfast run -e A=1 -w /tmp -it -- {COMMAND}",
+        f"holdfast exec web -- {COMMAND}",
+        f"holdfast exec web -it -e A=1 -- {COMMAND}",
+        f"holdfast exec -d --name x web '{COMMAND}'",
+        f"holdfast exec web -c '{COMMAND}'",
+        f"echo '{COMMAND}' | holdfast run bash",
+        f"echo '{COMMAND}' | holdfast exec web sh",
+        "holdfast stop --all",
+        "holdfast stop --session other",
+        "holdfast rm --all",
+        "hold prune",
+    ],
+)
+def test_aliases_and_short_options_hide_nothing(line: str) -> None:
+    assert action(line) == "ask"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'holdfast run "npm run dev"',
+        "holdfast start -e PORT=3000 npm run dev",
+        "echo hi | holdfast run cat",
+        "holdfast exec web -- npm test",
+        "holdfast stop web",
+        "holdfast kill -9 web",
+        "holdfast prune --help",
+        "holdfast ls",
+    ],
+)
+def test_aliases_and_short_options_raise_no_alarm(line: str) -> None:
+    assert action(line) == "allow"
+
+
 def test_texts_of_run_are_judged_and_arguments_of_its_command_are_not() -> None:
     assert action(f"holdfast run -c '{COMMAND}'") == "ask"
     assert action(f"holdfast run --stop-cmd '{COMMAND}' sleep 9") == "ask"

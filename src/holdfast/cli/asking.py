@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
 
 #: The answers that approve, and their scope.
-_SCOPES = {"approve": "once", "approve once": "once", "approve session": "session", "approve always": "always"}
+_SCOPES = {
+    **dict.fromkeys(("y", "yes", "approve", "approve once"), "once"),
+    "approve session": "session",
+    "approve always": "always",
+}
 _BY = "terminal"
 _LONGEST_LINE = 4096
 _LONGEST_SHOWN = 4000
@@ -109,7 +113,7 @@ class _ApprovalDialog:
             console.out(f"    {colours.paint(console.visible(line), colours.YELLOW)}")
         console.out(f"  {_target(approval)}, in {console.visible(str(approval.fields['cwd']))}")
         console.out(f"  approval is needed because {console.visible(approval.why)}")
-        prompt = "  approve | approve session | approve always | anything else denies"
+        prompt = "  yes | approve session | approve always | anything else denies"
         sys.stdout.write(f"{prompt} ({max(0, round(left))} s)\n> " if 0 < left < 1000 else f"{prompt}\n> ")
         sys.stdout.flush()
         self._client.approval_shown(approval)

@@ -51,6 +51,10 @@ def parse_key(text: str | None) -> bytes:
     return bytes([ord(letter.upper()) ^ 0x40])
 
 
+def key_name(key: bytes) -> str:
+    return f"ctrl-{chr(key[0] ^ 0x40).lower()}"
+
+
 def check_terminal() -> None:
     if not (os.isatty(0) and os.isatty(1)):
         raise NoTerminal(
@@ -87,6 +91,9 @@ def attach(
     `consumes`: an owner session that sees the end here is not notified of it.
     """
     undo = Undo()
+    console.say(
+        f"{key_name(key)} detaches and leaves it running" if key else "no key detaches; it ends with its command"
+    )
     with (
         InteractiveReading(
             client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes

@@ -12,7 +12,7 @@ import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import load
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs import ALIASES, VERBS, resolved
 from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
@@ -44,12 +44,19 @@ def run(words: Sequence[str]) -> int:
 def _answer(words: list[str]) -> list[str]:
     *before, current = words
     if not before:
-        return _words(current, [*VERBS.items(), ("--help", "Show all verbs"), ("--version", "Show the version")])
+        options = [("--help", "Show all verbs"), ("--version", "Show the version")]
+        return _words(current, [*VERBS.items(), *_aliases(), *options])
     if before[0] in ("help", "-h", "--help"):
-        return _words(current, VERBS.items())
-    if before[0] not in VERBS:
+        return _words(current, [*VERBS.items(), *_aliases()])
+    verb, *given = resolved(before)
+    if verb not in VERBS:
         return []
-    return _Reader(load(before[0])).answer(before[1:], current)
+    skipped = len(given) - len(before) + 1
+    return _Reader(load(verb), skipped).answer(given, current)
+
+
+def _aliases() -> list[tuple[str, str]]:
+    return [(alias, f"The same as {' '.join(words)}") for alias, words in ALIASES.items()]
 
 
 def _words(current: str, candidates: Candidates, prefix: str = "") -> list[str]:
@@ -65,8 +72,10 @@ def _shortened(about: str) -> str:
 class _Reader:
     """Reads the words of one verb up to the one to complete."""
 
-    def __init__(self, verb: Verb) -> None:
+    def __init__(self, verb: Verb, skipped: int = 0) -> None:
+        """`skipped`: the number of words that an alias stands for and the user did not type."""
         self._verb = verb
+        self._skipped = skipped
         self._positional: list[str] = []
         self._given: set[str] = set()
         self._quoted = False
@@ -83,13 +92,15 @@ class _Reader:
                     self._quoted = True
                     continue
                 self._positional.append(word)
-                if self._verb.greedy:
-                    return [f"command {at + 1}"]
+                if 0 < self._verb.greedy <= len(self._positional):
+                    return [f"command {at + 1 - self._skipped}"]
         if expected is not None:
             return self._value(expected, current)
         if self._is_option(current) or (current in ("-", "--") and not self._quoted):
             return self._option(current)
-        return [f"command {len(before) + 1}"] if self._verb.greedy else self._position(current)
+        if self._verb.greedy == len(self._positional) + 1:
+            return [f"command {len(before) + 1 - self._skipped}"]
+        return self._position(current)
 
     def _is_option(self, word: str) -> bool:
         return word.startswith("-") and len(word) > 1 and word != "--" and not self._quoted

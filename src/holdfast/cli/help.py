@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs import ALIASES, VERBS
 from holdfast.extras import docs
 
 TYPE_CHECKING = False
@@ -22,12 +22,22 @@ def verb_page(verb: Verb) -> str:
     sections = [
         ("NAME", f"holdfast {verb.name} - {summary[:1].lower()}{summary[1:]}"),
         ("SYNOPSIS", "\n".join(f"holdfast {line}" for line in verb.synopsis)),
+        *_aliases(verb.name),
         ("DESCRIPTION", _paragraphs(verb.about)),
         ("OPTIONS", "\n".join(_option(option) for option in verb.options)),
         ("EXIT CODES", _pairs((*verb.exits, ("125", "holdfast itself failed, or the arguments were invalid.")))),
         ("EXAMPLES", "\n\n".join(f"{does}:\n\n{_INDENT}$ {command}" for does, command in verb.examples)),
     ]
     return "\n\n".join(f"{title}\n{textwrap.indent(body, _INDENT)}" for title, body in sections) + "\n"
+
+
+def _aliases(name: str) -> list[tuple[str, str]]:
+    lines = [
+        f"holdfast {alias}: the same as holdfast {' '.join(words)}"
+        for alias, words in ALIASES.items()
+        if words[0] == name
+    ]
+    return [("ALIASES", "\n".join(lines))] if lines else []
 
 
 def overview() -> str:
@@ -40,6 +50,8 @@ SYNOPSIS
 
 VERBS
 {textwrap.indent(_pairs([(name, f"{summary}.") for name, summary in VERBS.items()]), _INDENT)}
+
+    Also: {", ".join(f"{alias} ({' '.join(words)})" for alias, words in ALIASES.items())}.
 
     holdfast VERB --help describes a verb. ID is an id, its first 4 or more digits, or a name.
     For completion with the tab key: holdfast completion --help.

@@ -7,7 +7,7 @@ import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import load, parse
-from holdfast.cli.verbs import VERBS
+from holdfast.cli.verbs import VERBS, resolved
 from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ _BAD_DESCRIPTOR = 9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = resolved(list(sys.argv[1:] if arguments is None else arguments))
     _open_streams()
     # A name may hold any character: one that the terminal cannot encode is shown as an escape.
     for stream in (sys.stdout, sys.stderr):
@@ -57,7 +57,9 @@ def _open_streams() -> None:
 
 def _run(words: list[str]) -> int:
     if not words:
-        raise BadValue("the verb is missing", next="holdfast --help")
+        from holdfast.cli import bare
+
+        return bare.run()
     verb, *rest = words
     if verb in ("-h", "--help", "help"):
         return _help(rest)
@@ -68,7 +70,9 @@ def _run(words: list[str]) -> int:
     if verb in ("-V", "--version"):
         verb = "version"
     if verb not in VERBS:
-        raise BadValue(f"no verb {verb[:80]!r}{_similar(verb)}", next="holdfast --help")
+        from holdfast.cli import similar
+
+        raise BadValue(f"no verb {verb[:80]!r}{similar.verb(verb)}", next="holdfast --help")
     module = __import__(f"holdfast.cli.verbs.{verb}", fromlist=["VERB"])
     given = parse(module.VERB, rest)
     if given.help:
@@ -80,18 +84,12 @@ def _run(words: list[str]) -> int:
 def _help(words: list[str]) -> int:
     from holdfast.cli import help
 
+    words = resolved(words)
     if words and words[0] in VERBS:
         sys.stdout.write(help.verb_page(load(words[0])))
     else:
         sys.stdout.write(help.overview())
     return 0
-
-
-def _similar(verb: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(verb, VERBS, 1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _report(error: HoldfastError, words: list[str]) -> int:

@@ -22,10 +22,11 @@ _LARGEST = (1 << 62) - 1
 class Option:
     """One option. Without `metavar` it is a flag. `convert` turns the text into the value, or raises BadValue.
 
-    An option that `implies` a value has it when it is given without one; another value needs `=`.
+    An option that `implies` a value has it when it is given without one; another value needs `=`. A `dashed` option is
+    also given by a dash and its value alone: -TERM.
     """
 
-    __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat", "implies")
+    __slots__ = ("names", "metavar", "help", "convert", "choices", "repeat", "implies", "dashed")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Option:
         choices: Sequence[str] = (),
         repeat: bool = False,
         implies: str | None = None,
+        dashed: bool = False,
     ) -> None:
         self.names = names
         self.metavar = "|".join(choices) if choices else metavar
@@ -44,6 +46,7 @@ class Option:
         self.choices = choices
         self.repeat = repeat
         self.implies = implies
+        self.dashed = dashed
 
     @property
     def key(self) -> str:
@@ -51,7 +54,9 @@ class Option:
 
 
 class Verb:
-    """How a verb is called. `greedy`: the first word that is not an option begins a command, which is not parsed."""
+    """How a verb is called. `greedy`: the word with this number, of those that are not options, begins a command, which
+    is not parsed; 0 for none.
+    """
 
     __slots__ = ("name", "synopsis", "about", "options", "exits", "examples", "greedy")
 
@@ -64,7 +69,7 @@ class Verb:
         options: Sequence[Option] = (),
         exits: Sequence[tuple[str, str]] = (),
         examples: Sequence[tuple[str, str]],
-        greedy: bool = False,
+        greedy: int = 0,
     ) -> None:
         self.name = name
         self.synopsis = synopsis
@@ -154,7 +159,7 @@ def parse(verb: Verb, arguments: Sequence[str]) -> Given:
             _short(given, word, rest)
         else:
             given.words.append(word)
-            if verb.greedy:
+            if 0 < verb.greedy <= len(given.words):
                 given.words += rest
     return given
 
@@ -173,8 +178,10 @@ def _long(given: Given, word: str, rest: Iterator[str]) -> None:
 
 
 def _short(given: Given, word: str, rest: Iterator[str]) -> None:
+    if _whole(given, word):
+        return
     for at, letter in enumerate(word[1:], start=2):
-        option = _option(given, f"-{letter}")
+        option = _option(given, f"-{letter}", word if at == 2 else "")
         if option.metavar is None:
             given.set(option, None)
         else:
@@ -182,11 +189,35 @@ def _short(given: Given, word: str, rest: Iterator[str]) -> None:
             return
 
 
-def _option(given: Given, name: str) -> Option:
+def _whole(given: Given, word: str) -> bool:
+    """Whether the word as a whole is an option: -KILL as a name, -TERM and -15 as the value of a dashed option."""
+    options = given.verb.options
+    flag = next((option for option in options if word in option.names and option.metavar is None), None)
+    if flag is not None:
+        given.set(flag, None)
+        return True
+    if not word[1].isdigit() and any(word[:2] in option.names for option in options):
+        return False
+    for option in options:
+        if option.dashed:
+            try:
+                given.set(option, word[1:])
+                return True
+            except BadValue:
+                continue
+    return False
+
+
+def _option(given: Given, name: str, word: str = "") -> Option:
+    """`word` is what was typed, where `name` is only its first letter."""
     for option in given.verb.options:
         if name in option.names:
             return option
-    raise BadValue(f"{given.verb.name} has no option {name[:80]!r}", next=given.usage)
+    from holdfast.cli import similar
+
+    typed = word or name
+    known = [name for option in given.verb.options for name in option.names if name.startswith("--")]
+    raise BadValue(f"{given.verb.name} has no option {typed[:80]!r}{similar.option(typed, known)}", next=given.usage)
 
 
 def _value(given: Given, name: str, rest: Iterator[str]) -> str:

@@ -42,8 +42,9 @@ OPTIONS = [
     Option(
         "--parent-session", metavar="S", help="The parent of the session, which receives its processes when it ends."
     ),
-    Option("--cwd", metavar="DIR", help="Run in DIR. Default: the current directory."),
+    Option("-w", "--cwd", metavar="DIR", help="Run in DIR. Default: the current directory."),
     Option(
+        "-e",
         "--env",
         metavar="K=V",
         convert=parse_variable,
@@ -56,8 +57,9 @@ OPTIONS = [
     ),
     Option("-t", "--pty", help="Allocate a pseudo-terminal."),
     Option(
+        "-i",
         "--stdin",
-        help="Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty. The stdin of a terminal is always open.",
+        help="Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty; in the foreground, a pipe or a file is passed on. The stdin of a terminal is always open.",
     ),
     Option("--split", help="Keep stderr in a log of its own. Default: one log for both, in the order of writing."),
     Option(

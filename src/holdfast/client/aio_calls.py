@@ -58,8 +58,8 @@ class AsyncCalls(ClientState):
                 with --env, or as pass_env in config.toml, stay. The names of removed variables are printed.
             pty: Allocate a pseudo-terminal.
             size: Columns and rows of its terminal.
-            stdin: Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty.
-                The stdin of a terminal is always open.
+            stdin: Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty;
+                in the foreground, a pipe or a file is passed on. The stdin of a terminal is always open.
             split: Keep stderr in a log of its own. Default: one log for both, in the order of writing.
             lifetime: Whether to end it with its session, when the daemon is stopped (not when it crashes), or never.
                 Default: detached (never).
@@ -104,6 +104,47 @@ class AsyncCalls(ClientState):
             attached: A terminal is about to attach, and will answer terminal queries of the command.
         """
         return await self._do(calls.run(self, command, **options))
+
+    async def exec(
+        self,
+        process: Ref,
+        command: str | Sequence[str],
+        *,
+        name: str | None = None,
+        session: str | None = None,
+        env: dict[str, str] | None = None,
+        pty: bool = False,
+        size: tuple[int, int] | None = None,
+        stdin: bool = False,
+        gate: bool = False,
+        shell: str | None = None,
+        attached: bool = False,
+        asker: bool = False,
+        approval_wait: float | None = None,
+    ) -> Process:
+        """Start another command in the directory and the environment of a process, which may have ended.
+
+        A str goes through the shell, a list does not. `env` comes on top of that environment. The other options are as in
+        `run`; what the first process has beside them, such as limits, is not taken over.
+        """
+        return await self._do(
+            calls.exec(
+                self,
+                process,
+                command,
+                name=name,
+                session=session,
+                env=env,
+                pty=pty,
+                size=size,
+                stdin=stdin,
+                gate=gate,
+                shell=shell,
+                attached=attached,
+                asker=asker,
+                approval_wait=approval_wait,
+            )
+        )
 
     async def foreground(
         self,
@@ -457,13 +498,14 @@ class AsyncCalls(ClientState):
         value, _ = await self._call(calls.Ask("screen", {"process": calls.ref(process), "ansi": ansi}, limit=60.0))
         return Screen(value["screen"])
 
-    async def remove(self, *processes: Ref) -> list[str]:
+    async def remove(self, *processes: Ref, all: bool = False) -> list[str]:
         """Delete ended processes with their output: all of them or none.
 
         processes: Ids, names, or unique prefixes of them.
+        all: All ended processes, of every session. Those whose output is still written to are kept.
         """
         value, _ = await self._call(
-            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes]}, limit=60.0)
+            calls.Ask("remove", {"processes": [calls.ref(one) for one in processes], "all": all}, limit=600.0)
         )
         return list(value["removed"])
 

@@ -125,6 +125,49 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
     return Process(value["process"], (*notes, *value.get("notes", ())))
 
 
+def exec(
+    client: ClientState,
+    process: Ref,
+    command: str | Sequence[str],
+    *,
+    name: str | None = None,
+    session: str | None = None,
+    env: dict[str, str] | None = None,
+    pty: bool = False,
+    size: tuple[int, int] | None = None,
+    stdin: bool = False,
+    gate: bool = False,
+    shell: str | None = None,
+    attached: bool = False,
+    asker: bool = False,
+    approval_wait: float | None = None,
+) -> Call[Process]:
+    """Start another command in the directory and the environment of a process, which may have ended.
+
+    A str goes through the shell, a list does not. `env` comes on top of that environment. The other options are as in
+    `run`; what the first process has beside them, such as limits, is not taken over.
+    """
+    cols, rows = size or (None, None)
+    arguments: Message = {
+        "process": ref(process),
+        "id": launch.new_id(),
+        **_command(command),
+        "name": name,
+        "session": client.session if session is None else session,
+        "grant": dict(env or {}),
+        **{
+            key: value or None
+            for key, value in (("pty", pty), ("stdin", stdin), ("gate", gate), ("attached", attached))
+        },
+        "shell": shell,
+        "cols": cols,
+        "rows": rows,
+        **_approval_options(asker, approval_wait),
+    }
+    value, _ = yield Ask("exec", _given(arguments), limit=_START + (_LONGEST_APPROVAL if gate else 0.0))
+    return Process(value["process"], tuple(value.get("notes", ())))
+
+
 def foreground(
     client: ClientState,
     command: str,

@@ -181,6 +181,8 @@ class KillResultAttributes:
     signal: int | None
     sent: int | None
     """The number of processes that got the signal."""
+    already_ended: bool
+    """Whether it had ended before the request."""
 
 
 class NotificationAttributes:

@@ -191,7 +191,7 @@ def _http_request(op: str, arguments: Message) -> tuple[str, str, Message | None
 
 def _http_fields(op: str, ask: Message) -> Message:
     """The fields with the names and defaults that they have over HTTP."""
-    if op == "start":
+    if op in ("start", "exec"):
         names = {"env": "caller_env", "grant": "env"}
         return {names.get(name, name): value for name, value in ask.items()}
     if op == "logs":
@@ -210,7 +210,7 @@ def _accepted(op: str, arguments: Message) -> str:
 
 def _operation_reply(op: str, value: Message) -> Message:
     """The reply of the operation, from the reply over HTTP, which is flat in places."""
-    if op == "start":
+    if op in ("start", "exec"):
         notes = value.pop("notes", [])
         return {"process": value, "notes": notes}
     if op == "inspect" and not value.get("unchanged"):

@@ -94,6 +94,7 @@ class KillResult(FieldView, KillResultAttributes):
     DEFAULTS: ClassVar[Message] = {
         **dict.fromkeys(("reason", "forced", "exit_code", "signal", "sent")),
         "survivors": [],
+        "already_ended": False,
     }
 
     def __repr__(self) -> str:

@@ -205,6 +205,8 @@ def _ended_at(process: HeldProcess) -> float:
 
 
 _MOST_AMBIGUOUS = 5
+#: Names that are compared with an unknown one.
+_MOST_COMPARED = 500
 
 
 def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProcess:
@@ -222,8 +224,17 @@ def identify(text: str, processes: Mapping[ProcessId, HeldProcess]) -> HeldProce
         raise BadValue(f"{text[:80]!r} is not an id, a name or the beginning of one", next="holdfast ps -a")
     found = _by_name(text, processes.values()) or _by_prefix(text, prefix, processes)
     if found is None:
-        raise NotFound(f"no process {text}")
+        raise NotFound(f"no process {text}{_similar(text, processes.values())}")
     return found
+
+
+def _similar(name: str, processes: Iterable[HeldProcess]) -> str:
+    """The running processes with the nearest names."""
+    import difflib
+
+    running = {process.meta.name for process in processes if process.meta.name and not process.has_ended}
+    near = difflib.get_close_matches(name, sorted(running)[:_MOST_COMPARED], 3)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def _by_name(name: str, processes: Iterable[HeldProcess]) -> HeldProcess | None:

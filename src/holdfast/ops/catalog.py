@@ -8,6 +8,7 @@ from holdfast.ops.declare import Operation
 _ALL: tuple[type[Operation], ...] = (
     start.Start,
     start.Foreground,
+    start.Exec,
     processes.List,
     processes.Inspect,
     processes.Top,

@@ -266,6 +266,9 @@ class Remove(Operation):
     """Delete ended processes with their output: all of them or none."""
 
     processes: list[ProcessRef] = field((), help="Ids, names, or unique prefixes of them.")
+    all: Flag = field(
+        False, help="All ended processes, of every session. Those whose output is still written to are kept."
+    )
 
     class Reply(Record):
         removed: list[Text] = field(help="Ids of the processes.")
@@ -274,6 +277,7 @@ class Remove(Operation):
         completes=True,
         scope=Scope.PROCESSES,
         audited=True,
+        time_limit=600.0,
         route="POST /remove",
         http_name="removeProcesses",
         returns="removed",

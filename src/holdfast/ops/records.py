@@ -134,6 +134,7 @@ class KillResultFields(Record):
     exit_code: Integer | None = field(None)
     signal: Integer | None = field(None)
     sent: Integer | None = field(None, help="The number of processes that got the signal.")
+    already_ended: Flag = field(False, help="Whether it had ended before the request.")
 
 
 class NotificationFields(Record):

@@ -7,7 +7,7 @@ from holdfast.ops.declare import PROCESS_ID, Operation, Record, Scope, Traits, f
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Any, Literal
 
     from holdfast.ops.declare import Field
     from holdfast.ops.kinds import (
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Integer,
         Number,
         Object,
+        ProcessRef,
         Seconds,
         SessionName,
         Size,
@@ -140,14 +141,14 @@ class Start(ApprovalOptions):
         longest=4095,
         required_text=True,
         rule=_check_directory,
-        flag="--cwd",
+        flag=("-w", "--cwd"),
         metavar="DIR",
         help="Run in DIR. Default: the current directory.",
     )
     env: Environment = field({}, help="The environment of the caller. It is added to that of a login shell.")
     grant: Environment = field(
         {},
-        flag="--env",
+        flag=("-e", "--env"),
         metavar="K=V",
         help="Set variable K to V; K alone passes on its current value.",
     )
@@ -163,9 +164,9 @@ class Start(ApprovalOptions):
     rows: Integer | None = field(None, least=1, most=1000, help="Rows of the terminal. Default: 30.")
     stdin: Flag = field(
         False,
-        flag="--stdin",
-        help="Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty. The "
-        "stdin of a terminal is always open.",
+        flag=("-i", "--stdin"),
+        help="Keep stdin open for holdfast send; in the foreground, pass on this stdin. Default: stdin is empty; in "
+        "the foreground, a pipe or a file is passed on. The stdin of a terminal is always open.",
     )
     split: Flag = field(
         False,
@@ -425,6 +426,46 @@ class Foreground(Start):
         consumes: list[Text] = field((), help="As in `wait`.")
 
     traits = Traits(waits=True, scope=Scope.SPECIAL, names={"grant": "env"})
+
+
+#: Exec declares the same fields.
+_START: Any = Start.FIELDS
+
+
+class Exec(ApprovalOptions):
+    """Run another command in the directory and the environment of a process, which may have ended.
+
+    The reply comes when it runs. Its options are its own: limits, restarts and watches are not taken over.
+    """
+
+    process: ProcessRef = field(help="An id, a name, or a unique prefix of either (of an id 4 hex digits or more).")
+    id: Text = _START["id"]
+    command: Text | None = _START["command"]
+    argv: list[Text] | None = _START["argv"]
+    name: Text | None = _START["name"]
+    session: SessionName | None = _START["session"]
+    grant: Environment = _START["grant"]
+    pty: Flag = _START["pty"]
+    cols: Integer | None = _START["cols"]
+    rows: Integer | None = _START["rows"]
+    stdin: Flag = _START["stdin"]
+    gate: Flag = _START["gate"]
+    shell: Text | None = _START["shell"]
+    attached: Flag = _START["attached"]
+
+    class Reply(Record):
+        process: ProcessFields = field(help="The new process.")
+        notes: list[Text] = field(help="As in `start`.")
+
+    traits = Traits(
+        completes=True,
+        scope=Scope.SPECIAL,
+        audited=True,
+        time_limit=TIME_LIMIT,
+        route="POST /processes/{process}/exec",
+        http_name="execInProcess",
+        names={"grant": "env"},
+    )
 
 
 class CommandLineOptions(Record):

@@ -77,6 +77,7 @@ def test_only_what_was_written_of_late_is_shown_again() -> None:
     process_id = start("-t", "-c", "seq 1 50000; echo READY; sleep 60")
     eventually(lambda: "READY" in out("logs", "-n", "1", process_id))
     with Terminal("attach", process_id) as terminal:
+        terminal.see("leaves it running\r\n")
         shown = terminal.see("READY")
         assert len(shown) < 70_000
         lines = shown.decode().split("\r\n")

@@ -33,11 +33,10 @@ def test_bad_values() -> None:
     assert "nobody" in refusal("inspect", "nobody")
     for word in ("", "proc_", "proc_zzzz", "../../etc", "\x1b[2J", "x" * 5000, "-", "proc_000000000000"):
         refusal("inspect", word)
-    refusal("inspect")
     refusal("inspect", "a", "b")
     error = as_json("inspect", "--json", "nobody", code=125)["error"]
     assert error["code"] == "not_found"
-    assert as_json("inspect", "--json", code=125)["error"]["code"] == "bad_value"
+    assert as_json("inspect", "--json", "a", "b", code=125)["error"]["code"] == "bad_value"
 
 
 def test_the_beginning_of_two_names_is_refused_and_names_both() -> None:

@@ -36,7 +36,7 @@ def test_a_command_that_exits_on_its_own_keeps_its_code() -> None:
 def test_one_that_has_ended_is_no_error() -> None:
     process_id = start("-c", "exit 3")
     run_cli("wait", process_id)
-    assert "ended (exit 3)" in out("kill", process_id)
+    assert out("kill", process_id) == f"{process_id}: has already ended (exit 3)\n"
 
 
 def test_just_a_signal() -> None:

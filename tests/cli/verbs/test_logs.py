@@ -181,7 +181,6 @@ def test_a_full_disk_is_said() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        [],
         ["nobody"],
         ["ID", "extra"],
         ["ID", "-n", "-1"],

@@ -117,7 +117,6 @@ def test_version() -> None:
 def test_what_is_no_verb() -> None:
     assert "did you mean kill" in refusal("kil")
     assert "\\x1b" in refusal("\x1b[31m")
-    refusal()
     refusal("--json")
     refusal("x" * 5000)
     error = as_json("nonsense", "--json", code=125)["error"]

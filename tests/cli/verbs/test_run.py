@@ -115,8 +115,7 @@ def test_a_relative_directory_is_meant_from_here(tmp_path: Path, monkeypatch: py
     assert "nowhere" in refusal("run", "--cwd", "nowhere", "pwd")
 
 
-def test_stdin_is_closed_unless_asked_for() -> None:
-    assert run_cli("run", "cat", input=b"not for you").stdout == b""
+def test_stdin_is_passed_on_whole_and_as_far_as_it_is_read() -> None:
     assert run_cli("run", "--stdin", "cat", input=b"for you\n" * 50_000).stdout == b"for you\n" * 50_000
     assert run_cli("run", "--stdin", "-c", "read a; exec <&-; sleep 0.2; echo $a", input=b"x\n" * 9).stdout == b"x\n"
 

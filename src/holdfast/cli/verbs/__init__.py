@@ -8,6 +8,7 @@ VERBS = {
     "ps": "List processes",
     "inspect": "Show the details of a process",
     "top": "Show CPU, memory and ports of processes, live",
+    "exec": "Run another command in the directory and environment of a process",
     "logs": "Show the output of a process",
     "wait": "Wait until processes end, are ready, or print a line",
     "kill": "End processes with all their children, or send a signal",
@@ -46,3 +47,19 @@ VERBS = {
     "bench": "Measure holdfast, alone or compared with other programs",
     "version": "Show the version",
 }
+
+#: Other names, and the words that each stands for.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ls": ("ps",),
+    "list": ("ps",),
+    "status": ("ps",),
+    "start": ("run", "-d"),
+    "stop": ("kill",),
+    "stats": ("top",),
+    "prune": ("rm", "--all"),
+}
+
+
+def resolved(words: list[str]) -> list[str]:
+    """The words with the verb in place of its alias."""
+    return [*ALIASES[words[0]], *words[1:]] if words and words[0] in ALIASES else words

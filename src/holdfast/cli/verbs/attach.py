@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli import attached
+from holdfast.cli import attached, chosen
 from holdfast.cli.options import Option, Verb
 from holdfast.client.sync import connect
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "attach",
-    synopsis=["attach ID [--detach-key KEY]"],
+    synopsis=["attach [ID] [--detach-key KEY]"],
     about="""
         Connects this terminal to a process that was started with -t: it shows the last lines and new output, and sends
         every key to the process, also ^C. The terminal of the process gets the size of this one.
 
         The detach key leaves the process running. When the process ends, attach exits with its exit code. This terminal
         is always restored.
+
+        Without ID it takes the only process that runs, else the last one that was started, and says which on stderr. If
+        $HOLDFAST_SESSION is set, only processes of that session count.
     """,
     options=[
         Option(
@@ -36,11 +39,10 @@ VERB = Verb(
 
 
 def run(given: Given) -> int:
-    (process_id,) = given.only("ID")
     key = attached.parse_key(given.detach_key)
     attached.check_terminal()
     with connect() as client:
-        process = client.inspect(process_id)
+        process = client.inspect(chosen.one(client, given, pty=True))
         attached.check_process(process)
         shown, offset = attached.replay(client, process)
         return attached.attach(client, process, key, offset, shown=shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli import console
+from holdfast.cli import chosen, console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "inspect",
-    synopsis=["inspect ID [--seen TOKEN] [--json]"],
+    synopsis=["inspect [ID] [--seen TOKEN] [--json]"],
     about="""
         Shows the process object of a running or ended process: command, directory, state or how it ended, size of its
         output; of a running one also memory, CPU time, ports and its process tree (with --json in tree: pid, ppid,
         name, cpu_seconds, rss_bytes).
+
+        Without ID it takes the only process that runs, else the last one that was started, and says which on stderr. If
+        $HOLDFAST_SESSION is set, only processes of that session count.
 
         Times are unix seconds, sizes are bytes. Unknown values are left out; with --json they are null.
 
@@ -37,9 +40,8 @@ VERB = Verb(
 
 
 def run(given: Given) -> int:
-    (process_id,) = given.only("ID")
     with connect() as client:
-        process = client.look(process_id, given.seen, tree=True)
+        process = client.look(chosen.one(client, given), given.seen, tree=True)
     if process is None:
         console.out_json({"unchanged": True}) if given.json else console.say("unchanged")
         return 0

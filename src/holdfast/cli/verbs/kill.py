@@ -16,25 +16,33 @@ if TYPE_CHECKING:
 VERB = Verb(
     "kill",
     synopsis=[
-        "kill ID… [-s SIGNAL] [--grace S] [--json]",
-        "kill --session S | --task T | --all  [-s SIGNAL] [--grace S] [--json]",
+        "kill ID… [-9] [-s SIGNAL] [--grace S] [--json]",
+        "kill --session S | --task T | --all  [-9] [-s SIGNAL] [--grace S] [--json]",
     ],
     about="""
         Ends each process with its whole tree, also children that called setsid or daemonised: first SIGTERM, then,
         after the grace period, SIGKILL. It returns when all have exited, and says whether SIGKILL was needed. Pids that
         survive are printed, and the process then still counts as running.
 
-        With -s it only sends that signal to the tree: -s STOP and -s CONT pause and resume it.
+        With -9 the whole tree is ended with SIGKILL at once, without a grace period. A process that would be restarted
+        is not restarted.
 
-        With --json an object with id, status, reason, forced, survivors, exit_code, signal and sent; unless exactly
-        one ID was given, an array of them.
+        With -s it only sends that signal to the tree: -s STOP and -s CONT pause and resume it. -HUP or -1 is the same
+        as -s HUP.
+
+        Of a process that has already ended it says so, and how it ended.
+
+        With --json an object with id, status, reason, forced, survivors, exit_code, signal, sent and already_ended;
+        unless exactly one ID was given, an array of them.
     """,
     options=[
+        Option("-9", "-SIGKILL", "-KILL", help="End the tree at once with SIGKILL, as with --grace 0."),
         Option(
             "-s",
             "--signal",
             metavar="SIGNAL",
             convert=signal_number,
+            dashed=True,
             help="Only send this signal: TERM, SIGHUP, 9, RTMIN+1, …",
         ),
         GRACE,
@@ -46,6 +54,7 @@ VERB = Verb(
     exits=[("0", "All have exited or got the signal, also if they had exited before.")],
     examples=[
         ("End a server and its workers", "holdfast kill web"),
+        ("Without waiting for it", "holdfast kill -9 web"),
         ("Let it reread its configuration", "holdfast kill -s HUP web"),
     ],
 )
@@ -60,7 +69,7 @@ def run(given: Given) -> int:
             task=given.task,
             all=given.all,
             signal=given.signal,
-            grace=given.grace,
+            grace=0.0 if given.KILL else given.grace,
         )
     if given.json:
         objects = [result.to_json() for result in results]
@@ -79,6 +88,8 @@ def _check_scope(given: Given) -> None:
         raise BadValue(f"kill: {' and '.join(scopes)} exclude each other", next="give one of them")
     if not scopes:
         raise BadValue("kill: nothing to kill", next="give IDs, or one of --session, --task, --all")
+    if given.KILL and (given.signal is not None or given.grace is not None):
+        raise BadValue("kill: -9 excludes other signals and --grace", next="give one of them")
 
 
 def _line(result: KillResult, signal: int | None) -> str:
@@ -92,7 +103,8 @@ def _line(result: KillResult, signal: int | None) -> str:
         how = signal_name(result.signal)
     else:
         how = result.reason or "exit unknown"
-    return f"{result.id}: {result.status} ({how}{', forced' if result.forced else ''})"
+    status = "has already ended" if result.already_ended else result.status
+    return f"{result.id}: {status} ({how}{', forced' if result.forced else ''})"
 
 
 def _failed(result: KillResult) -> bool:

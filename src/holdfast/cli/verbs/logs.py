@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-from holdfast.cli import console, grep
+from holdfast.cli import chosen, console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.page import line_start, whole_line
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 VERB = Verb(
     "logs",
     synopsis=[
-        "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
-        "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
+        "logs [ID] [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
+        "logs [ID] --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
     about="""
         Shows the output of a running or ended process: all that is kept, unless options select a part. If output is no
         longer kept, a message on stderr says how many bytes. Offsets count bytes from the start of the process and
         never change.
+
+        Without ID it takes the only process that runs, else the last one that was started, and says which on stderr. If
+        $HOLDFAST_SESSION is set, only processes of that session count.
 
         By default it shows text: without escape codes, and of a line that was overwritten many times (a progress bar)
         only the first and the last state with a count. --raw shows the exact bytes.
@@ -53,6 +56,7 @@ VERB = Verb(
         Option("-f", "--follow", help="Follow new output until the process has ended."),
         Option(
             "-n",
+            "--tail",
             "--lines",
             metavar="LINES",
             convert=count,
@@ -94,9 +98,9 @@ _MOMENT = 0.1
 
 
 def run(given: Given) -> int:
-    (process_id,) = given.only("ID")
     _check(given)
     with connect() as client:
+        process_id = chosen.one(client, given)
         if given.grep is not None:
             return grep.run(client, process_id, given)
         if given.wait is not None:

@@ -18,17 +18,25 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "ps",
-    synopsis=["ps [-a] [--session S] [--task T] [--json]"],
+    synopsis=["ps [ID…] [-a] [-q] [--session S] [--task T] [--json]"],
     about="""
-        Lists running processes of all sessions, oldest first. With -a also ended ones that are still kept.
+        Lists running processes of all sessions, oldest first. With -a also ended ones that are still kept. With IDs
+        only these processes, running or ended.
 
         The columns: id, name, state or how it ended, time since the start, session, bytes of output, command. A process
         that waits for input is marked (asks). With --json an array of process objects.
     """,
-    options=[Option("-a", "--all", help="Also ended processes."), ONLY_SESSION, ONLY_TASK, JSON],
+    options=[
+        Option("-a", "--all", help="Also ended processes."),
+        Option("-q", "--quiet", help="Print only the ids."),
+        ONLY_SESSION,
+        ONLY_TASK,
+        JSON,
+    ],
     exits=[("0", "Listed, also if there are none.")],
     examples=[
         ("Running processes", "holdfast ps"),
+        ("Wait for all of a task", "holdfast wait $(holdfast ps -q --task build)"),
         ("The ids of failed processes", "holdfast ps -a --json | jq -r '.[] | select(.exit_code > 0) | .id'"),
     ],
 )
@@ -37,11 +45,16 @@ _HEAD = ("ID", "NAME", "STATUS", "AGE", "SESSION", "OUTPUT", "COMMAND")
 
 
 def run(given: Given) -> int:
-    given.only()
     with connect() as client:
-        processes = client.ps(all=given.all, session=given.session, task=given.task, used=given.json)
+        if given.words:
+            processes = [client.inspect(name) for name in given.words]
+        else:
+            processes = client.ps(all=given.all, session=given.session, task=given.task, used=given.json)
     if given.json:
         console.out_json([process.to_json() for process in processes])
+    elif given.quiet:
+        for process in processes:
+            console.out(process.id)
     else:
         now = time.time()
         rows = [_row(process, now) for process in processes]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from holdfast.cli import console
 from holdfast.cli.options import Verb
 from holdfast.cli.run_options import OPTIONS, RUN_NAMES
 from holdfast.client.sync import connect
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, CommandNotFound
 from holdfast.model.units import LARGEST_WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.cli.options import Given
     from holdfast.client.field_types import RunOptions
@@ -28,13 +29,19 @@ VERB = Verb(
     "run",
     synopsis=["run [OPTIONS] [--] COMMAND [ARGUMENT…]", "run [OPTIONS] -c TEXT"],
     about="""
-        Runs COMMAND without a shell, or with -c TEXT with the shell. The command gets the login environment plus this
-        environment, this directory and this umask. Options end at the first word that is not an option.
+        Runs COMMAND without a shell, or with -c TEXT with the shell. A COMMAND of one word with blanks in it, such as
+        "npm run dev", also runs with the shell, unless a file has this name; a message says so. The command gets the
+        login environment plus this environment, this directory and this umask. Options end at the first word that is
+        not an option.
 
         In the foreground it shows the output, passes on SIGINT (^C) and SIGTERM, and exits with the exit code of the
         command. A second ^C within two seconds kills the command with all its children. With --restart the first ^C
         ends it for good. If holdfast itself is killed, the command goes on. With -t on a terminal, this terminal is
         attached: see holdfast attach.
+
+        In the foreground, the command reads this stdin if it is a pipe or a file: echo hi | holdfast run cat. It does
+        not read a terminal without -i, because a command that only shows output would take what you type for the
+        shell. In a loop that reads a file, give it none: holdfast run make < /dev/null.
 
         The session is notified of the end and of matches of watches: see holdfast inbox. It is not notified of an end
         that it has seen here in the foreground.
@@ -61,27 +68,64 @@ VERB = Verb(
 
 
 def run(given: Given) -> int:
-    command = _command(given)
+    command = command_of(given, given.words, given.cwd)
     _check(given)
-    attaches = _attaches(given)
-    if attaches:
+    return show(given, lambda client, how: _start(client, given, command, how))
+
+
+def _start(client: Client, given: Given, command: str | Sequence[str], how: CallerStreams) -> Process:
+    try:
+        return client.run(command, **_options(given, how))
+    except CommandNotFound as error:
+        if any(given.words == [process.name] for process in client.ps(all=True, used=False)):
+            error.next = f"holdfast restart {given.words[0]}, which runs the process with this name again"
+        raise
+
+
+def show(given: Given, begin: Callable[[Client, CallerStreams], Process]) -> int:
+    """Start a process, then show it as the options say: attached, in the foreground, or just its id."""
+    how = CallerStreams(given)
+    if how.attaches:
         from holdfast.cli import attached
 
         key = attached.parse_key(given.detach_key)
     with connect(given.session) as client:
-        process = client.run(command, **_options(given, attaches))
+        process = begin(client, how)
         for note in process.notes:
             console.say(note)
         if process.status == "waiting":
             console.say(f"{process.id} waits: holdfast queue")
-        if given.wait_ready:
+        if getattr(given, "wait_ready", False):
             return _until_ready(client, process, given)
-        if given.detach or _waits(given):
+        if _returns(given):
             console.out_json(process.to_json()) if given.json else console.out(process.id)
             return 0
-        if attaches:
+        if how.attaches:
             return attached.attach(client, process, key, offset=0, accepted=0, consumes=True)
-        return _foreground(client, process, given)
+        return _foreground(client, process, given, how.stdin)
+
+
+class CallerStreams:
+    """How the command is connected to this terminal."""
+
+    __slots__ = ("attaches", "stdin", "size")
+
+    def __init__(self, given: Given) -> None:
+        shows = not _returns(given)
+        self.attaches = bool(given.pty) and shows and not given.json and os.isatty(0) and os.isatty(1)
+        self.stdin = bool(given.stdin) or (shows and _has_input())
+        self.size: tuple[int, int] | None = given.size or (_terminal_size() if given.pty else None)
+
+
+def _has_input() -> bool:
+    """Whether stdin is a pipe or a file. /dev/null has nothing to read, and a terminal belongs to the shell: a command
+    that never reads would take what the user types meanwhile.
+    """
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def _until_ready(client: Client, process: Process, given: Given) -> int:
@@ -96,34 +140,47 @@ def _until_ready(client: Client, process: Process, given: Given) -> int:
     return wait.code(waited, False, "ready")
 
 
-def _foreground(client: Client, process: Process, given: Given) -> int:
+def _foreground(client: Client, process: Process, given: Given, stdin: bool) -> int:
     from holdfast.cli import foreground
 
     if not given.json:
-        return foreground.watch(client, process, given.stdin)
+        return foreground.watch(client, process, stdin)
     from holdfast.cli.pieces import JsonPieces
 
     pieces = JsonPieces(raw=False)
-    code = foreground.watch(client, process, given.stdin, pieces.show)
+    code = foreground.watch(client, process, stdin, pieces.show)
     pieces.close()
     console.out_json(client.inspect(process.id).to_json())
     return code
 
 
-def _command(given: Given) -> str | Sequence[str]:
+def command_of(given: Given, words: Sequence[str], cwd: str | None = None) -> str | Sequence[str]:
+    """The command: a text for the shell, or words. Raises BadValue."""
     text: str | None = given.c
-    if text is not None and given.words:
-        raise BadValue("run: either -c TEXT or a COMMAND, not both", next=given.usage)
-    if text is None and not given.words:
-        raise BadValue("run: the command is missing", next="holdfast run -- COMMAND, or holdfast run -c TEXT")
-    return given.words if text is None else text
+    if text is not None and words:
+        raise BadValue(f"{given.verb.name}: either -c TEXT or a COMMAND, not both", next=given.usage)
+    if text is None and not words:
+        usage = f"holdfast {given.verb.name}{' ID' if given.verb.name == 'exec' else ''}"
+        raise BadValue(f"{given.verb.name}: the command is missing", next=f"{usage} -- COMMAND, or {usage} -c TEXT")
+    if given.shell is not None and text is None:
+        raise BadValue(f"{given.verb.name}: --shell needs -c", next="give the command with -c TEXT")
+    if text is None and len(words) == 1 and _is_shell_text(words[0], cwd):
+        console.say(f"runs with the shell, as with -c: {console.brief(words[0])}")
+        return words[0]
+    return words if text is None else text
+
+
+def _is_shell_text(word: str, cwd: str | None) -> bool:
+    """Whether a command of one word is a text for the shell: it has several words, and no file has this name."""
+    if len(word.split()) < 2:
+        return False
+    directories = [cwd or "."] if "/" in word else os.environ.get("PATH", os.defpath).split(":")
+    return not any(os.path.exists(os.path.join(directory, word)) for directory in directories)
 
 
 def _check(given: Given) -> None:
     if given.size is not None and not given.pty:
         raise BadValue("run: --size needs a terminal", next="add -t")
-    if given.shell is not None and given.c is None:
-        raise BadValue("run: --shell needs -c", next="give the command with -c TEXT")
     if given.deadline_action is not None and given.deadline is None:
         raise BadValue("run: --deadline-action needs --deadline", next="add --deadline S")
     if given.restart is None and (given.restart_limit is not None or given.restart_delay is not None):
@@ -132,19 +189,17 @@ def _check(given: Given) -> None:
         raise BadValue("run: --wait-ready needs -d and a --ready option", next="add -d and --ready-port N")
 
 
-def _options(given: Given, attaches: bool) -> RunOptions:
+def _options(given: Given, how: CallerStreams) -> RunOptions:
     options = {name: getattr(given, key) for key, name in RUN_NAMES.items()}
     options |= {name: value or None for name, value in options.items() if isinstance(value, list)}
-    size = given.size or (_terminal_size() if given.pty else None)
-    return {**options, "env": dict(given.env), "size": size, "attached": attaches}  # type: ignore[typeddict-item]
+    own = {"env": dict(given.env), "stdin": how.stdin, "size": how.size, "attached": how.attaches}
+    return {**options, **own}  # type: ignore[typeddict-item]
 
 
-def _waits(given: Given) -> bool:
-    return bool(given.queue or given.after or given.after_success)
-
-
-def _attaches(given: Given) -> bool:
-    return bool(given.pty) and not (given.detach or _waits(given)) and not given.json and os.isatty(0) and os.isatty(1)
+def _returns(given: Given) -> bool:
+    """Whether it returns at once: in the background, or because the process is to wait in a queue."""
+    waits = (getattr(given, name, None) for name in ("queue", "after", "after_success"))
+    return bool(given.detach) or any(waits)
 
 
 def _terminal_size() -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli import console
+from holdfast.cli import chosen, console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.client.sync import connect
 
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "screen",
-    synopsis=["screen ID [--ansi] [--json]"],
+    synopsis=["screen [ID] [--ansi] [--json]"],
     about="""
         Shows the rendered screen of a process that was started with -t; of an ended one, its last screen. Empty lines
         at the end are left out.
+
+        Without ID it takes the only process that runs, else the last one that was started, and says which on stderr. If
+        $HOLDFAST_SESSION is set, only processes of that session count.
 
         With --json one object: id, lines, cursor (row and col from 0, visible), cols, rows, title, alternate (whether
         the alternate screen is on), at (the output offset), gap (null, or the offset before which output was not drawn,
@@ -31,9 +34,8 @@ VERB = Verb(
 
 
 def run(given: Given) -> int:
-    (process_id,) = given.only("ID")
     with connect() as client:
-        screen = client.screen(process_id, ansi=given.ansi)
+        screen = client.screen(chosen.one(client, given, pty=True), ansi=given.ansi)
     if given.json:
         console.out_json(screen.to_json())
         return 0

@@ -81,6 +81,8 @@ def _targets(context: DaemonContext, ask: Operation) -> Iterable[HeldProcess]:
             return context.registry.living_of(context.current_name(ask.from_))
         case Kill(processes=None):
             return context.registry.living_of(context.current_name(ask.session), ask.task, ask.all)
+        case Remove(all=True):
+            return [process for process in context.registry.all.values() if process.has_ended]
     names = ask.processes if isinstance(ask, (Kill, Remove)) else (getattr(ask, "process", ""),)
     try:
         return [context.registry.identify(name) for name in names or ()]

@@ -102,8 +102,9 @@ class Recovery:
                 self._supervisor.show(process, recovered(process, new_part, time.time()))
 
     async def _request_report(self, process_id: ProcessId) -> None:
-        """One that the keeper does not hold: it has ended, with a record, or is lost. One that waits in a queue may have
-        been started; that the keeper does not know it says nothing about a start that follows.
+        """One that the keeper does not hold: it has ended, with a record, or is lost.
+
+        One that waits in a queue may have been started. If not, that says nothing about a start that follows.
         """
         if (process := self._registry.get(process_id)) is not None and process.is_queued:
             return await self._request_report_of_queued(process_id)
@@ -112,7 +113,7 @@ class Recovery:
         except Refused:
             await self._supervisor.lose(process_id)
         except Unreachable:
-            return  # the next hello brings it
+            return None  # the next hello brings it
         else:
             await self._supervisor.take(report)
 

@@ -34,11 +34,12 @@ from holdfast.ops import processes as process_ops
 from holdfast.ops import queues as queue_ops
 from holdfast.ops import sessions as session_ops
 from holdfast.ops.declare import Operation
-from holdfast.ops.start import Foreground, Start
+from holdfast.ops.start import Exec, Foreground, Start
 
 HANDLERS: dict[type[Operation], Handler] = {
     Start: start.handle,
     Foreground: foreground.handle,
+    Exec: start.handle_exec,
     process_ops.List: listing.list_processes,
     process_ops.Inspect: listing.inspect,
     process_ops.Top: listing.top,

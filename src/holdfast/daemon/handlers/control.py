@@ -7,7 +7,7 @@ import asyncio
 from holdfast.daemon.approvals import commands
 from holdfast.daemon.core import ending, restarting
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.errors import BadValue, NotNow, from_keeper
+from holdfast.errors import BadValue, NotFound, NotNow, from_keeper
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.ops.processes import Kill, Remove, Restart, Transfer
 from holdfast.places.keeper_link import Refused
@@ -23,7 +23,12 @@ async def kill(context: DaemonContext, call: Call, ask: Kill) -> Message:
     else:
         grace = _grace(context, ask.grace)
         works = [ending.end(context, process, call.session, "killed", grace) for process in targets]
-    return {"results": await asyncio.gather(*works)}
+    results = await asyncio.gather(*works)
+    return {
+        "results": [
+            {**result, "already_ended": process.has_ended} for process, result in zip(targets, results, strict=True)
+        ]
+    }
 
 
 async def restart(context: DaemonContext, call: Call, ask: Restart) -> Message:
@@ -36,6 +41,8 @@ async def restart(context: DaemonContext, call: Call, ask: Restart) -> Message:
 
 async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
     """Replies when they are gone from disk. If one of them still runs, none is removed."""
+    if ask.all:
+        return {"removed": await _remove_all(context, call, ask)}
     if not ask.processes:
         raise BadValue("remove which process?", next="holdfast ps -a")
     processes = {process.id: process for process in map(context.registry.identify, ask.processes)}
@@ -48,6 +55,21 @@ async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
     for process_id in processes:
         await ending.forget(context, process_id)
     return {"removed": list(processes)}
+
+
+async def _remove_all(context: DaemonContext, call: Call, ask: Remove) -> list[ProcessId]:
+    """The ids of those that were removed: all ended ones that the caller sees, and that nothing writes to any more."""
+    if ask.processes:
+        raise BadValue("name processes, or all of them: one of these")
+    removed = []
+    for process in list(context.registry.all.values()):
+        if process.has_ended and call.sees(process.meta.session):
+            try:
+                await ending.forget(context, process.id)
+                removed.append(process.id)
+            except (NotNow, NotFound):  # a descendant writes, or another caller has removed it or runs it again
+                continue
+    return removed
 
 
 async def transfer(context: DaemonContext, call: Call, ask: Transfer) -> Message:

@@ -24,7 +24,7 @@ from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.model.readiness import KINDS
-from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Start
+from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Start
 from holdfast.places.keeper_link import Refused
 from holdfast.settings import Settings
 
@@ -64,10 +64,11 @@ class StartSpec(NamedTuple):
         return bool(self.meta.queue or self.meta.after or self.meta.after_success)
 
 
-async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
+async def handle(context: DaemonContext, call: Call, ask: Start, is_whole: bool = False) -> Message:
     """The process and notes on it. The command runs and its bundle is on disk; the row in the store follows.
 
     If this raises, no process was started. Repeated with the same id, it gives the process that the first one started.
+    `is_whole`: the environment of the request is all that the command gets, without that of a login shell.
     """
     start_spec = _read(ask, context.settings, call.session)
     await _check_patterns(context, start_spec)
@@ -77,7 +78,7 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
             return known
-        start_spec = await _complete(context, ask, start_spec)
+        start_spec = await _complete(context, ask, start_spec, is_whole)
         twins = await _twins(context, ask, start_spec)
         if twins and ask.if_running == "reuse":
             kept = _not_taken(start_spec.meta, twins[0].meta)
@@ -87,11 +88,28 @@ async def handle(context: DaemonContext, call: Call, ask: Start) -> Message:
         )
         process = await start
         use.is_done = True
-        notes = [process_rules.duplicate_note(twins)] if twins else []
+        notes = [process_rules.duplicate_note(twins)] if twins and not ask.given("if_running") else []
         notes += _notes(ask)
         if start_spec.removed:
             notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
+
+
+async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
+    """As `start`. Directory, umask and environment are those of the spec in the bundle of the process: the caller
+    does not get them, and variables that were granted to it are judged again.
+    """
+    model = context.registry.identify(ask.process)
+    try:
+        recorded = await asyncio.to_thread(context.place.spec, model.id)
+        env: dict[str, str] = recorded["env"]
+        granted = {name: env[name] for name in model.meta.given if name in env}
+        given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
+        fields = {"cwd": recorded["cwd"], "umask": recorded["umask"], "env": env, "sudo": model.meta.sudo}
+    except (OSError, ValueError, KeyError, TypeError) as lost:
+        what = f"the environment of {model.id} is not kept any more"
+        raise NotNow(what, next="holdfast run -- COMMAND") from lost
+    return await handle(context, call, Start(**given, **fields, grant={**granted, **ask.grant}), is_whole=True)
 
 
 def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
@@ -141,11 +159,12 @@ async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None
         await context.read(lambda: Patterns(start_spec.meta.watch, start_spec.meta.watch_regex, may_prefilter=False))
 
 
-async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec) -> StartSpec:
+async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec, is_whole: bool) -> StartSpec:
     """With the environment that the command gets, and the shell found in it."""
     meta = start_spec.meta
     own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": context.paths.home}
-    login, caller = await context.place.login.get(with_secrets=not ask.clean), start_spec.env
+    login = {} if is_whole else await context.place.login.get(with_secrets=not ask.clean)
+    caller = start_spec.env
     removed: tuple[str, ...] = ()
     context.secrets.note({**login, **caller, **start_spec.grant}, meta.session)
     if ask.clean:

@@ -16,7 +16,7 @@ from holdfast.ops.declare import Operation, Scope
 from holdfast.ops.events import Publish
 from holdfast.ops.processes import Transfer
 from holdfast.ops.sessions import EndSession, RenameSession
-from holdfast.ops.start import ApprovalOptions, Foreground, Start
+from holdfast.ops.start import ApprovalOptions, Exec, Foreground, Start
 
 
 def check_allowed(operation: type[Operation]) -> None:
@@ -81,10 +81,20 @@ def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
 
 
 def _start(context: DaemonContext, call: Call, ask: Start) -> None:
-    if ask.session is not None and not call.sees(current_name(context, call, ask.session)):
-        raise BadValue("this connection starts processes of its own session alone", next="leave session out")
     if call.is_bound and ask.parent_session is not None:
         raise BadValue("a session gets its parent from outside", next="leave parent_session out")
+    _own(context, call, ask)
+
+
+def _exec(context: DaemonContext, call: Call, ask: Exec) -> None:
+    ask.process = find(context, call, ask.process).id
+    _own(context, call, ask)
+
+
+def _own(context: DaemonContext, call: Call, ask: Start | Exec) -> None:
+    """What it starts belongs to its session, and is judged where the caller itself was judged. Raises BadValue."""
+    if ask.session is not None and not call.sees(current_name(context, call, ask.session)):
+        raise BadValue("this connection starts processes of its own session alone", next="leave session out")
     ask.session = call.owner
     ask.gate = ask.gate or call.is_gated
 
@@ -142,6 +152,7 @@ _SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "
 _SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {
     Start: _start,
     Foreground: _start,
+    Exec: _exec,
     RenameSession: _rename,
     Publish: _publish,
 }

@@ -27,7 +27,6 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "sink_retry": {"needs_body": True},
     "ack": {"required": ("ids",)},
     "redact": {"required": ("texts",)},
-    "remove": {"required": ("processes",)},
     "rename_session": {"required": ("to",)},
     "transfer": {"required": ("to",)},
     "wait": {"required": ("processes",)},

@@ -19,7 +19,7 @@ from holdfast.model.process import PREFIX, HeldProcess, ProcessId
 from holdfast.ops.declare import Operation, Record, Traits, field
 from holdfast.ops.processes import Inspect, Kill, Send, Wait
 from holdfast.ops.records import KillResultFields
-from holdfast.ops.start import Start
+from holdfast.ops.start import Exec, Start
 
 if TYPE_CHECKING:
     from holdfast.ops.kinds import Anything, Flag, Integer, ProcessRef, Seconds, Text
@@ -46,6 +46,17 @@ async def start(request: HttpRequest) -> Response:
     is_new = is_new and process["id"] == ask["id"]
     location = (("location", f"/api/v1/processes/{process['id']}"),)
     return json_response({**process, "notes": reply["notes"]}, 201 if is_new else 200, location)
+
+
+async def exec_in(request: HttpRequest) -> Response:
+    """201 for a command that runs now; 200 where the id was started before."""
+    ask = {**await request.fields(), **request.path}
+    ask["id"] = ask.get("id") or f"{PREFIX}{os.urandom(6).hex()}"
+    ask["grant"] = ask.pop("env", None)
+    is_new = request.context.registry.get(ProcessId(str(ask["id"]))) is None
+    reply = await request.while_connected(request.ask("exec", ask))
+    location = (("location", f"/api/v1/processes/{reply['process']['id']}"),)
+    return json_response({**reply["process"], "notes": reply["notes"]}, 201 if is_new else 200, location)
 
 
 def _start_fields(ask: Message) -> Message:
@@ -248,6 +259,20 @@ ROUTES = [
                 "The process; `unchanged` where it is as it was `seen`",
                 {JSON: (Flat(Inspect.Reply, "process"), _UNCHANGED)},
             )
+        },
+    ),
+    operation_route(
+        Exec,
+        exec_in,
+        without=("grant",),
+        renamed={"env": Exec.FIELDS["grant"]},
+        defaults={"id": None},
+        needs_body=True,
+        body={"one_of": ("command", "argv")},
+        errors=(409, 422),
+        replies={
+            201: Success("It runs", _STARTED, _LOCATION),
+            200: Success("It was started before, with the same id", _STARTED, _LOCATION),
         },
     ),
     operation_route(Forget, forget),
