@@ -81,6 +81,11 @@ def _waits_since(pid: int) -> str | None:
     return fields["voluntary_ctxt_switches"]
 
 
+def _control_terminal() -> None:
+    """Make stdin the controlling terminal, as in a shell: ^C is SIGINT, and closing it is SIGHUP."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """`holdfast ARGUMENTS…` on a terminal of its own, with someone to type and to read."""
 
@@ -98,6 +103,7 @@ class Terminal:
             stdout=self._theirs,
             stderr=self._theirs,
             start_new_session=True,
+            preexec_fn=_control_terminal,
         )
         self._seen = b""
 

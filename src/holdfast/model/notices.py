@@ -67,6 +67,10 @@ def completion_key(process_id: ProcessId, run: int) -> str:
     return f"{process_id}:completion:{run}"
 
 
+def ready_key(process_id: ProcessId, run: int) -> str:
+    return f"{process_id}:ready:{run}"
+
+
 def of_process(process: HeldProcess, kind: Kind, key: str, at: float, data: dict[str, Any]) -> Notice:
     """A notice about a process, for the session that owns it."""
     meta = process.meta

@@ -10,7 +10,7 @@ from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
-from holdfast.model.notices import Notice
+from holdfast.model.notices import Notice, completion_key, ready_key
 from holdfast.model.summaries import summary_of
 from holdfast.store import inbox as rows
 
@@ -76,10 +76,14 @@ def _object(notice: Notice) -> Message:
     return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
 
 
-async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
-    """Claim the completions of the caller's processes that have ended: they are delivered with the reply."""
-    processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
-    ended = [(process.id, process.run) for process in processes if process.has_ended]
+async def consume(
+    context: DaemonContext, call: Call, ids: Iterable[ProcessId], ready: Iterable[ProcessId] = ()
+) -> None:
+    """Claim the notices of the caller's processes that the reply replaces: of ends, and that `ready` ones are ready."""
+    registry = context.registry
+    ended = [one for process_id in ids if (one := registry.get(process_id)) is not None and one.has_ended]
+    keys = [completion_key(process.id, process.run) for process in ended]
+    keys += [ready_key(one.id, one.run) for process_id in ready if (one := registry.get(process_id)) is not None]
     # Noted before they are held, so that they are released if this fails.
-    call.consumed += context.inbox.completion_ids(ended, call.owner)
+    call.consumed += context.inbox.ids_of(keys, call.owner)
     await context.inbox.hold(call.consumed, call)
