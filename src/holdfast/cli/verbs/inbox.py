@@ -7,6 +7,7 @@ import time
 
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, SESSION, Option, Verb, count
+from holdfast.cli.waiting_line import WaitingLine
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue, NotFound
 from holdfast.model.units import age_text, parse_seconds
@@ -63,6 +64,9 @@ VERB = Verb(
 
 _NAMED = 3
 _MOST = 1000
+_LONGEST_NAME = 17
+_LONGEST_COMMAND = 80
+_WARNINGS = ("stalled", "deadline", "input_needed", "watch_disabled", "watch_overflow_tripped")
 #: A terminal with fewer columns gets no ids.
 _NARROW = 60
 
@@ -120,7 +124,8 @@ def _until_new(client: Client, given: Given) -> list[Notification]:
     left = (given.limit or _MOST) - len(found)
     if left > 0 and not any(one.at >= last_start for one in found):
         sys.stdout.flush()
-        new = _read(client, given, given.wait, left, last_start)
+        with WaitingLine(lambda: "a notification", is_wanted=True):
+            new = _read(client, given, given.wait, left, last_start)
         _show(new, given)
         found += new
     return found
@@ -141,23 +146,21 @@ def _show(found: list[Notification], given: Given) -> None:
 
 def _row(one: Notification) -> tuple[str, str, str, str]:
     """Id, age, process, event."""
-    from holdfast.model import summaries
-
-    data = one.data if isinstance(one.data, dict) else {}
-    command = summaries.one_line(data.get("command"), 80)
-    event = summaries.event_of(one.fields) + (f": {command}" if command else "")
-    process = summaries.one_line(data.get("name") or one.process or "-", 17)
-    return one.id, f"{age_text(time.time() - one.at)} ago", process, event
+    command = " ".join(str(one.data.get("command") or "").split())
+    event = one.fields.get("event") or one.summary  # an older daemon has only the summary
+    what = f"{event}: {console.brief(command, _LONGEST_COMMAND)}" if command and event != one.summary else event
+    process = console.brief(str(one.data.get("name") or one.process or "-"), _LONGEST_NAME)
+    return one.id, f"{age_text(time.time() - one.at)} ago", process, what
 
 
 def _level(one: Notification) -> str:
-    from holdfast.model.summaries import summary_of
-
-    return {"failure": colours.RED, "warning": colours.YELLOW}.get(summary_of(one.fields).level, colours.PLAIN)
+    if one.kind == "completion":
+        return colours.PLAIN if one.data.get("succeeded") else colours.RED
+    return colours.YELLOW if one.kind in _WARNINGS else colours.PLAIN
 
 
 def _show_details(one: Notification) -> None:
-    data = one.data if isinstance(one.data, dict) else {}
+    data = one.data
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.at))
     console.out(console.visible("  ".join(_row(one))))
     fields = {"process": one.process, "name": data.get("name"), "command": data.get("command")}

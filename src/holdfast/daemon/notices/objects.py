@@ -11,7 +11,7 @@ from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
 from holdfast.model.ids import ProcessId
 from holdfast.model.notices import Notice, completion_key, ready_key
-from holdfast.model.summaries import summary_of
+from holdfast.model.summaries import event_of, summary_of
 from holdfast.store import inbox as rows
 
 #: Logs that are read at the same time: more would delay other readers.
@@ -72,8 +72,8 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 def _object(notice: Notice) -> Message:
     fields: Message = notice.to_json()
-    summary = summary_of(fields).line
-    return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
+    for_users = {"summary": summary_of(fields).line, "event": event_of(fields)}
+    return {**fields, "source": "system", "text": notice_texts.text(fields), **for_users}
 
 
 async def consume(
