@@ -62,6 +62,8 @@ class WaitingLine:
             with self._lock:
                 if self._is_over:
                     return
+                if not _is_in_foreground():
+                    continue  # a job in the background leaves the line to the shell
                 waited = age_of(time.monotonic() - self._began)
                 line = console.visible(f"holdfast: {waited}, waiting for {what}" if what else f"holdfast: {waited}")
                 self._is_drawn = True
@@ -95,6 +97,13 @@ def awaited(client: Client, names: Sequence[str], until: str) -> str:
 
 def _is_awaited(process: Process, until: str) -> bool:
     return process.status != "ended" and not (until == "ready" and process.ready)
+
+
+def _is_in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(2) == os.getpgrp()
+    except OSError:  # it is not the terminal of this session
+        return True
 
 
 def _columns() -> int:

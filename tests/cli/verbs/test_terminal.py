@@ -176,6 +176,14 @@ def test_a_line_that_is_too_long_is_cut() -> None:
         assert terminal.rest().endswith("\r\x1b[K")
 
 
+def test_a_wait_in_the_background_of_a_shell_draws_no_line() -> None:
+    process_id = start("sleep", "2.5")
+    script = f"set -m; {sys.executable} -m holdfast wait {process_id} & wait"
+    with Terminal(whole=["bash", "-c", script]) as terminal:
+        shown = terminal.rest()
+    assert "exit 0" in shown and "waiting for" not in shown
+
+
 def test_a_long_wait_ends_with_a_bell() -> None:
     start("--name", "slow", "--stdin", "-c", "read x")
     with Terminal("wait", "slow", env={**os.environ, "HOLDFAST_BELL": "1"}) as terminal:
