@@ -7,15 +7,17 @@ import time
 from _thread import allocate_lock, start_new_thread
 
 from holdfast.cli import console
+from holdfast.client.sync import Client
 from holdfast.errors import HoldfastError
+from holdfast.model.units import age_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Self
 
+    from holdfast.client.link import Link
     from holdfast.client.process import Process
-    from holdfast.client.sync import Client
 
 #: Seconds between two draws; a shorter wait shows nothing.
 _PAUSE = 1.0
@@ -57,14 +59,14 @@ class WaitingLine:
             time.sleep(_PAUSE)
             try:
                 what = self._describe()
-            except HoldfastError:
+            except (HoldfastError, OSError):
                 what = ""
             with self._lock:
                 if self._is_over:
                     return
                 if not _is_in_foreground():
                     continue  # a job in the background leaves the line to the shell
-                waited = age_of(time.monotonic() - self._began)
+                waited = age_text(time.monotonic() - self._began)
                 line = console.visible(f"holdfast: {waited}, waiting for {what}" if what else f"holdfast: {waited}")
                 self._is_drawn = True
                 self._write(_CLEAR + console.shortened(line, _columns() - 1).encode(errors="backslashreplace"))
@@ -76,22 +78,23 @@ class WaitingLine:
             self._is_on = False
 
 
-def age_of(seconds: float) -> str:
-    from holdfast.model.units import age_text
+class _Watcher(Client):
+    """A client that does not start a daemon that was stopped: only the wait itself goes on when it is started again."""
 
-    return age_text(seconds)
+    def open_link(self, resume: float | None = None) -> Link:
+        return super().open_link(0.0)
 
 
 def awaited(client: Client, names: Sequence[str], until: str) -> str:
-    """Those that are still awaited, and the last line of the output of the one that wrote last."""
-    processes = [client.inspect(name) for name in names]
-    left = [process for process in processes if _is_awaited(process, until)]
-    if not left:
-        return ""
+    """Those that are still awaited, and the last line of the output of the first of them."""
+    with _Watcher(client.session) as watcher:
+        left = [process for process in map(watcher.inspect, names) if _is_awaited(process, until)]
+        if not left:
+            return ""
+        lines = watcher.logs(left[0].id, lines=1).text.strip().split("\n")
     shown = ", ".join(process.name or process.id for process in left[:_NAMED])
     more = f" and {len(left) - _NAMED} others" if len(left) > _NAMED else ""
     of = f" ({len(names) - len(left)} of {len(names)} done)" if len(names) > 1 else ""
-    lines = client.logs(left[0].id, lines=1).text.strip().split("\n")
     return f"{shown}{more}{of}" + (f": {lines[-1]}" if lines[-1] else "")
 
 

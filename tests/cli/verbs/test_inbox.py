@@ -91,6 +91,14 @@ def test_only_those_of_one_process() -> None:
     assert b"belongs to session mine: holdfast inbox --session mine" in foreign.stderr
 
 
+def test_a_caller_that_is_bound_to_its_session_learns_nothing_of_a_process_of_another() -> None:
+    foreign = ended("true")
+    with holdfast.connect("other", strict=True) as other:
+        for process in (foreign, "proc_000000000000"):
+            with pytest.raises(holdfast.NotFound, match=f"no process {process}"):
+                other.inbox(process=process)
+
+
 def test_a_wait_for_one_process_ends_with_its_notification_alone() -> None:
     mine, other = start("--stdin", "-c", "read line"), start("--stdin", "-c", "read line")
     call = waiting("--for", mine)

@@ -176,6 +176,15 @@ def test_a_line_that_is_too_long_is_cut() -> None:
         assert terminal.rest().endswith("\r\x1b[K")
 
 
+def test_the_line_of_a_wait_does_not_start_a_daemon_that_was_stopped(instance: Path) -> None:
+    start("--name", "slow", "sleep", "100")
+    with Terminal("wait", "slow") as terminal:
+        terminal.see("waiting for slow")
+        out("daemon", "stop")
+        terminal.see("s\r", timeout=5.0)  # it goes on, and does not know for what
+        never((instance / "daemon.sock").exists, within=1.5)
+
+
 def test_a_wait_in_the_background_of_a_shell_draws_no_line() -> None:
     process_id = start("sleep", "2.5")
     script = f"set -m; {sys.executable} -m holdfast wait {process_id} & wait"
