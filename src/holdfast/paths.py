@@ -82,6 +82,11 @@ class Paths:
         return f"{self.home}/http-listen"
 
     @property
+    def closed_terminals(self) -> str:
+        """A file for each foreground process whose terminal was closed, until the user is informed."""
+        return f"{self.home}/closed-terminals"
+
+    @property
     def config(self) -> str:
         return f"{self.home}/config.toml"
 

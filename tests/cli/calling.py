@@ -81,6 +81,11 @@ def _waits_since(pid: int) -> str | None:
     return fields["voluntary_ctxt_switches"]
 
 
+def _control_terminal() -> None:
+    """Make stdin the controlling terminal, as in a shell: ^C is SIGINT, and closing it is SIGHUP."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """`holdfast ARGUMENTS…` on a terminal of its own, with someone to type and to read."""
 
@@ -98,6 +103,7 @@ class Terminal:
             stdout=self._theirs,
             stderr=self._theirs,
             start_new_session=True,
+            preexec_fn=_control_terminal,
         )
         self._seen = b""
 
@@ -140,6 +146,20 @@ class Terminal:
 
     def end(self, timeout: float = 15.0) -> int:
         return self.process.wait(timeout)
+
+    def rest(self) -> str:
+        """All that is on the screen after the end, from the last text that was seen on."""
+        self.end()
+        while select.select([self._ours], [], [], 0.0)[0]:
+            self._seen += os.read(self._ours, 65536)
+        seen, self._seen = self._seen, b""
+        return seen.decode()
+
+    def close(self) -> None:
+        """Close the terminal, as its window does."""
+        os.close(self._theirs)
+        os.close(self._ours)
+        self._theirs, self._ours = pty.openpty()
 
     def _set_size(self, cols: int, rows: int) -> None:
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))

@@ -94,7 +94,8 @@ def test_notifications_to_acknowledge(busy: dict[str, str], monkeypatch: pytest.
     monkeypatch.setenv("HOLDFAST_SESSION", "told")
     run_cli("wait", start("--", "true"), env={"HOLDFAST_SESSION": "another"})
     (notice,) = json.loads(out("inbox", "--json"))
-    assert completed("ack", "") == [notice["id"]]
+    assert completed("ack", "") == completed("inbox", "") == [notice["id"]]
+    assert {"web", "old"} <= set(completed("inbox", "--for", ""))
 
 
 def test_a_command_is_the_shell_s_own_business(busy: dict[str, str]) -> None:

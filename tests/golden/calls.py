@@ -259,7 +259,7 @@ class _Session:
         eventually(lambda: any(one.kind == "completion" for one in self._direct.inbox()))
         found = [notice.to_json() for notice in self._direct.inbox(raw=True)]
         first, *_ = self._do("inbox")
-        self._do("inbox", wait=0.0, session="golden", limit=1, take=True, raw=True)
+        self._do("inbox", wait=0.0, session="golden", limit=1, take=True, raw=True, process=first.process, since=0.0)
         self._do("ack", first.id, "note_000000000000")
         self._do("ack", first.id, session="golden")
         with _naming(self._record, "notices"), self._client.notices(timeout=5.0) as reading:

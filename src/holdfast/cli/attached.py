@@ -9,7 +9,7 @@ import termios
 import time
 import tty
 
-from holdfast.cli import console
+from holdfast.cli import closed_terminals, console
 from holdfast.cli.outcomes import end_line, exit_status
 from holdfast.cli.signals import SIGHUP, SIGINT, SIGTERM, SIGWINCH, Signals
 from holdfast.client.interactive import InteractiveReading
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
 
 DEFAULT_KEY = "ctrl-]"
+#: A run that ends within this many seconds after ^C was ended by it.
+_INTERRUPT_WINDOW = 2.0
+_INTERRUPT_PAUSE_MS = 200
+_CTRL_C = b"\x03"
 #: Bytes of earlier output that are shown when a terminal attaches.
 _REPLAY = 64 << 10
 
@@ -88,12 +92,14 @@ def attach(
 ) -> int:
     """Until the process ends or the detach key is pressed; returns the exit code. The terminal is always restored.
 
-    `consumes`: an owner session that sees the end here is not notified of it.
+    `consumes`: it is a foreground run: an owner session that sees the end here is not notified of it, and ^C that ends
+    a run ends the process for good.
     """
     undo = Undo()
     console.say(
         f"{key_name(key)} detaches and leaves it running" if key else "no key detaches; it ends with its command"
     )
+    interrupts = _Interrupts(client, process) if consumes and process.restart not in (None, "never") else None
     with (
         InteractiveReading(
             client.open_link, process, {"out": offset}, accepted, answers=True, consumes=consumes
@@ -101,20 +107,55 @@ def attach(
         Signals(SIGWINCH, SIGTERM, SIGHUP, SIGINT) as signals,
         RawTerminal(0, undo),
     ):
-        left_by = _Attached(live, signals, key, undo).run(shown)
+        left_by = _Attached(live, signals, key, undo, interrupts).run(shown)
     if live.ended is not None and live.is_over:
         console.say(end_line(live.ended))
         return exit_status(live.ended)
+    if consumes and (left_by == SIGHUP or not os.isatty(0)):
+        closed_terminals.record(client, process)
+        return 128 + SIGHUP
     console.say(f"detached; {process.id} still runs: holdfast attach {process.id}")
     return 128 + left_by if left_by else 0
 
 
+class _Interrupts:
+    """Whether ^C has ended a run of a process that is restarted. The program may also go on: ^C is its own key."""
+
+    def __init__(self, client: Client, process: Process) -> None:
+        self._client = client
+        self._id = process.id
+        self._restarts: int | None = None
+        self._until = 0.0
+
+    def note(self) -> None:
+        """^C was pressed."""
+        self._restarts = self._client.inspect(self._id).restarts
+        self._until = time.monotonic() + _INTERRUPT_WINDOW
+
+    @property
+    def is_pending(self) -> bool:
+        return time.monotonic() < self._until
+
+    def ended_a_run(self) -> bool:
+        """Once for each ^C."""
+        if not self.is_pending:
+            return False
+        now = self._client.inspect(self._id)
+        if now.restart_at is None and now.restarts == self._restarts:
+            return False
+        self._until = 0.0
+        return True
+
+
 class _Attached:
-    def __init__(self, live: InteractiveReading, signals: Signals, key: bytes, undo: Undo) -> None:
+    def __init__(
+        self, live: InteractiveReading, signals: Signals, key: bytes, undo: Undo, interrupts: _Interrupts | None
+    ) -> None:
         self._live = live
         self._signals = signals
         self._key = key
         self._undo = undo
+        self._interrupts = interrupts
         self._is_leaving = False
 
     def run(self, shown: bytes) -> int:
@@ -129,6 +170,8 @@ class _Attached:
                 self._resize()
             if 0 in ready:
                 self._read_keys()
+            if self._interrupts is not None and self._interrupts.ended_a_run():
+                self._live.stop()
             self._live.push_input()
             if self._live.fileno() in ready:
                 for piece in self._live.receive():
@@ -142,7 +185,10 @@ class _Attached:
         if self._live.input.can_take:
             poll.register(0, select.POLLIN)
         due = self._live.input.due_in(time.monotonic())
-        return [fd for fd, _ in poll.poll(None if due is None else due * 1000 + 1)]
+        timeout = None if due is None else due * 1000 + 1
+        if self._interrupts is not None and self._interrupts.is_pending:
+            timeout = min(timeout or _INTERRUPT_PAUSE_MS, _INTERRUPT_PAUSE_MS)
+        return [fd for fd, _ in poll.poll(timeout)]
 
     def _show(self, data: bytes) -> None:
         if data:
@@ -158,6 +204,8 @@ class _Attached:
         self._is_leaving = bool(found) or not keys
         if before:
             self._live.input.add(before)
+        if _CTRL_C in before and self._interrupts is not None:
+            self._interrupts.note()
 
     def _resize(self, nudge: bool = False) -> None:
         """Send the size of this terminal. With `nudge`, a full-screen program draws itself again in any case."""
@@ -216,6 +264,8 @@ class RawTerminal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not os.isatty(self._fd):
+            return  # it was closed
         try:
             console.write(1, self._undo.bytes())
         finally:

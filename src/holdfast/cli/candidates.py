@@ -28,7 +28,9 @@ _LIMIT = 1.5
 def of_slot(slot: str, verb: str, current: str = "") -> Found:
     """Candidates with a description each; or `files` or `directories`, for the shell to find."""
     if slot == "ID":
-        return _notifications() if verb == "ack" else _names(verb, current)
+        return _notifications() if verb in ("ack", "inbox") else _names(verb, current)
+    if slot == "PROCESS":
+        return _names(verb, current)
     if slot == "APPROVAL":
         return _approvals()
     if slot in _SESSIONS:

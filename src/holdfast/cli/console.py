@@ -70,16 +70,18 @@ def visible_lines(text: str) -> str:
 
 
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
+    head: Sequence[str] | None, rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
 ) -> str:
     """Aligned columns; on a terminal the last one is cut to its width. `colour_of` gives the colour of a cell."""
-    cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
+    heads = [] if head is None else [list(head)]
+    cells = [*heads, *([visible(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
     width_left = max(10, terminal_size()[0] - sum(widths[:-1]) - 2 * (len(widths) - 1))
     lines = [_fit(row, widths, width_left) for row in cells]
     if colour_of is not None and colours.are_on():
-        lines[0] = [colours.paint(cell, colours.BOLD) for cell in lines[0]]
-        for at, row in enumerate(lines[1:]):
+        for row in lines[: len(heads)]:
+            row[:] = [colours.paint(cell, colours.BOLD) for cell in row]
+        for at, row in enumerate(lines[len(heads) :]):
             row[:] = [colours.paint(cell, colour_of(at, column)) for column, cell in enumerate(row)]
     return "\n".join(["  ".join(row).rstrip() for row in lines])
 

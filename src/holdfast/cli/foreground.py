@@ -6,14 +6,16 @@ import os
 import select
 import time
 
-from holdfast.cli import console
+from holdfast.cli import closed_terminals, console
+from holdfast.cli.closed_terminals import way_back
 from holdfast.cli.outcomes import end_line, exit_status
-from holdfast.cli.signals import SIGINT, SIGTERM, Signals
+from holdfast.cli.signals import SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, Signals, is_default
 from holdfast.client.interactive import InteractiveReading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from holdfast.client.link import Output
     from holdfast.client.process import Process
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 #: A second ^C within this many seconds kills the process.
 _KILL_WINDOW = 2.0
 _INTERRUPTED = 130
+_HUNG_UP = 129
 _BROKEN_PIPE = 141
+_EIO = 5
 _FD = {"out": 1, "err": 2}
 
 
@@ -30,18 +34,86 @@ def show_output(piece: Output) -> None:
     console.write(_FD[piece.stream], piece.data)
 
 
-def watch(client: Client, process: Process, forward_input: bool, show: Callable[[Output], None] = show_output) -> int:
-    """Show a process that was just started until it has ended; returns the exit code."""
+def watch(
+    client: Client,
+    process: Process,
+    forward_input: bool,
+    show: Callable[[Output], None] = show_output,
+    detach_key: bytes = b"",
+) -> int:
+    """Show a process that was just started until it has ended; returns the exit code.
+
+    It is left running when the detach key is pressed (empty: no key), and when the terminal is closed.
+    """
     streams = ("out", "err") if process.split else ("out",)
+    caught = [SIGINT, SIGTERM, *((SIGHUP,) if is_default(SIGHUP) else ()), *((SIGQUIT, SIGCONT) if detach_key else ())]
     with (
         InteractiveReading(client.open_link, process, dict.fromkeys(streams, 0), accepted=0, consumes=True) as live,
-        Signals(SIGINT, SIGTERM) as signals,
+        Signals(*caught) as signals,
+        DetachKey(detach_key) as key,
     ):
         try:
-            return _Foreground(live, signals, process, forward_input, show).run()
+            return _Foreground(live, signals, process, forward_input, show, key).run()
         except BrokenPipeError:
             console.say(f"stdout was closed; {process.id} still runs: holdfast kill {process.id}")
             return _BROKEN_PIPE
+        except TerminalClosed:
+            closed_terminals.record(client, process)
+            return _HUNG_UP
+        except OSError as failed:
+            if failed.errno != _EIO or live.is_over:
+                raise
+            closed_terminals.record(client, process)
+            return _HUNG_UP
+
+
+class TerminalClosed(Exception):
+    """The terminal of this call is gone; the process goes on."""
+
+
+class DetachKey:
+    """In this block the key sends SIGQUIT, as ctrl-\\ does otherwise. ^C, editing and typing ahead stay as they are.
+
+    The terminal of a job in the background is left alone: changing it would stop the job.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        #: The special characters of the terminal before.
+        self._before: list[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.set()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            self._change(self._before)
+
+    def set(self) -> None:
+        """Also after the job was stopped and continued: the shell has restored the terminal."""
+        if self._key:
+            self._before = self._change(None) or self._before
+
+    def _change(self, to: list[bytes] | None) -> list[bytes] | None:
+        """Set these special characters, or the key. Returns those before; None if nothing was changed."""
+        import termios
+
+        try:
+            modes = termios.tcgetattr(0)
+            before: list[bytes] = modes[6]
+            is_set = before[termios.VQUIT] == self._key
+            if os.tcgetpgrp(0) != os.getpgrp() or is_set != (to is not None):
+                return None
+            if to is None:
+                to = [b"\0" if value == self._key else value for value in before]  # the key has one meaning
+                to[termios.VMIN], to[termios.VTIME] = before[termios.VMIN], before[termios.VTIME]
+                to[termios.VQUIT] = self._key
+            modes[6] = to
+            termios.tcsetattr(0, termios.TCSANOW, modes)
+        except (OSError, termios.error):
+            return None
+        return before
 
 
 class _Foreground:
@@ -52,19 +124,30 @@ class _Foreground:
         process: Process,
         forward_input: bool,
         show: Callable[[Output], None],
+        key: DetachKey,
     ) -> None:
         self._live = live
         self._signals = signals
         self._process = process
         self._reads_stdin = forward_input
         self._show = show
+        self._key = key
+        self._is_terminal = os.isatty(0)
         self._interrupts: list[float] = []
 
     def run(self) -> int:
         while not self._live.is_over:
             ready = self._poll()
             for number in self._signals.take():
-                if not self._pass_on(number):
+                if number == SIGCONT:
+                    self._key.set()
+                elif number == SIGHUP:
+                    raise TerminalClosed
+                elif number == SIGQUIT:
+                    console.write(2, b"\n")
+                    console.say(f"detached; {self._process.id} still runs: {way_back(self._process)}")
+                    return 0
+                elif not self._pass_on(number):
                     return _INTERRUPTED
             if 0 in ready:
                 self._read_stdin()
@@ -97,6 +180,8 @@ class _Foreground:
             data = b""
         if data:
             self._live.input.add(data)
+        elif self._is_terminal and not os.isatty(0):
+            raise TerminalClosed  # this is no ^D
         else:
             self._reads_stdin = False
             self._live.input.add_eof()

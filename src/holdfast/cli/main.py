@@ -78,6 +78,10 @@ def _run(words: list[str]) -> int:
     if given.help:
         return _help([verb])
     code: int = module.run(given)
+    if os.isatty(2) and "--json" not in words:
+        from holdfast.cli import closed_terminals
+
+        closed_terminals.report(words)
     return code
 
 

@@ -32,7 +32,7 @@ OPTIONS = [
     Option(
         "--detach-key",
         metavar="KEY",
-        help="With -t: the key that detaches and leaves the command running. Default: ctrl-].",
+        help="The key that detaches a foreground run on a terminal, and leaves the command running. Default: ctrl-].",
     ),
     Option("--name", metavar="NAME", help="A name that can be used instead of the id. Unique among running processes."),
     Option(

@@ -11,8 +11,15 @@ if TYPE_CHECKING:
 
 SIGHUP: int = _signal.SIGHUP
 SIGINT: int = _signal.SIGINT
+SIGQUIT: int = _signal.SIGQUIT
+SIGCONT: int = _signal.SIGCONT
 SIGTERM: int = _signal.SIGTERM
 SIGWINCH: int = _signal.SIGWINCH
+
+
+def is_default(number: int) -> bool:
+    """Whether a signal has its default action: `nohup` ignores SIGHUP, and that stays so."""
+    return bool(_signal.getsignal(number) == _signal.SIG_DFL)
 
 
 class Signals:

@@ -418,14 +418,20 @@ class AsyncCalls(ClientState):
         limit: int | None = None,
         take: bool = False,
         raw: bool = False,
+        process: Ref | None = None,
+        since: float | None = None,
     ) -> list[Notification]:
         """Pending notifications of the session, oldest first, after waiting up to `wait` seconds for one.
+
+        With `process`, only those of this process; with `since`, only those of this unix time or later.
 
         Reading acknowledges nothing: they come again until `ack`. With `take`, what this connection is given is kept from
         others that take, until it is acknowledged or the connection is closed. Secrets in quoted output are masked, unless
         it is to be `raw`.
         """
-        return await self._do(calls.inbox(self, wait=wait, session=session, limit=limit, take=take, raw=raw))
+        return await self._do(
+            calls.inbox(self, wait=wait, session=session, limit=limit, take=take, raw=raw, process=process, since=since)
+        )
 
     def notices(self, *, timeout: float | None = None, session: str | None = None) -> AsyncReading[Notification]:
         """Notifications of the session, one after the other as they come.

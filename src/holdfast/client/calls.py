@@ -582,8 +582,12 @@ def inbox(
     limit: int | None = None,
     take: bool = False,
     raw: bool = False,
+    process: Ref | None = None,
+    since: float | None = None,
 ) -> Call[list[Notification]]:
     """Pending notifications of the session, oldest first, after waiting up to `wait` seconds for one.
+
+    With `process`, only those of this process; with `since`, only those of this unix time or later.
 
     Reading acknowledges nothing: they come again until `ack`. With `take`, what this connection is given is kept from
     others that take, until it is acknowledged or the connection is closed. Secrets in quoted output are masked, unless
@@ -596,6 +600,7 @@ def inbox(
     left, cuts = wait, _Cuts()
     while True:
         asked = {"session": session or client.session, "wait": left, "limit": limit, "take": take, "raw": raw}
+        asked |= {"process": None if process is None else ref(process), "since": since}
         try:
             value, _ = yield Ask("inbox", asked, limit=QUICK + left, may_repeat=False, resume=cuts.resume(left))
         except LinkCut as cut:

@@ -206,6 +206,8 @@ class NotificationAttributes:
     """Always `system`: it does not come from the user."""
     summary: str
     """One line for users."""
+    event: str
+    """What happened, without the process: the part of `summary` that says it."""
 
 
 class ApprovalAttributes:

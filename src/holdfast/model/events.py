@@ -98,6 +98,10 @@ def id_of(key: str) -> str:
     return f"note_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
+def ready_key(process_id: ProcessId, run: int) -> str:
+    return f"{process_id}:ready:{run}"
+
+
 def completion_key(process_id: ProcessId, run: int) -> str:
     return f"{process_id}:completion:{run}"
 

@@ -55,12 +55,18 @@ def summary_of(notification: dict[str, Any]) -> Summary:
     data = data if isinstance(data, dict) else {}
     if kind == "approval":
         return _approval(notification, data)
-    what = _LINES[kind](data) if kind in _LINES else one_line(kind)
-    line = f"{_subject(notification, data)}{what} [{one_line(notification.get('session'), _LONGEST_COMMAND)}]"
+    session = one_line(notification.get("session"), _LONGEST_COMMAND)
+    line = f"{_subject(notification, data)}{event_of(notification)} [{session}]"
     if kind != "completion":
         return Summary(line, "", _LEVELS.get(kind, "info"))
     failed = is_failure(data)
     return Summary(line, _tail(data.get("output")) if failed else "", "failure" if failed else "success")
+
+
+def event_of(notification: dict[str, Any]) -> str:
+    """What happened, without the process: `failed with exit code 2 after 4 min`."""
+    kind, data = str(notification.get("kind")), notification.get("data")
+    return _LINES[kind](data if isinstance(data, dict) else {}) if kind in _LINES else one_line(kind)
 
 
 def one_line(text: object, longest: int = _LONGEST_LINE) -> str:

@@ -151,6 +151,7 @@ class NotificationFields(Record):
     data: Object = field(help="The fields of this kind.")
     source: Literal["system"] = field(help="Always `system`: it does not come from the user.")
     summary: Text = field(help="One line for users.")
+    event: Text = field(help="What happened, without the process: the part of `summary` that says it.")
 
 
 NOTIFICATION_FIELDS = tuple(NotificationFields.FIELDS)

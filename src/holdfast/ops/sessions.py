@@ -6,7 +6,7 @@ from holdfast.ops.declare import Operation, Record, Scope, Traits, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.ops.kinds import Flag, Integer, NotificationRef, Seconds, SessionName, Text
+    from holdfast.ops.kinds import Flag, Integer, NotificationRef, ProcessRef, Seconds, SessionName, Text, Time
     from holdfast.ops.records import (
         DigestProcessFields,
         KillResultFields,
@@ -108,6 +108,8 @@ class Inbox(Operation):
         "connection closes; over HTTP for a minute.",
     )
     raw: Flag = field(False, help="Do not mask secrets in quoted output.")
+    process: ProcessRef | None = field(None, help="Only those of this process.")
+    since: Time | None = field(None, help="Only those of this unix time or later.")
 
     class Reply(Record):
         notifications: list[NotificationFields] = field()

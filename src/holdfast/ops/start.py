@@ -488,7 +488,7 @@ class CommandLineOptions(Record):
         None,
         flag="--detach-key",
         metavar="KEY",
-        help="With -t: the key that detaches and leaves the command running. Default: ctrl-].",
+        help="The key that detaches a foreground run on a terminal, and leaves the command running. Default: ctrl-].",
     )
     json: Flag = field(False, flag="--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
     help: Flag = field(False, flag=("-h", "--help"), help="Show this text and exit.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,10 @@ def test_what_is_pending_is_shown_until_it_is_acknowledged() -> None:
     process_id = ended("-c", "echo 'made it'; exit 3")
     shown = run_cli("inbox")
     (notice,) = as_json("inbox", "--json")
-    assert shown.stdout.decode() == f"{process_id}  {notice['summary']}\n"
+    (line,) = shown.stdout.decode().splitlines()
+    assert re.fullmatch(
+        rf"{notice['id']}  \d+s ago  {process_id}  failed with exit code 3 after .*: echo 'made it'; exit 3", line
+    )
     assert "failed with exit code 3" in notice["summary"] and "made it" in notice["text"]
     assert f"holdfast ack {notice['id']}" in shown.stderr.decode()
     assert (notice["kind"], notice["process"], notice["session"]) == ("completion", process_id, "mine")
@@ -59,6 +63,86 @@ def test_what_is_pending_is_shown_until_it_is_acknowledged() -> None:
     assert as_json("ack", "--json", notice["id"]) == {"acked": [notice["id"]], "known": [], "unknown": []}
     assert out("ack", notice["id"]) == ""
     assert out("inbox") == ""
+
+
+def test_the_process_has_its_name_and_details_come_on_request() -> None:
+    process_id = ended("--name", "build", "-c", "echo first; printf 'second\\033[2J\\n'; exit 3")
+    (notice,) = as_json("inbox", "--json")
+    assert re.match(rf"{notice['id']}  \d+s ago  build  failed with exit code 3", out("inbox"))
+    for words in (("-v",), (notice["id"],), (notice["id"][:9],)):
+        line, *details = out("inbox", *words).splitlines()
+        assert line.startswith(notice["id"]) and "exit code 3" in line
+        text = "\n".join(details)
+        assert all(word in text for word in (process_id, "exit_code  3", "first", "second")) and "\x1b" not in text
+    assert [one["id"] for one in as_json("inbox", notice["id"], "--json")] == [notice["id"]]
+    assert out("inbox", notice["id"], "--ack") and out("inbox") == ""
+
+
+def test_only_those_of_one_process() -> None:
+    first, second = ended("--name", "first", "true"), ended("false")
+    assert [one["process"] for one in as_json("inbox", "--for", "first", "--json")] == [first]
+    assert first not in out("inbox", "--for", second) and second in out("inbox", "--for", second)
+    assert [one["process"] for one in as_json("inbox", "--for", second, "--ack", "--json")] == [second]
+    out("rm", first)
+    assert [one["process"] for one in as_json("inbox", "--json", "--for", first)] == [first]
+    assert "no process" in refusal("inbox", "--for", second[:-4] + "0000")
+    foreign = run_cli("inbox", "--for", second, env={"HOLDFAST_SESSION": "other"})
+    assert (foreign.returncode, foreign.stdout) == (0, b"")
+    assert b"belongs to session mine: holdfast inbox --session mine" in foreign.stderr
+
+
+def test_a_caller_that_is_bound_to_its_session_learns_nothing_of_a_process_of_another() -> None:
+    foreign = ended("true")
+    with holdfast.connect("other", strict=True) as other:
+        for process in (foreign, "proc_000000000000"):
+            with pytest.raises(holdfast.NotFound, match=f"no process {process}"):
+                other.inbox(process=process)
+
+
+def test_a_wait_for_one_process_ends_with_its_notification_alone() -> None:
+    mine, other = start("--stdin", "-c", "read line"), start("--stdin", "-c", "read line")
+    call = waiting("--for", mine)
+    out("send", other, "go")
+    eventually(lambda: len(as_json("inbox", "--json")) == 1)
+    assert call.poll() is None
+    out("send", mine, "go")
+    stdout, _ = call.communicate(timeout=10)
+    assert mine.encode() in stdout and other.encode() not in stdout
+
+
+def test_a_wait_after_a_start_gives_the_end_of_that_process_and_shows_earlier_notifications_too() -> None:
+    earlier = ended("--name", "earlier", "true")
+    started = start("--notify", "--stdin", "-c", "read line; exit 5")
+    call = waiting("--ack")
+    out("send", started, "go")
+    stdout, _ = call.communicate(timeout=10)
+    first, last = stdout.decode().splitlines()
+    assert "earlier  finished" in first and f"{started}  failed with exit code 5" in last
+    assert as_json("inbox", "--json") == [] and earlier
+    quick = ended("--notify", "true")
+    assert quick in out("inbox", "--wait", "60")
+
+
+def test_what_a_wait_answered_is_not_shown_again() -> None:
+    process_id = start("--ready-uptime", "0.1", "-c", "sleep 100")
+    out("wait", process_id, "--until", "ready")
+    eventually(lambda: consumed() == 1)
+    assert as_json("inbox", "--json") == []
+    out("run", "-d", "--wait-ready", "--ready-log", "up", "-c", "echo up; sleep 100")
+    eventually(lambda: consumed() == 2)
+    assert as_json("inbox", "--json") == []
+    other = start("--ready-log", "ready now", "--stdin", "-c", "read line; echo ready now; sleep 100")
+    assert run_cli("wait", "--until", "ready", "--timeout", "0", other).returncode == 124
+    out("send", other, "go")
+    assert [one["kind"] for one in as_json("inbox", "--wait", "10", "--json")] == ["ready"]
+
+
+def test_a_terminal_of_40_columns_has_one_row_for_each() -> None:
+    ended("--name", "a-rather-long-name-of-a-process", "-c", "exit 3 # and quite a long command after it")
+    with Terminal("inbox", cols=40) as terminal:
+        line = terminal.see("\r\n").decode().rstrip()
+        assert terminal.end() == 0
+    assert len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= 40
 
 
 def test_ack_acknowledges_what_was_printed_and_nothing_else() -> None:
@@ -149,6 +233,11 @@ def test_unknown_ids() -> None:
         ("inbox", "--limit", "0"),
         ("inbox", "--limit", "1001"),
         ("inbox", "x"),
+        ("inbox", ""),
+        ("inbox", "note_0", "--wait", "1"),
+        ("inbox", "--for", ""),
+        ("inbox", "--for", "\x1b[2J"),
+        ("inbox", "--for", "x" * 5000),
         ("inbox", "--session", "\n"),
         ("transfer", "nobody", "s"),
         ("transfer", "nobody"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import Verb
@@ -36,8 +37,8 @@ VERB = Verb(
 
         In the foreground it shows the output, passes on SIGINT (^C) and SIGTERM, and exits with the exit code of the
         command. A second ^C within two seconds kills the command with all its children. With --restart the first ^C
-        ends it for good. If holdfast itself is killed, the command goes on. With -t on a terminal, this terminal is
-        attached: see holdfast attach.
+        ends it for good. If holdfast itself is killed, or this terminal is closed, the command goes on. On a terminal,
+        ctrl-] detaches and leaves it running. With -t on a terminal, this terminal is attached: see holdfast attach.
 
         In the foreground, the command reads this stdin if it is a pipe or a file: echo hi | holdfast run cat. It does
         not read a terminal without -i, because a command that only shows output would take what you type for the
@@ -130,10 +131,13 @@ def _has_input() -> bool:
 
 def _until_ready(client: Client, process: Process, given: Given) -> int:
     from holdfast.cli.verbs import wait
+    from holdfast.cli.waiting_line import WaitingLine, awaited
 
     if not given.json:
         console.out(process.id)
-    waited = client.wait_for([process.id], until="ready")
+        sys.stdout.flush()
+    with WaitingLine(lambda: awaited(client, [process.id], "ready"), is_wanted=not given.json):
+        waited = client.wait_for([process.id], until="ready")
     if given.json:
         console.out_json(waited.processes[0].to_json() if waited.processes else process.to_json())
     wait.report(waited, "ready")
@@ -144,7 +148,7 @@ def _foreground(client: Client, process: Process, given: Given, stdin: bool) -> 
     from holdfast.cli import foreground
 
     if not given.json:
-        return foreground.watch(client, process, stdin)
+        return foreground.watch(client, process, stdin, detach_key=_detach_key(given))
     from holdfast.cli.pieces import JsonPieces
 
     pieces = JsonPieces(raw=False)
@@ -152,6 +156,14 @@ def _foreground(client: Client, process: Process, given: Given, stdin: bool) -> 
     pieces.close()
     console.out_json(client.inspect(process.id).to_json())
     return code
+
+
+def _detach_key(given: Given) -> bytes:
+    if not (os.isatty(0) and os.isatty(1)):
+        return b""
+    from holdfast.cli.attached import parse_key
+
+    return parse_key(given.detach_key)
 
 
 def command_of(given: Given, words: Sequence[str], cwd: str | None = None) -> str | Sequence[str]:

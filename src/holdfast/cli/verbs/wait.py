@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli import console
 from holdfast.cli.options import JSON, Option, Verb
 from holdfast.cli.outcomes import TIMED_OUT, end_line, exit_status, ready_status, title
+from holdfast.cli.waiting_line import WaitingLine, awaited
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size, size_text
@@ -27,6 +28,9 @@ VERB = Verb(
         that ended. It prints on stderr how each ended.
 
         A timeout does not affect the process: it goes on, and you can wait again.
+
+        On a terminal it shows meanwhile how long it has waited, for which processes, and the last line of output. A
+        wait of more than 10 seconds (or of HOLDFAST_BELL seconds; 0: never) ends with a bell.
 
         --until output waits for new output, and exits with 0 when there is some, or when the process ends.
 
@@ -81,7 +85,7 @@ VERB = Verb(
 def run(given: Given) -> int:
     names = given.some("ID")
     until = _until(given)
-    with connect() as client:
+    with connect() as client, WaitingLine(lambda: awaited(client, names, until), is_wanted=not given.json):
         waited = client.wait_for(
             names,
             timeout=given.timeout,

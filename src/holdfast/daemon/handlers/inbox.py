@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 
 from holdfast import light_json
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.listener import scope
 from holdfast.daemon.notices import objects, push
-from holdfast.errors import BadValue
+from holdfast.errors import BadValue, NotFound
 from holdfast.model.events import Notice
 from holdfast.ops.sessions import Ack, Inbox, Notices
 from holdfast_keeper import failpoints
@@ -22,7 +24,12 @@ async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     most = context.settings.wait_limit
     granted = min(wait, most) if most > 0 else wait
     began = time.monotonic()
-    found = (await _pending(context, session, taker, granted))[: ask.limit]
+    process = _process_of(context, call, session, ask.process) if ask.process is not None else None
+
+    def is_wanted(notice: Notice) -> bool:
+        return (process is None or notice.process == process) and (ask.since is None or notice.at >= ask.since)
+
+    found = (await _pending(context, session, taker, granted, is_wanted))[: ask.limit]
     if taker is not None:
         context.inbox.take(found, taker)
     shown = await objects.handed_out(context, found, session, taker, "inbox", ask.raw)
@@ -32,13 +39,25 @@ async def handle(context: DaemonContext, call: Call, ask: Inbox) -> Message:
     return {"notifications": shown, "waited": time.monotonic() - began, "clamped_to": clamped}
 
 
-async def _pending(context: DaemonContext, session: str, taker: object | None, wait: float) -> list[Notice]:
-    found = context.inbox.of_session(session, taker)
+def _process_of(context: DaemonContext, call: Call, session: str, named: str) -> str:
+    """The id of a process, also of one that was removed and has notices in this session. Raises as `scope.find`."""
+    try:
+        return scope.find(context, call, named).id
+    except NotFound:
+        if any(notice.process == named for notice in context.inbox.of_session(session)):
+            return named
+        raise
+
+
+async def _pending(
+    context: DaemonContext, session: str, taker: object | None, wait: float, is_wanted: Callable[[Notice], bool]
+) -> list[Notice]:
+    found = list(filter(is_wanted, context.inbox.of_session(session, taker)))
     if found or not wait:
         return found
     try:
         async with asyncio.timeout(wait):
-            return await context.inbox.until_any(session, taker)
+            return await context.inbox.until_any(session, taker, is_wanted)
     except TimeoutError:
         return []
 

@@ -55,7 +55,8 @@ async def handle(context: DaemonContext, call: Call, ask: Wait) -> Message:
         shown = await _shown(context, ids)
         # Not of one that ended after it was shown: the caller does not know of that end.
         ended = [ProcessId(one["id"]) for one in shown if one["ended_at"] is not None]
-        await consume(context, call, ended if ask.consume else [])
+        ready = [ProcessId(one["id"]) for one in shown if until == "ready" and one["ready"]]
+        await consume(context, call, *((ended, ready) if ask.consume else ([],)))
     return {
         "processes": shown,
         "done": done,

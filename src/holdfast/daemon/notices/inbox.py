@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from holdfast.daemon.core.tasks import ChangeSignals, drop
 from holdfast.errors import DiskFull
-from holdfast.model.events import Event, Notice, StoredEvent, completion_key, id_of, of_notice
+from holdfast.model.events import Event, Notice, StoredEvent, id_of, of_notice
 from holdfast.model.process import ProcessId
 from holdfast.store import rows
 from holdfast.store.store import Store
@@ -28,6 +28,8 @@ from holdfast_keeper import failpoints
 Holder = object
 
 _CLAIM = "wait"
+#: The kinds of notices that the reply to a wait can deliver.
+_REPLIED = ("completion", "ready")
 #: Holds the claims of a daemon that died: the client may still confirm the reply, or ask again.
 _EARLIER = "earlier"
 _AT_ONCE = 1000
@@ -62,7 +64,7 @@ class SessionInboxes:
         self._takers = Claims()
         self._awaited = AwaitedEnds(resolve)
         self._delivered: set[str] = set()
-        #: Ends that are being written, which takes long on a full disk: a reply may deliver them before.
+        #: Those of `_REPLIED` that are being written, which takes long on a full disk: replies may come before.
         self._coming: dict[str, Notice] = {}
         #: Of those, what a session has by now: by which request, and the session. Acknowledged when they arrive.
         self._had_early: dict[str, tuple[str, str]] = {}
@@ -135,9 +137,11 @@ class SessionInboxes:
             if id_ in self._pending:
                 self._signals.send(self._pending[id_].session)
 
-    async def until_any(self, session: str, taker: Holder | None = None) -> list[Notice]:
-        """Pending notices, once there are any. The session may be renamed meanwhile."""
-        while not (found := self.of_session(self._resolve(session), taker)):
+    async def until_any(
+        self, session: str, taker: Holder | None = None, wanted: Callable[[Notice], bool] | None = None
+    ) -> list[Notice]:
+        """Pending notices that are `wanted`, once there are any. The session may be renamed meanwhile."""
+        while not (found := list(filter(wanted, self.of_session(self._resolve(session), taker)))):
             await self.until_changed(session)
         return found
 
@@ -231,16 +235,16 @@ class SessionInboxes:
 
     def claimed(self, notice: Notice) -> Notice:
         """The notice as it is to be written: claimed where its owner is about to get the same in a reply."""
-        if notice.kind == "completion":
+        if notice.kind in _REPLIED:
             self._coming[notice.id] = notice
         return replace(notice, claim=_CLAIM) if self._awaited.has(notice, is_enough=True) else notice
 
-    def completion_ids(self, ended: Iterable[tuple[ProcessId, int]], session: str) -> list[str]:
-        """The notices of these ends, of this session, that are pending or may become so after a crash."""
-        ids, session = (id_of(completion_key(process_id, run)) for process_id, run in ended), self._resolve(session)
+    def ids_of(self, keys: Iterable[str], session: str) -> list[str]:
+        """The notices with these keys, of this session, that are pending or may become so after a crash."""
+        session = self._resolve(session)
         return [
             id_
-            for id_ in ids
+            for id_ in map(id_of, keys)
             if self._is_of(id_, session) or self._is_coming(id_, session) or self._late_acks.get(id_) == session
         ]
 

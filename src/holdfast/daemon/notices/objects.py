@@ -9,9 +9,9 @@ from dataclasses import replace
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import notice_texts
-from holdfast.model.events import Notice
+from holdfast.model.events import Notice, completion_key, ready_key
 from holdfast.model.process import ProcessId
-from holdfast.model.summaries import summary_of
+from holdfast.model.summaries import event_of, summary_of
 from holdfast.store import rows
 
 #: Logs that are read at the same time: more would delay other readers.
@@ -72,14 +72,18 @@ async def keep_output(context: DaemonContext, process_id: ProcessId) -> None:
 
 def _object(notice: Notice) -> Message:
     fields: Message = notice.to_json()
-    summary = summary_of(fields).line
-    return {**fields, "source": "system", "text": notice_texts.text(fields), "summary": summary}
+    for_users = {"summary": summary_of(fields).line, "event": event_of(fields)}
+    return {**fields, "source": "system", "text": notice_texts.text(fields), **for_users}
 
 
-async def consume(context: DaemonContext, call: Call, ids: Iterable[ProcessId]) -> None:
-    """Claim the completions of the caller's processes that have ended: they are delivered with the reply."""
-    processes = [process for process_id in ids if (process := context.registry.get(process_id)) is not None]
-    ended = [(process.id, process.run) for process in processes if process.has_ended]
+async def consume(
+    context: DaemonContext, call: Call, ids: Iterable[ProcessId], ready: Iterable[ProcessId] = ()
+) -> None:
+    """Claim the notices of the caller's processes that the reply replaces: of ends, and that `ready` ones are ready."""
+    registry = context.registry
+    ended = [one for process_id in ids if (one := registry.get(process_id)) is not None and one.has_ended]
+    keys = [completion_key(process.id, process.run) for process in ended]
+    keys += [ready_key(one.id, one.run) for process_id in ready if (one := registry.get(process_id)) is not None]
     # Noted before they are held, so that they are released if this fails.
-    call.consumed += context.inbox.completion_ids(ended, call.owner)
+    call.consumed += context.inbox.ids_of(keys, call.owner)
     await context.inbox.hold(call.consumed, call)

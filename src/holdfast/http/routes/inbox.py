@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: For how long notifications that were taken with a page are kept from others.
 _LEASE = 60.0
-_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit", "raw"), ("window",)
+_PAGE_ONLY, _STREAM_ONLY = ("wait", "limit", "raw", "process", "since"), ("window",)
 
 
 class InboxQuery(Inbox):
