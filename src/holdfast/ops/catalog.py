@@ -21,6 +21,7 @@ _ALL: tuple[type[Operation], ...] = (
     processes.Remove,
     processes.Transfer,
     output.Logs,
+    output.LogTimes,
     output.Search,
     sessions.Sessions,
     sessions.EndSession,

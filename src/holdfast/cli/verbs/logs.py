@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from binascii import b2a_base64
 
-from holdfast.cli import console, grep
+from holdfast.cli import colours, console, grep
 from holdfast.cli.options import JSON, Option, Verb, count
 from holdfast.cli.pieces import JsonPieces, RawPieces, TextPieces
 from holdfast.client.page import line_start, whole_line
@@ -21,10 +22,18 @@ if TYPE_CHECKING:
     from holdfast.client.sync import Client
     from holdfast.wire.frames import Message
 
+
+def _moment(text: str) -> float:
+    from holdfast.model.units import parse_moment
+
+    return parse_moment(text, time.time())
+
+
 VERB = Verb(
     "logs",
     synopsis=[
         "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
+        "logs ID… | --all | --task T | --session S | --project P [NAME…] [-f] [-t] [-n LINES] [--json]",
         "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
     about="""
@@ -33,9 +42,18 @@ VERB = Verb(
         never change.
 
         By default it shows text: without escape codes, and of a line that was overwritten many times (a progress bar)
-        only the first and the last state with a count. --raw shows the exact bytes.
+        only the first and the last state with a count. On a terminal colours are kept, unless NO_COLOR is set. --raw
+        shows the exact bytes.
 
         -f follows new output until the process has ended.
+
+        Of several processes it shows whole lines, ordered by time, each with the name of its process. --all, --task,
+        --session and --project select running and ended processes; with -f running ones and those that start
+        meanwhile. -f ends when none of them runs any more; each end is a message on stderr. -n, --since, --until and
+        --grep hold for each process.
+
+        -t shows the local time at which each line began, exact to 100 ms. --since and --until show the lines that began
+        between these times: a duration ago (10m), a local time (2026-11-17T10:00) or Unix seconds.
 
         --from BYTE --wait S waits up to S seconds for output after that byte, if there is none.
 
@@ -45,6 +63,8 @@ VERB = Verb(
         With --json one object: text (with --raw: data, in base64), start, end, total, dropped, omitted, cursor (where
         the next page begins: --from), closed, note; {"unchanged": true, …} if --wait found nothing new. It holds up to
         1 MiB, or --bytes. With -f, an object per line: stream, offset, text.
+
+        With -t or several processes, --json is an object per line of output: process, name, stream, offset, text, time.
 
         With --grep --json an object per match: line, offset, match_offset, text, column, length, cut, before, after;
         then a summary: matches, searched, truncated, next_offset, dropped, skipped.
@@ -72,6 +92,17 @@ VERB = Verb(
             convert=parse_seconds,
             help="With --from: wait up to S seconds for output after it.",
         ),
+        Option("-t", "--timestamps", help="Show when each line began, in local time."),
+        Option("--since", metavar="TIME", convert=_moment, help="Only lines since then: 10m, 2026-11-17T10:00, Unix."),
+        Option("--until", metavar="TIME", convert=_moment, help="Only lines up to then."),
+        Option("--all", help="Of all processes."),
+        Option("--task", metavar="T", help="Of the processes of task T."),
+        Option("--session", metavar="S", help="Of the processes of session S."),
+        Option(
+            "--project",
+            metavar="P",
+            help="Of project P, as holdfast up names it; . is the project of the file here. NAME…: of these members.",
+        ),
         *grep.OPTIONS,
         Option("--raw", help="Show the exact bytes."),
         Option(
@@ -84,6 +115,8 @@ VERB = Verb(
     exits=[("0", "Shown. holdfast wait reports how the process ended.")],
     examples=[
         ("The last lines, and new output", "holdfast logs -f -n 20 web"),
+        ("What a project writes, with times", "holdfast logs -f -t --project ."),
+        ("The last ten minutes of two processes", "holdfast logs --since 10m web worker"),
         ("Errors, with the line before each", "holdfast logs web --grep 'ERROR|panic' -B 1"),
         ("The exact bytes since an offset", "holdfast logs --raw --from 52104 web"),
     ],
@@ -94,8 +127,15 @@ _MOMENT = 0.1
 
 
 def run(given: Given) -> int:
-    (process_id,) = given.only("ID")
     _check(given)
+    selected = given.all or given.task is not None or given.session is not None or given.project is not None
+    if selected or given.timestamps or len(given.words) > 1:
+        from holdfast.cli.merged import check, show
+
+        check(given)
+        with connect() as client:
+            return show(client, given)
+    (process_id,) = given.only("ID")
     with connect() as client:
         if given.grep is not None:
             return grep.run(client, process_id, given)
@@ -115,6 +155,10 @@ def _check(given: Given) -> None:
         raise BadValue("logs: --from cannot be used with -n or --line", next=given.usage)
     if given.follow and given.line is not None:
         raise BadValue("logs: -f cannot be used with --line", next="use -f with --from BYTE or -n LINES")
+    if given.follow and given.until is not None:
+        raise BadValue("logs: -f cannot be used with --until", next="leave out one of them")
+    if given.line is not None and (given.since is not None or given.until is not None):
+        raise BadValue("logs: --line cannot be used with --since or --until", next="use -n LINES")
 
 
 def _page(client: Client, process_id: str, given: Given) -> int:
@@ -127,6 +171,8 @@ def _page(client: Client, process_id: str, given: Given) -> int:
         raw=given.raw,
         stream=given.stream or "out",
         wait=given.wait,
+        from_time=given.since,
+        to_time=given.until,
     )
     if given.wait is not None and page.unchanged:
         console.out_json({"unchanged": True, "cursor": page.cursor, "closed": page.closed})
@@ -154,9 +200,12 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     if start is None and given.lines is None and given.line is None:
         start = 0
         if limit is not None:
-            start, is_tail = _tail(client, process_id, stream, limit, given.raw)
+            start, is_tail = _tail(client, process_id, stream, given)
             limit = None if given.follow else limit + is_tail
-    cursor = Cursor(process_id, stream, given.follow, from_=start, lines=given.lines, line=given.line, bytes=limit)
+        elif given.since is not None:
+            start = None  # it begins at that time; nothing is missing before it
+    asked = {"lines": given.lines, "line": given.line, "bytes": limit, "to_time": given.until}
+    cursor = Cursor(process_id, stream, given.follow, from_=start, from_time=given.since, **asked)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
     with Reading(client.open_link, FollowedOutput(process_id, [cursor], to_exit=given.follow)) as reading:
         begin = _show(reading, pieces, start, is_tail)
@@ -170,14 +219,15 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
 
 
 def _text_pieces(given: Given) -> OutputPieces:
-    return TextPieces(in_place=bool(given.follow) and console.is_drawable())
+    return TextPieces(in_place=bool(given.follow) and console.is_drawable(), colours=colours.are_on())
 
 
-def _tail(client: Client, process_id: str, stream: str, size: int, raw: bool) -> tuple[int, bool]:
-    """Where the last `size` bytes begin. For text one byte earlier, to see whether a line begins there, and True."""
-    extent = client.logs(process_id, offset=0, bytes=0, raw=True, stream=stream)
-    start = max(extent.dropped, extent.total - size)
-    is_earlier = not raw and start > extent.dropped
+def _tail(client: Client, process_id: str, stream: str, given: Given) -> tuple[int, bool]:
+    """Where the last bytes begin. For text one byte earlier, to see whether a line begins there, and True."""
+    times = {"from_time": given.since, "to_time": given.until}
+    part = client.logs(process_id, offset=0, bytes=0, raw=True, stream=stream, **times)
+    start = max(part.start, part.upto - given.bytes)
+    is_earlier = not given.raw and start > part.start
     return start - is_earlier, is_earlier
 
 

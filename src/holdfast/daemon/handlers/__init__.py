@@ -50,6 +50,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     process_ops.Remove: control.remove,
     process_ops.Transfer: control.transfer,
     output_ops.Logs: logs.handle,
+    output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,
     session_ops.Sessions: sessions.sessions,
     session_ops.EndSession: sessions.end_session,
