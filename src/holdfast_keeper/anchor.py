@@ -17,7 +17,7 @@ import time
 from holdfast_keeper import bundle, cgroups, kernel, log
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.connections import DescriptorStore, receive_datagram
-from holdfast_keeper.keeper import Keeper
+from holdfast_keeper.keeper import IGNORED_SIGNALS, Keeper
 
 #: A keeper that fails by itself is not started again faster than this.
 _PAUSE_AFTER_FAILURE = 0.5
@@ -182,7 +182,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _ignore_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
+    for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
 

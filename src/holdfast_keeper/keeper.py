@@ -1,7 +1,7 @@
 """The keeper: one loop that starts commands, moves their output, records their exits, and answers the daemon.
 
 It owns every bundle of its place, and keeps nothing in memory that a successor would need. The work is done in
-`starter`, `streams`, `exits` and `stopper`; this module holds what they share.
+`starter`, `held_command` and `ending`; this module holds what they share, and starts the daemon again when it dies.
 """
 
 from __future__ import annotations
@@ -28,13 +28,10 @@ from holdfast_keeper.connections import (
     Timer,
     is_owner,
 )
-from holdfast_keeper.daemon_restart import DaemonRestart
-from holdfast_keeper.exits import Exits, OomWatch
-from holdfast_keeper.held_command import HeldCommand, finished_report, groups_of
+from holdfast_keeper.ending import Exits, OomWatch, Stopper
+from holdfast_keeper.held_command import HeldCommand, Streams, finished_report, groups_of
 from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
-from holdfast_keeper.stopper import Stopper
-from holdfast_keeper.streams import Streams
 
 _SWEEP_PAUSE = 5.0
 _ACCEPT_PAUSE = 0.5
@@ -44,6 +41,13 @@ _DIRECTORY_PAUSE = 5.0
 _HELLO_TIMEOUT = 5.0
 #: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
 _EPISODE = 60.0
+#: The pause before the daemon is started again doubles up to the longest.
+_FIRST_RESTART = 0.1
+_LONGEST_RESTART = 60.0
+#: A daemon that lived for this long is healthy: the pause before its next restart is short again.
+_HEALTHY_AFTER = 30.0
+#: The signals that anchor and keeper ignore, and the daemon and commands do not.
+IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
 class Keeper:
@@ -335,3 +339,43 @@ class Keeper:
             paths = [(entry.stat().st_mtime, entry.path) for entry in entries]
         for _, path in sorted(paths):
             self.loop.when_idle(partial(self.quota.archive, path))
+
+
+class DaemonRestart:
+    """Starts the daemon again when it dies without having sent `leave`."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._pause = _FIRST_RESTART
+        #: Whether the daemon has stopped on purpose. Also true where none has ever connected.
+        self.was_left = bool(keeper.settings.get("left")) or not keeper.settings
+        if not self.was_left and keeper.settings.get("revive"):
+            keeper.loop.after(1.0, self._look)  # it may have died together with the last keeper
+
+    def arrived(self) -> None:
+        self.was_left = False
+        self._keeper.loop.after(_HEALTHY_AFTER, self._reset_pause)
+
+    def lost(self, connection: Connection) -> None:
+        if connection.has_left:
+            self.was_left = True
+            self._keeper.exit_if_done()
+        elif connection.is_daemon:
+            self._keeper.loop.after(self._pause, self._look)
+
+    def _look(self) -> None:
+        argv = self._keeper.settings.get("revive")
+        if self.was_left or not argv or any(connection.is_daemon for connection in self._keeper.connections):
+            return
+        if not self._keeper.dir.exists():  # deleted: the daemon would create it again
+            return
+        self._pause = min(self._pause * 2, _LONGEST_RESTART)
+        self._keeper.loop.after(self._pause, self._look)
+        try:
+            os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
+        except OSError as failed:
+            log.write(f"keeper: cannot start the daemon: {failed}")
+
+    def _reset_pause(self) -> None:
+        if any(connection.is_daemon for connection in self._keeper.connections):
+            self._pause = _FIRST_RESTART

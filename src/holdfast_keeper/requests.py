@@ -1,20 +1,19 @@
-"""The requests of the daemon: one function per operation, and the table of them."""
+"""The requests of the daemon: one function per operation, and the table of them. `protocol.py` describes them all."""
 
 from __future__ import annotations
 
 import binascii
+import json
 import os
 import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
+from holdfast_keeper import bundle, journal, kernel, log, protocol
 from holdfast_keeper.cgroups import UnsupportedLimit
 from holdfast_keeper.connections import Connection, Refusal
-from holdfast_keeper.held_command import HeldCommand, tree_of
-from holdfast_keeper.reruns import NotYet
-from holdfast_keeper.starter import Program
-from holdfast_keeper.streams import OutputWaiter
+from holdfast_keeper.held_command import HeldCommand, OutputWaiter, tree_of
+from holdfast_keeper.starter import Program, StartRequest
 
 if TYPE_CHECKING:
     from holdfast_keeper.keeper import Keeper
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 _END_OF_FILE = b"\x04"
 _NOT_YET_PAUSE = 0.01
+
+
+class NotYet(Exception):
+    """The request cannot be decided yet: it is tried again."""
 
 
 def serve(keeper: Keeper, connection: Connection, message: Message) -> None:
@@ -103,6 +106,55 @@ def _limits(keeper: Keeper, asked: Message) -> Message:
     return limits
 
 
+def _rerun(keeper: Keeper, connection: Connection, message: Message) -> Message | None:
+    """Run it again as run `run`. Answered when it runs; at once if it is that run already. Raises Refusal, NotYet."""
+    process_id, run, streak = message["id"], int(message["run"]), int(message.get("streak") or 0)
+    report = _report(keeper, connection, message)
+    last = int(report["born"].get("run", 0))
+    if run == last:
+        return report
+    if run != last + 1:
+        raise Refusal("bad_value", f"the last run of {process_id} was {last}, so the next cannot be {run}")
+    if report["exit"] is None:
+        raise Refusal("not_now", f"{process_id} still runs")
+    if (report["stop"] or {}).get("late") and not message.get("despite_stop"):
+        raise Refusal("stopped", f"{process_id} was stopped for good")
+    if keeper.stopper.is_stopping(process_id):
+        raise NotYet  # without cgroups, the stop of the last run could signal the next one
+    if process_id in keeper.commands:
+        _archive_last_run(keeper, keeper.commands[process_id])
+    spec = _spec_of_first_run(keeper, message)
+    before = keeper.report(process_id)
+    # The offset of this run's first byte in each stream.
+    begins = {name: extent["end"] for name, extent in (before or report)["streams"].items()}
+    born = {"run": run, "streak": streak, "begins": begins}
+    program = Program.of_spec(spec)
+    keeper.starter.rerun(StartRequest(process_id, spec, program, [(connection, message["rid"])], before, born))
+    return None
+
+
+def _archive_last_run(keeper: Keeper, command: HeldCommand) -> None:
+    """Archive a bundle whose output leftovers may still hold open: what they write from now on is discarded."""
+    if any(pump.drain() > pump.log.end for pump in command.pumps.values()):
+        raise Refusal("disk_full", "the disk is full: its last output cannot be written")
+    for pump in command.pumps.values():
+        pump.closed = True
+    keeper.exits.archive_if_complete(command)
+    if keeper.is_current(command):
+        raise Refusal("disk_full", "the disk is full: it cannot be run again")
+
+
+def _spec_of_first_run(keeper: Keeper, message: Message) -> Message:
+    """The spec of its first run, with the last size of its terminal."""
+    directory = bundle.find(keeper.dir.path, message["id"])
+    try:
+        with open(f"{directory}/{bundle.SPEC}", "rb") as file:
+            spec = dict(json.load(file))
+    except (OSError, ValueError) as broken:
+        raise Refusal("failed_start", f"the spec in its bundle cannot be read: {broken}") from broken
+    return {**spec, **{key: int(message[key]) for key in ("cols", "rows") if message.get(key) is not None}}
+
+
 def _report(keeper: Keeper, connection: Connection, message: Message) -> Message:
     report = keeper.report(message["id"])
     if report is None:
@@ -128,8 +180,8 @@ def _signal(keeper: Keeper, connection: Connection, message: Message) -> Message
     number = int(message["signal"])
     members = command.tree.members()
     if number not in (signal.SIGCONT, signal.SIGSTOP):
-        members = tree.in_process_group(members, command.born["pid"]) or members[:1]
-    return {"sent": sum(tree.send(member, number) for member in members)}
+        members = kernel.in_process_group(members, command.born["pid"]) or members[:1]
+    return {"sent": sum(kernel.send_signal(member, number) for member in members)}
 
 
 def _write(keeper: Keeper, connection: Connection, message: Message) -> Message:
@@ -255,7 +307,7 @@ def _check_id(process_id: object) -> None:
 OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] = {
     "hello": _hello,
     "start": _start,
-    "rerun": reruns.rerun,
+    "rerun": _rerun,
     "report": _report,
     "stop": _stop,
     "signal": _signal,
