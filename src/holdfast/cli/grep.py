@@ -103,10 +103,15 @@ def has_groups(given: Given) -> bool:
 
 
 class MatchedLines:
-    """Matches and their context, each line once. Context after a match is kept until the next match is known."""
+    """Matches and their context, each line once. Context after a match is kept until the next match is known.
 
-    def __init__(self, positions: bool, has_groups: bool, out: Callable[[str], None] = console.out) -> None:
-        self._out = out
+    `out` prints a text and is given its line; None for a separator.
+    """
+
+    def __init__(
+        self, positions: bool, has_groups: bool, out: Callable[[str, Match | None], None] | None = None
+    ) -> None:
+        self._out = out or (lambda text, _: console.out(text))
         self._positions = positions
         self._has_groups = has_groups
         self._waiting: list[Match] = []
@@ -118,7 +123,7 @@ class MatchedLines:
         fresh = [line for line in match.before if line.offset > self._last]
         begins_apart = self._last >= 0 and not self._touches((fresh or [match])[0])
         if self._has_groups and begins_apart:
-            self._out("--")
+            self._out("--", None)
         for line in fresh:
             self._line(line, "-")
         self._line(match, ":")
@@ -143,7 +148,7 @@ class MatchedLines:
             end = line.column + line.length
             text = text[: line.column] + colours.paint(text[line.column : end], _COLOUR) + text[end:]
         where = f"{'?' if line.line is None else line.line}{mark}{line.offset}{mark}" if self._positions else ""
-        self._out(f"{where}{text}{' …' if line.cut else ''}")
+        self._out(f"{where}{text}{' …' if line.cut else ''}", line)
         self._last = line.offset
         self._next = (line.end or line.offset) + 1
 

@@ -266,7 +266,7 @@ class LogSource:
             stream: grep.MatchedLines(view.given.positions, grep.has_groups(view.given), self._out(stream))
             for stream in self.streams
         }
-        self._match_time: float | None = None
+        self._match_times: list[tuple[int, float]] = []
         #: By stream: where the next output begins, and where the history ends.
         self._next = dict.fromkeys(self.streams, 0)
         self._end = dict.fromkeys(self.streams, 0)
@@ -322,35 +322,37 @@ class LogSource:
                 self._view.print_count(self, stream, found.count)
                 return
             shown += found.count
-            for match, time in zip(found.matches, self._match_times(stream, found.matches), strict=True):
-                order = max(order, time)
-                yield order, self._match_printer(stream, match, time)
+            times = self._times_of(stream, found.matches)
+            for match in found.matches:
+                order = max(order, time_at(times, match.offset) or 0.0)
+                yield order, self._match_printer(stream, match, times)
             if not found.truncated or (given.limit is not None and shown >= given.limit):
                 break
             options["offset"] = found.next_offset
         yield order, self._matched[stream].close
 
-    def _match_times(self, stream: str, matches: list[Match]) -> list[float]:
-        from bisect import bisect_right
+    def _times_of(self, stream: str, matches: list[Match]) -> list[tuple[int, float]]:
+        """The times of matches and of their context."""
+        lines = [line for match in matches for line in (*match.before, match, *match.after)]
+        offsets = [line.offset for line in lines]
+        return self._view.times(self.process.id, stream, min(offsets), max(offsets) + 1) if lines else []
 
-        if not matches:
-            return []
-        times = self._view.times(self.process.id, stream, matches[0].offset, matches[-1].offset + 1)
-        offsets = [offset for offset, _ in times]
-        return [times[max(0, bisect_right(offsets, match.offset) - 1)][1] for match in matches]
+    def _match_printer(self, stream: str, match: Match, times: list[tuple[int, float]]) -> Callable[[], None]:
+        return lambda: self._show_match(stream, match, times)
 
-    def _match_printer(self, stream: str, match: Match, time: float | None) -> Callable[[], None]:
-        return lambda: self._show_match(stream, match, time)
-
-    def _show_match(self, stream: str, match: Match, time: float | None) -> None:
-        self._match_time = time
+    def _show_match(self, stream: str, match: Match, times: list[tuple[int, float]]) -> None:
         if self._view.given.json:
-            self._view.print_match(self, match, time)
+            self._view.print_match(self, match, time_at(times, match.offset))
         else:
+            self._match_times = [*self._match_times[-1:], *times]
             self._matched[stream].show(match)
 
-    def _out(self, stream: str) -> Callable[[str], None]:
-        return lambda text: self._view.print_line(self, stream, 0, text, self._match_time)
+    def _out(self, stream: str) -> Callable[[str, Match | None], None]:
+        def out(text: str, line: Match | None) -> None:
+            time = None if line is None else time_at(self._match_times, line.offset)
+            self._view.print_line(self, stream, 0 if line is None else line.offset, text, time)
+
+        return out
 
     # Following.
 
@@ -375,8 +377,7 @@ class LogSource:
         """The next output, or the next match."""
         if not isinstance(item, Output):
             self._next[item.stream] = max(self._next[item.stream], item.end or item.offset)
-            time = self._match_times(item.stream, [item])[0] if self._view.needs_times else None
-            self._show_match(item.stream, item, time)
+            self._show_match(item.stream, item, self._times_of(item.stream, [item]) if self._view.needs_times else [])
             return
         view, stream, lines = self._view, item.stream, self._lines[item.stream]
         if item.offset > self._next[stream]:
@@ -395,6 +396,14 @@ class LogSource:
     def _show(self, stream: str, lines: Iterator[tuple[int, float, str]]) -> None:
         for offset, time, text in lines:
             self._view.print_line(self, stream, offset, text, time if self._view.needs_times else None)
+
+
+def time_at(times: list[tuple[int, float]], offset: int) -> float | None:
+    """The time of the last entry at or before `offset`; None if there is none."""
+    from bisect import bisect_right
+
+    at = bisect_right(times, offset, key=lambda entry: entry[0])
+    return times[at - 1][1] if at else None
 
 
 class TimedLines:
