@@ -36,8 +36,8 @@ class OutputPieces(ABC):
     def skip(self) -> None:
         """Called where output is missing."""
 
-    def close(self) -> None:
-        """Called at the end."""
+    def close(self, whole: bool = False) -> None:
+        """Called at the end. With `whole`, an unfinished line is not printed."""
 
 
 class RawPieces(OutputPieces):
@@ -85,8 +85,10 @@ class TextPieces(OutputPieces):
         self._write(f"{unfinished}\n" if unfinished else "")
         self._view = TextView(self._colours)
 
-    def close(self) -> None:
-        self._write(self._view.close())
+    def close(self, whole: bool = False) -> None:
+        unfinished = self._view.close()
+        if not whole:
+            self._write(unfinished)
 
     def _peek(self) -> str:
         """The unfinished line; without colours where it is drawn in place, because its width is measured."""
@@ -132,7 +134,7 @@ class JsonPieces(OutputPieces):
         view = self._views.setdefault(piece.stream, TextView())
         self._out(piece.stream, piece.offset, "text", view.feed(piece.data))
 
-    def close(self) -> None:
+    def close(self, whole: bool = False) -> None:
         for stream, view in self._views.items():
             self._out(stream, self._ends[stream], "text", view.close())
 

@@ -334,7 +334,8 @@ def _abbreviated(sequence: str) -> str:
     if " " <= sequence[-1] <= "/":
         return head + " "
     how_far = sequence[len(head) :]
-    return sequence if len(how_far) <= 4 and how_far.isdecimal() else head + ";"
+    # Neither a move nor, where those are kept, a colour.
+    return sequence if len(how_far) <= 4 and how_far.isdecimal() else head + "?"
 
 
 def _as_colour(sequence: re.Match[str]) -> str:

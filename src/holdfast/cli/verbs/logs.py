@@ -84,7 +84,7 @@ VERB = Verb(
             "--bytes",
             metavar="N",
             convert=parse_size,
-            help="At most N bytes: with --from, --line or -n from there on, else the last ones.",
+            help="At most N bytes: with --from, --line or -n from there on, else the last ones; text in whole lines.",
         ),
         Option(
             "--wait",
@@ -208,10 +208,10 @@ def _stream(client: Client, process_id: str, given: Given) -> int:
     cursor = Cursor(process_id, stream, given.follow, from_=start, from_time=given.since, **asked)
     pieces = JsonPieces(given.raw) if given.json else RawPieces() if given.raw else _text_pieces(given)
     with Reading(client.open_link, FollowedOutput(process_id, [cursor], to_exit=given.follow)) as reading:
-        begin = _show(reading, pieces, start, is_tail)
+        begin, end = _show(reading, pieces, start, is_tail, is_page=given.bytes is not None and not given.follow)
     answer = reading.answer or {}
     if not given.follow and (given.lines is not None or given.line is not None or given.bytes is not None):
-        _say_omitted(answer, begin, process_id, stream)
+        _say_omitted({**answer, **({} if end is None else {"end": end})}, begin, process_id, stream)
     process = answer.get("process") or {}
     if process.get("split") and given.stream is None:
         console.say(f"stderr has its own log: holdfast logs --stream err {process['id']}")
@@ -231,12 +231,14 @@ def _tail(client: Client, process_id: str, stream: str, given: Given) -> tuple[i
     return start - is_earlier, is_earlier
 
 
-def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_tail: bool) -> int | None:
-    """The offset of the first shown byte; None if there was none."""
+def _show(
+    reading: Reading[Output], pieces: OutputPieces, start: int | None, is_tail: bool, is_page: bool
+) -> tuple[int | None, int | None]:
+    """Where the shown output begins, None if there was none, and where a page of text was cut to whole lines, if so."""
     expected = before = start
-    begin = None
+    begin = line_end = None
     while not reading.is_over:
-        pieces_now = reading.receive(_MOMENT if pieces.has_more else None)
+        pieces_now = reading.receive(_MOMENT if pieces.has_more and not is_page else None)
         for piece in pieces_now:
             gap, expected = expected is not None and piece.offset > expected, piece.end
             if gap:
@@ -246,11 +248,15 @@ def _show(reading: Reading[Output], pieces: OutputPieces, start: int | None, is_
                 _cut_to_line(piece)
                 is_tail = False
             begin = piece.offset if begin is None and piece.data else begin
+            if newline := piece.data.rfind(b"\n") + 1:
+                line_end = piece.offset + newline
             pieces.show(piece)
-        if not pieces_now:
+        if not pieces_now and not is_page:
             pieces.rest()
-    pieces.close()
-    return begin
+    answer = reading.answer or {}
+    is_cut = is_page and pieces.by_line and line_end is not None and answer["end"] < (answer.get("upto") or 0)
+    pieces.close(whole=is_cut)
+    return begin, line_end if is_cut else None
 
 
 def _cut_to_line(piece: Output) -> None:
