@@ -44,7 +44,7 @@ class Log:
         self.stream = stream
         #: The directory itself, also after it was moved.
         self._directory = _open_bundle(place, process_id)
-        self.path = f"/proc/self/fd/{self._directory}"
+        self._path = f"/proc/self/fd/{self._directory}"
         #: Where the segments begin, as far as known: all but the last are complete.
         self._starts: list[int] = []
         self._start = 0
@@ -75,6 +75,22 @@ class Log:
             return None if newest is None else os.stat(newest.path).st_mtime
         except FileNotFoundError:  # dropped meanwhile
             return None
+
+    def started(self) -> float | None:
+        """When its process was first started; None when its bundle is gone."""
+        try:
+            return os.stat(f"{self._path}/{bundle.SPEC}").st_mtime
+        except OSError:
+            return None
+
+    def time_entries(self) -> list[tuple[int, ...]]:
+        """The complete entries of its index of times (bundle.TIME_ENTRY); none where it has none."""
+        try:
+            with open(bundle.times_path(self._path, self.stream), "rb") as file:
+                data = file.read()
+        except OSError:
+            return []
+        return list(bundle.TIME_ENTRY.iter_unpack(data[: len(data) // bundle.TIME_ENTRY.size * bundle.TIME_ENTRY.size]))
 
     def read(self, offset: int, limit: int = CHUNK) -> Chunk:
         """What follows `offset`; nothing at the end of the log. Never crosses into the next segment."""
@@ -124,7 +140,7 @@ class Log:
         return None
 
     def _open_segment(self, start: int) -> None:
-        fd = os.open(bundle.segment_path(self.path, self.stream, start), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(bundle.segment_path(self._path, self.stream, start), os.O_RDONLY | os.O_CLOEXEC)
         self._close_segment()
         self._fd, self._start = fd, start
 
@@ -138,7 +154,7 @@ class Log:
             return []
         for _ in range(_ATTEMPTS):
             try:
-                return bundle.segments(self.path, self.stream)
+                return bundle.segments(self._path, self.stream)
             except FileNotFoundError:  # one was dropped meanwhile, or the bundle was deleted
                 continue
         return []

@@ -6,13 +6,11 @@ came at the start. A line has the time of its first byte.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from typing import NamedTuple
 
 from holdfast.logs import lines
 from holdfast.logs.reader import Extent, Log
-from holdfast_keeper import bundle
 
 #: Without an index, output that came later than this after the start is of an unknown time.
 _AT_ONCE = 1.0
@@ -69,27 +67,15 @@ class TimeIndex:
 
 def read_index(log: Log) -> TimeIndex:
     """The index of a log as it is now. One that cannot be read is empty."""
-    path = log.path
-    try:
-        start = os.stat(f"{path}/{bundle.SPEC}").st_mtime
-    except OSError:  # the bundle was removed
+    start = log.started()
+    if start is None:
         return TimeIndex(0.0, None, [])
-    return TimeIndex(start, log.last_change(), _entries(bundle.times_path(path, log.stream)))
-
-
-def _entries(path: str) -> list[TimeEntry]:
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
-        return []
-    size = bundle.TIME_ENTRY.size
     entries: list[TimeEntry] = []
-    for micros, offset, cols, rows, _ in bundle.TIME_ENTRY.iter_unpack(data[: len(data) // size * size]):
+    for micros, offset, cols, rows, _ in log.time_entries():
         while entries and entries[-1].offset > offset:  # of a log that lost its end in a power cut
             entries.pop()
         entries.append(TimeEntry(offset, micros / 1e6, cols, rows))
-    return entries
+    return TimeIndex(start, log.last_change(), entries)
 
 
 def window(log: Log, since: float | None, until: float | None) -> Extent:

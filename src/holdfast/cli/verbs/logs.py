@@ -33,7 +33,8 @@ VERB = Verb(
     "logs",
     synopsis=[
         "logs ID [-f] [-n LINES] [--from BYTE] [--line N] [--bytes N] [--wait S] [--raw] [--json]",
-        "logs ID… | --all | --task T | --session S | --project P [NAME…] [-f] [-t] [-n LINES] [--json]",
+        "logs ID… [-f] [-t] [-n LINES] [--since TIME] [--until TIME] [--json]",
+        "logs [--all] [--task T] [--session S] [--project P [NAME…]] [-f] [-t] [-n LINES] [--json]",
         "logs ID --grep RE [-f] [-i] [-F] [-v] [-A N] [-B N] [-C N] [--limit N] [--count] [--json]",
     ],
     about="""
