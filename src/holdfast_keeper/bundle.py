@@ -13,6 +13,8 @@
         in.fifo out.fifo err.fifo
         out.<offset>      log segments, named by the offset of their first byte
         err.<offset>      likewise, when the streams are kept apart
+        out.times         when output arrived (TIME_ENTRY); missing as long as all of it came within 100 ms of the start
+        err.times
 
 `state` has a fixed size and four slots that are overwritten in place, so that an exit can be recorded on a full disk.
 A slot is one line of JSON, or blank.
@@ -26,6 +28,7 @@ import json
 import os
 import resource
 import socket
+import struct
 from typing import Any, NamedTuple
 
 from holdfast_keeper import log
@@ -42,6 +45,10 @@ _PENDING = "pending-"
 STATE = "state"
 STDIN = "in.fifo"
 FIFO = {"out": "out.fifo", "err": "err.fifo"}
+
+#: An entry of the index of a log: microseconds since 1970; the offset of the output that arrived then, which is never
+#: less than that of the entry before; the new columns and rows of the terminal, or 0; 0.
+TIME_ENTRY = struct.Struct("<QQHHI")
 
 SLOT_SIZE = 1024
 STATE_SIZE = 4 * SLOT_SIZE
@@ -175,6 +182,10 @@ def segments(directory: str, stream: str) -> list[Segment]:
 
 def segment_path(directory: str, stream: str, start: int) -> str:
     return f"{directory}/{stream}.{start:020d}"
+
+
+def times_path(directory: str, stream: str) -> str:
+    return f"{directory}/{stream}.times"
 
 
 def unlink(path: str) -> None:

@@ -1,14 +1,15 @@
 """The output of a command: moved with splice(2) from its pipe or terminal into its log, which has a cap.
 
 A kill at any moment leaves each byte in exactly one place: in the pipe or in the file, never in this process. The log
-of a stream is a row of files, the segments, named by the offset of their first byte. Offsets never change. `Quota`
-limits all logs of a place together.
+of a stream is a row of files, the segments, named by the offset of their first byte. Offsets never change. Beside it is
+an index that says when output arrived. `Quota` limits all logs of a place together.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import OrderedDict, deque
 
 from holdfast_keeper import bundle, failpoints, kernel
@@ -26,6 +27,13 @@ _GATHER = 0.001
 _TERMINAL_BUFFER = 128 << 10
 _LARGEST_SEGMENT = 8 << 20
 _SMALLEST_SEGMENT = 8 << 10
+#: Seconds between two entries of the index of a log.
+_TIME_STEP = 0.1
+#: The most bytes of an index, and which part of the cap it may use.
+_LARGEST_INDEX = 512 << 10
+_INDEX_SHARE = 16
+#: Seconds between two attempts to shorten an index.
+_SHORTEN_PAUSE = 1.0
 #: Logs are dropped until the quota leaves this much to append.
 _AT_LEAST = 64 << 10
 
@@ -65,6 +73,8 @@ class PipePump:
         self._moved = 0
         if self.log.is_untouched and not self._has_input():
             return  # no file for a command that writes nothing
+        if budget > 0 and self.log.times.is_due() and kernel.waiting_bytes(self.source):
+            self.log.note_arrival()
         while budget > 0 and not self.closed:
             target, room = self.log.open_for_append()
             try:
@@ -142,6 +152,8 @@ class TerminalPump:
 
     def _empty_pipe(self) -> None:
         while kernel.waiting_bytes(self._pipe_out):
+            if self.log.times.is_due():
+                self.log.note_arrival()
             target, room = self.log.open_for_append()
             self.log.appended(os.splice(self._pipe_out, target, room))
 
@@ -169,7 +181,7 @@ Pump = PipePump | TerminalPump | LostPump
 
 
 class Segments:
-    """Appends to the newest file and drops the oldest, so that at most `cap` bytes are kept.
+    """Appends to the newest file and drops the oldest, so that at most `cap` bytes are kept, with the index of times.
 
     A file is dropped only when it has a successor: a new keeper learns the offset from the name of the newest file.
     """
@@ -186,11 +198,25 @@ class Segments:
         self.first = found[0].start if found else 0
         self.end = found[-1].start + found[-1].size if found else 0
         self._fd: int | None = None
+        limit = min(_LARGEST_INDEX, cap // _INDEX_SHARE)
+        self.times = ArrivalTimes(bundle.times_path(directory, stream), limit, None if is_new else self.end)
         quota.add(self)
 
     @property
     def held(self) -> int:
-        return self.end - self.first
+        """Bytes on the disk."""
+        return self.end - self.first + self.times.size
+
+    def note_arrival(self) -> None:
+        """There is output at the end of the log, and an entry of the index is due."""
+        if self.cap - self.held >= bundle.TIME_ENTRY.size:
+            self._quota.used += self.times.note(self.first, self.end)
+            failpoints.reach("time-noted")
+
+    def note_resize(self, cols: int, rows: int) -> None:
+        """Its terminal has this size from now on."""
+        if self.cap - self.held >= bundle.TIME_ENTRY.size:
+            self._quota.used += self.times.note_resize(self.first, self.end, cols, rows)
 
     @property
     def is_untouched(self) -> bool:
@@ -199,8 +225,9 @@ class Segments:
 
     def open_for_append(self) -> tuple[int, int]:
         """The file to append to and how many bytes may go there now."""
-        if self._room() == 0:
-            self._start_file()
+        if self._room() <= 0:
+            if not self._starts or self.end > self._starts[-1]:
+                self._start_file()
             while self.held + self._size > self.cap and len(self._starts) > 1:
                 self.drop_oldest()
         allowed = self._quota.make_room()
@@ -215,14 +242,14 @@ class Segments:
 
     def drop_oldest(self) -> int:
         """Drop the oldest file. Returns how many bytes were dropped."""
-        if not self.held:
+        if self.end == self.first:
             return 0
         if len(self._starts) == 1:
             self._start_file()
         bundle.unlink(bundle.segment_path(self.directory, self.stream, self._starts.popleft()))
         dropped = self._starts[0] - self.first
         self.first = self._starts[0]
-        self._quota.used -= dropped
+        self._quota.used += self.times.drop_before(self.first) - dropped
         return dropped
 
     def close(self) -> None:
@@ -231,7 +258,10 @@ class Segments:
             self._fd = None
 
     def _room(self) -> int:
-        return self._starts[-1] + self._size - self.end if self._starts else 0
+        if not self._starts:
+            return 0
+        left = self._starts[-1] + self._size - self.end
+        return min(left, self.cap - self.held) if self.times.size else left
 
     def _start_file(self) -> None:
         self.close()
@@ -247,6 +277,127 @@ class Segments:
         path = bundle.segment_path(self.directory, self.stream, start)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.lseek(self._fd, 0, os.SEEK_END)
+
+
+class ArrivalTimes:
+    """The index of a log, in entries of bundle.TIME_ENTRY. No failure to write it affects the output.
+
+    An entry is written before the output that it is for is moved: output that a new keeper moves has the time at which
+    it came. The time of a new log's start is that of its first bytes, so that a short command has no index. Methods
+    that write return by how many bytes the index has grown.
+    """
+
+    def __init__(self, path: str, limit: int, end: int | None) -> None:
+        """`end` is that of the log; None for a new one."""
+        self.size = 0
+        self._path = path
+        self._limit = limit
+        self._due = time.monotonic() + _TIME_STEP if end is None else 0.0
+        self._resize_due = 0.0
+        self._shorten_due = 0.0
+        self._noted = -1
+        #: A size of the terminal for the next entry: it came less than 100 ms after another one.
+        self._resized = (0, 0)
+        if end is not None:
+            self._load(end)
+
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._due
+
+    def note(self, first: int, end: int) -> int:
+        """Output arrives at `end`; the log begins at `first`."""
+        self._due = time.monotonic() + _TIME_STEP
+        if end == self._noted and not self._resized[0]:
+            return 0  # it could not be moved before, for example because the disk was full
+        self._noted = end
+        resized, self._resized = self._resized, (0, 0)
+        return self._add(first, end, *resized)
+
+    def note_resize(self, first: int, end: int, cols: int, rows: int) -> int:
+        now = time.monotonic()
+        if now < self._resize_due:
+            self._resized, self._due = (cols, rows), 0.0  # with the next output
+            return 0
+        self._resize_due, self._resized = now + _TIME_STEP, (0, 0)
+        return self._add(first, end, cols, rows)
+
+    def drop_before(self, first: int) -> int:
+        """The log begins at `first` now. Once a second, entries before it are dropped as well."""
+        before = self.size
+        if self.size and time.monotonic() >= self._shorten_due:
+            self._shorten(first, self.size)
+        return self.size - before
+
+    def _add(self, first: int, offset: int, cols: int, rows: int) -> int:
+        before, entry = self.size, bundle.TIME_ENTRY
+        if before + entry.size > self._limit and before and time.monotonic() >= self._shorten_due:
+            self._shorten(first, self._limit * 3 // 4)
+        if self.size + entry.size <= self._limit:
+            raw = entry.pack(max(0, int(time.time() * 1e6)), offset, cols & 0xFFFF, rows & 0xFFFF, 0)
+            try:
+                fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    # At its place, also behind an entry that a crash left incomplete.
+                    self.size += entry.size if os.pwrite(fd, raw, self.size) == entry.size else 0
+                finally:
+                    os.close(fd)
+            except OSError:
+                pass  # the times of some output are not known
+        return self.size - before
+
+    def _load(self, end: int) -> None:
+        entry = bundle.TIME_ENTRY
+        try:
+            entries = list(entry.iter_unpack(self._read(-entry.size)))
+            if entries and entries[-1][1] > end:  # the log has lost its end in a power cut
+                self._write([found for found in entry.iter_unpack(self._read(0)) if found[1] <= end])
+        except OSError:
+            return
+
+    def _read(self, begin: int) -> bytes:
+        """The complete entries from `begin` on; counted from the end if it is negative."""
+        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.size = os.fstat(fd).st_size // bundle.TIME_ENTRY.size * bundle.TIME_ENTRY.size
+            return os.pread(fd, self.size, max(0, begin if begin >= 0 else self.size + begin))[: self.size]
+        finally:
+            os.close(fd)
+
+    def _shorten(self, first: int, limit: int) -> None:
+        """Drop what is before the log; of the rest, entries that are close to the one before until it fits."""
+        self._shorten_due = time.monotonic() + _SHORTEN_PAUSE
+        entry = bundle.TIME_ENTRY
+        try:
+            entries = list(entry.iter_unpack(self._read(0)))
+            head = max((at for at, found in enumerate(entries) if found[1] <= first), default=0)
+            kept, step = entries[head:], int(_TIME_STEP * 1e6)
+            while len(kept) > 1 and len(kept) * entry.size > limit:
+                step *= 2
+                kept = _apart(kept, step)
+            if len(kept) < len(entries):
+                self._write(kept)
+        except OSError:
+            return
+
+    def _write(self, entries: list[tuple[int, ...]]) -> None:
+        fresh = f"{self._path}.new"
+        bundle.unlink(fresh)
+        try:
+            bundle.create(fresh, b"".join([bundle.TIME_ENTRY.pack(*found) for found in entries]))
+            os.rename(fresh, self._path)
+        except OSError:
+            bundle.unlink(fresh)
+            raise
+        self.size = len(entries) * bundle.TIME_ENTRY.size
+
+
+def _apart(entries: list[tuple[int, ...]], step: int) -> list[tuple[int, ...]]:
+    """The entries that are a step apart; resizes stay, unless they are closer than a tenth of it."""
+    kept = entries[:1]
+    for found in entries[1:]:
+        if abs(found[0] - kept[-1][0]) >= (step // 10 if found[2] else step):
+            kept.append(found)
+    return kept
 
 
 class Quota:
@@ -315,12 +466,12 @@ class _Archive:
     def _left(self) -> list[tuple[bundle.Segment, str]]:
         """Looked up when the first one is needed."""
         if self._found is None:
-            self._found = [
-                (segment, stream)
-                for stream in bundle.FIFO
-                for segment in reversed(bundle.segments(self._directory, stream))
-                if segment.size
-            ]
+            self._found = []
+            for stream in bundle.FIFO:
+                found = [segment for segment in bundle.segments(self._directory, stream) if segment.size]
+                # Dropped from the end: the index after the last segment of its stream.
+                self._found += [(index, stream) for index in _index_of(self._directory, stream)]
+                self._found += [(segment, stream) for segment in reversed(found)]
         return self._found
 
     def drop_oldest(self) -> int:
@@ -330,9 +481,19 @@ class _Archive:
         following = bundle.segment_path(self._directory, stream, segment.start + segment.size)
         try:
             # The name of an empty successor keeps the offset where the log ended.
-            os.close(os.open(following, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            if segment.start >= 0:
+                os.close(os.open(following, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except FileNotFoundError:
             pass
         bundle.unlink(segment.path)
         self.held -= segment.size
         return segment.size
+
+
+def _index_of(directory: str, stream: str) -> list[bundle.Segment]:
+    """The index of an archived log, as a segment at -1; none if it has none."""
+    path = bundle.times_path(directory, stream)
+    try:
+        return [bundle.Segment(-1, os.stat(path).st_size, path)]
+    except FileNotFoundError:
+        return []

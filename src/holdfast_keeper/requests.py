@@ -237,7 +237,9 @@ def _resize(keeper: Keeper, connection: Connection, message: Message) -> Message
     command = _held(keeper, message)
     if "pty" not in command.fds:
         raise Refusal("no_terminal", "it has no terminal")
-    kernel.set_window_size(command.fds["pty"], int(message["cols"]), int(message["rows"]))
+    cols, rows = int(message["cols"]), int(message["rows"])
+    kernel.set_window_size(command.fds["pty"], cols, rows)
+    command.pumps["out"].log.note_resize(cols, rows)
     return {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.cli import console
@@ -9,7 +11,16 @@ from holdfast.cli.attached import Undo, parse_key, without_queries
 from holdfast.cli.outcomes import exit_status
 from holdfast.client.process import Process, outcome
 from holdfast.errors import BadValue
-from holdfast.model.units import age_text, duration_text, parse_seconds, parse_size, parse_window, size_text
+from holdfast.model.units import (
+    age_text,
+    duration_text,
+    moment_text,
+    parse_moment,
+    parse_seconds,
+    parse_size,
+    parse_window,
+    size_text,
+)
 
 
 def test_nothing_that_a_terminal_obeys_is_shown_raw() -> None:
@@ -105,3 +116,21 @@ def test_what_a_program_did_to_the_terminal_is_undone() -> None:
 def test_old_questions_are_not_asked_again() -> None:
     asked = b"a\x1b[6nb\x1b[cc\x1b]11;?\x07d\x1b[?2026$pe\x1bP+q544e\x1b\\f\x1b[31mg"
     assert without_queries(asked) == b"abcdef\x1b[31mg"
+
+
+def test_times_as_users_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    now = 1_794_909_600.0  # 2026-11-17T10:00
+    assert parse_moment("10m", now) == now - 600
+    assert parse_moment("90", now) == now - 90
+    assert parse_moment("1794909600.5", now) == now + 0.5
+    for text in ("2026-11-17T10:00", "2026-11-17 10:00:00", "2026-11-17T11:00:00+01:00", "2026-11-17T10:00:00.000Z"):
+        assert parse_moment(text, 0.0) == now
+    assert moment_text(now + 0.2509) == "2026-11-17T10:00:00.250"
+
+
+@pytest.mark.parametrize("text", ["", "x", "-5", "nan", "inf", "2026-13-01", "10:00", "9" * 400, "1e12", "0001-01-01"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(BadValue, match="is not a time"):
+        parse_moment(text, 1_794_909_600.0)

@@ -208,3 +208,45 @@ def test_logs_of_an_ended_process_are_there_after_a_restart(hf: Client, ten: str
     hf.stop_daemon()
     assert hf.logs(ten).data == WHOLE
     assert ask(hf, "inspect", process=ten)["process"]["output_bytes"] == len(WHOLE)
+
+
+def test_lines_belong_to_the_time_of_their_first_byte(hf: Client) -> None:
+    process = hf.run("printf 'one '; sleep 0.3; echo begins; sleep 0.3; echo two")
+    hf.wait(process.id)
+    at = {entry["offset"]: entry["time"] for entry in hf.log_times(process.id)["times"]}
+    assert set(at) == {0, 4, 11}
+    middle = at[4] - 0.05  # while the first line was being written
+    assert hf.logs(process.id, from_time=middle).text == "two\n"
+    assert hf.logs(process.id, to_time=middle).text == "one begins\n"
+    assert hf.logs(process.id, from_time=at[0] - 1, to_time=at[11] + 1).text == "one begins\ntwo\n"
+    assert hf.logs(process.id, from_time=at[11] + 60).text == ""
+    assert hf.logs(process.id, lines=5, to_time=middle).text == "one begins\n"
+    assert hf.search(process.id, "o", to_time=middle).count == 1
+    (only,) = hf.log_times(process.id, offset=6, upto=8)["times"]
+    assert (only["offset"], only["time"]) == (6, at[4])
+
+
+def test_times_survive_a_kill_of_the_keeper(hf: Client) -> None:
+    process = hf.run("read x; echo $x; read x; sleep 0.2; echo $x", stdin=True)
+    hf.send(process.id, "one")
+    eventually(lambda: hf.inspect(process.id).output_bytes == 4)
+    kill_keeper(hf, "keeper")
+    hf.send(process.id, "two")
+    hf.wait(process.id)
+    at = {entry["offset"]: entry["time"] for entry in hf.log_times(process.id)["times"]}
+    assert at[4] - at[0] > 0.15
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"from_time": "now"},
+        {"from_time": -1},
+        {"to_time": True},
+        {"to_time": 1, "follow": True},
+        {"line": 1, "to_time": 1},
+    ],
+)
+def test_invalid_times_are_refused(hf: Client, ten: str, asked: dict[str, Any]) -> None:
+    with pytest.raises(holdfast.BadValue):
+        read(hf, process=ten, **asked)

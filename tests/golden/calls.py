@@ -194,6 +194,8 @@ class _Session:
         self._do("logs", job.id, lines=1, consume=True)
         self._do("logs", job.id, line=0, lines=1, stream="err")
         self._do("logs", job.id, offset=0, bytes=10, raw=True, wait=0.0)
+        self._do("logs", job.id, from_time=1.0, to_time=2.0)
+        self._do("log_times", job.id, stream="err", offset=0, upto=3)
         self._do("search", job.id, "one")
         every = {"stream": "out", "ignore_case": True, "fixed": True, "invert": False, "before": 1, "after": 1}
         self._do("search", job.id, "one", limit=1, offset=0, count=False, **every)

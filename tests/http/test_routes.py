@@ -109,6 +109,23 @@ def test_pages_of_processes(api: Api) -> None:
         api.ask("DELETE", f"{PROCESSES}/{left}")
 
 
+def test_output_by_time(api: Api) -> None:
+    path = f"{PROCESSES}/{api.start('echo one; sleep 0.3; echo two')['id']}"
+    api.ask("GET", f"{path}/wait?timeout=5")
+    reply = api.ask("GET", f"{path}/log/times").value
+    assert reply["known"] is True
+    at = {entry["offset"]: entry["time"] for entry in reply["times"]}
+    assert at[4] - at[0] > 0.2
+    assert api.ask("GET", f"{path}/log?from_time={at[4] - 0.05}").value["text"] == "two\n"
+    assert api.ask("GET", f"{path}/log?to_time={at[4] - 0.05}").value["text"] == "one\n"
+    assert [one["text"] for one in api.ask("GET", f"{path}/search?pattern=o&from_time={at[4]}").value["matches"]] == [
+        "two"
+    ]
+    assert api.ask("GET", f"{path}/log?from_time=x").code == "bad_value"
+    assert api.ask("GET", f"{path}/log?to_time=-1").code == "bad_value"
+    assert api.ask("GET", f"{path}/log?line=1&to_time=1").code == "bad_value"
+
+
 def test_a_log_in_every_form(api: Api) -> None:
     process = api.start(r"printf '\033[1mone\033[0m\ntwo\nthree'")
     path = f"{PROCESSES}/{process['id']}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.text import LONGEST_HELD, TextView
+from holdfast.model.text import LONGEST_HELD, TextView, with_resets, without_sequences
 
 
 def view(*chunks: bytes) -> str:
@@ -91,7 +91,7 @@ def test_a_truncated_tail_is_exactly_one_replacement_character(size: int) -> Non
 def test_sequences_of_any_length_are_held_in_little_memory() -> None:
     text = TextView()
     assert text.feed(b"\x1b[") + "".join(text.feed(b"1;" * 10_000) for _ in range(20)) == ""
-    assert text._cut == "\x1b[;"
+    assert text._cut == "\x1b[?"
     assert text.feed(b"mred\n") == "red\n"
     assert text.feed(b"\x1b]52;c;") + "".join(text.feed(b"QUFB" * 10_000) for _ in range(20)) == ""
     assert text.feed(b"\x1b\\after\n") == "after\n"
@@ -146,3 +146,51 @@ def test_a_hostile_line_of_backspaces_takes_no_ages() -> None:
     began = time.monotonic()
     view(b"x" * LONGEST_HELD, b"y\x08" * 50_000, b"\x08" * 100_000)
     assert time.monotonic() - began < 5
+
+
+def coloured(*chunks: bytes) -> str:
+    text = TextView(colours=True)
+    return "".join([text.feed(chunk) for chunk in chunks]) + text.close()
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b[1;31mred\x1b[0m!\n", "\x1b[1;31mred\x1b[0m!\n"),
+        (b"\x1b[38:2::255:0:10mred\x1b[m", "\x1b[38:2::255:0:10mred\x1b[m"),
+        (b"\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b[?25h\n", "\x1b[31mred\n"),
+        (b"\x1b[>4;1mx\x1b[31 mx", "xx"),  # not colours, although they end with m
+        ("\x9b31mx".encode(), "x"),
+        (b"ab\x1b[1mcd\b\b\bX\n", "a\x1b[1mX\n"),
+        (b"\x1b[32m1%\x1b[0m\r\x1b[32m2%\x1b[0m\n", "\x1b[32m1%\x1b[0m … \x1b[32m2%\x1b[0m [2 updates]\n"),
+        (b"\x1b[0m\rx\n", "x\n"),
+        (b"\x1b[" + b"1;" * 100 + b"mx", "x"),  # longer than any colour
+    ],
+)
+def test_colours_can_be_kept_and_nothing_else(raw: bytes, shown: str) -> None:
+    assert coloured(raw) == shown
+    assert coloured(*(raw[at : at + 1] for at in range(len(raw)))) == shown
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"a", b"\x1b[31m", b"\x1b[0m", b"\n", b"\r", b"\b", b"\x1b[2K", b"\x1b[", b"3", b"m", b"\x1b[A"]
+        )
+    )
+)
+def test_text_with_colours_is_the_text_and_colours(chunks: list[bytes]) -> None:
+    raw = b"".join(chunks)
+    assert without_sequences(coloured(raw)).replace(" ", "") == view(raw).replace(" ", "")
+    assert coloured(*chunks) == coloured(raw)
+
+
+def test_long_lines_are_not_cut_within_a_colour() -> None:
+    text = TextView(colours=True)
+    pieces = [text.feed(b"x" * (LONGEST_HELD - 2) + b"\x1b[31m" + b"y" * 10), text.close()]
+    assert pieces == ["x" * (LONGEST_HELD - 2), "\x1b[31m" + "y" * 10]
+
+
+def test_colours_end_with_the_line() -> None:
+    assert with_resets("plain\n\x1b[31mred\nplain") == "plain\n\x1b[31mred\x1b[0m\nplain"
+    assert with_resets("plain\n") == "plain\n"

@@ -10,9 +10,10 @@ from holdfast.errors import BadValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from holdfast.cli.options import Given
+    from holdfast.client.calls import SearchOptions
     from holdfast.client.search import Found, Match
     from holdfast.client.sync import Client
 
@@ -52,22 +53,25 @@ def check(given: Given) -> None:
         raise BadValue("logs: --count cannot be used with -f", next="leave out one of them")
 
 
-def run(client: Client, process_id: str, given: Given) -> int:
+def search_options(given: Given) -> SearchOptions:
     context = given.context or 0
-    matches = client.matches(
-        process_id,
-        given.grep,
-        limit=given.limit,
-        follow=given.follow,
-        offset=getattr(given, "from"),
-        stream=given.stream or "out",
-        ignore_case=given.ignore_case,
-        fixed=given.fixed,
-        invert=given.invert,
-        count=given.count,
-        before=context if given.before is None else given.before,
-        after=context if given.after is None else given.after,
-    )
+    return {
+        "offset": getattr(given, "from"),
+        "ignore_case": given.ignore_case,
+        "fixed": given.fixed,
+        "invert": given.invert,
+        "count": given.count,
+        "before": context if given.before is None else given.before,
+        "after": context if given.after is None else given.after,
+        "from_time": given.since,
+        "to_time": given.until,
+    }
+
+
+def run(client: Client, process_id: str, given: Given) -> int:
+    options = search_options(given)
+    options["stream"] = given.stream or "out"
+    matches = client.matches(process_id, given.grep, limit=given.limit, follow=given.follow, **options)
     _show_json(matches) if given.json else _show_text(matches, given)
     found = matches.found
     if given.json:
@@ -87,17 +91,27 @@ def _show_json(matches: Iterable[Match]) -> None:
 
 def _show_text(matches: Iterable[Match], given: Given) -> None:
     """As grep does: no line twice, and `--` where lines are left out between groups of context."""
-    lines = MatchedLines(given.positions, has_groups=bool(given.context or given.before or given.after))
+    lines = MatchedLines(given.positions, has_groups(given))
     for match in matches:
         lines.show(match)
         sys.stdout.flush()
     lines.close()
 
 
-class MatchedLines:
-    """Matches and their context, each line once. Context after a match is kept until the next match is known."""
+def has_groups(given: Given) -> bool:
+    return bool(given.context or given.before or given.after)
 
-    def __init__(self, positions: bool, has_groups: bool) -> None:
+
+class MatchedLines:
+    """Matches and their context, each line once. Context after a match is kept until the next match is known.
+
+    `out` prints a text and is given its line; None for a separator.
+    """
+
+    def __init__(
+        self, positions: bool, has_groups: bool, out: Callable[[str, Match | None], None] | None = None
+    ) -> None:
+        self._out = out or (lambda text, _: console.out(text))
         self._positions = positions
         self._has_groups = has_groups
         self._waiting: list[Match] = []
@@ -109,7 +123,7 @@ class MatchedLines:
         fresh = [line for line in match.before if line.offset > self._last]
         begins_apart = self._last >= 0 and not self._touches((fresh or [match])[0])
         if self._has_groups and begins_apart:
-            console.out("--")
+            self._out("--", None)
         for line in fresh:
             self._line(line, "-")
         self._line(match, ":")
@@ -134,7 +148,7 @@ class MatchedLines:
             end = line.column + line.length
             text = text[: line.column] + colours.paint(text[line.column : end], _COLOUR) + text[end:]
         where = f"{'?' if line.line is None else line.line}{mark}{line.offset}{mark}" if self._positions else ""
-        console.out(f"{where}{text}{' …' if line.cut else ''}")
+        self._out(f"{where}{text}{' …' if line.cut else ''}", line)
         self._last = line.offset
         self._next = (line.end or line.offset) + 1
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from binascii import b2a_base64
 
 from holdfast.cli import console
-from holdfast.model.text import TextView
+from holdfast.model.text import TextView, with_resets, without_sequences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class OutputPieces(ABC):
     def skip(self) -> None:
         """Called where output is missing."""
 
-    def close(self) -> None:
-        """Called at the end."""
+    def close(self, whole: bool = False) -> None:
+        """Called at the end. With `whole`, an unfinished line is not printed."""
 
 
 class RawPieces(OutputPieces):
@@ -53,18 +53,19 @@ class TextPieces(OutputPieces):
     """Line by line. An incomplete line is printed if no more output comes for a moment.
 
     On a terminal it is drawn again in place when it changes. Elsewhere a line that is being overwritten, such as a
-    progress bar, is printed when it is complete.
+    progress bar, is printed when it is complete. With `colours`, complete lines have theirs.
     """
 
-    def __init__(self, in_place: bool = False) -> None:
-        self._view = TextView()
+    def __init__(self, in_place: bool = False, colours: bool = False) -> None:
+        self._view = TextView(colours)
+        self._colours = colours
         self._in_place = in_place
         self._shown = ""
         self._drawn_at = 0.0
 
     @property
     def has_more(self) -> bool:  # type: ignore[override]
-        return (self._in_place or not self._view.is_redrawn) and self._view.peek() != self._shown
+        return (self._in_place or not self._view.is_redrawn) and self._peek() != self._shown
 
     def show(self, piece: Output) -> None:
         self._write(self._view.feed(piece.data))
@@ -74,7 +75,7 @@ class TextPieces(OutputPieces):
     def rest(self) -> None:
         self._drawn_at = time.monotonic()
         if self.has_more:
-            now = self._view.peek()
+            now = self._peek()
             sys.stdout.write(self._beyond(fitted(now) if self._in_place else now))
             self._shown = now
             sys.stdout.flush()
@@ -82,14 +83,21 @@ class TextPieces(OutputPieces):
     def skip(self) -> None:
         unfinished = self._view.close()
         self._write(f"{unfinished}\n" if unfinished else "")
-        self._view = TextView()
+        self._view = TextView(self._colours)
 
-    def close(self) -> None:
-        self._write(self._view.close())
+    def close(self, whole: bool = False) -> None:
+        unfinished = self._view.close()
+        if not whole:
+            self._write(unfinished)
+
+    def _peek(self) -> str:
+        """The unfinished line; without colours where it is drawn in place, because its width is measured."""
+        text = self._view.peek()
+        return without_sequences(text) if self._colours and self._in_place else text
 
     def _write(self, text: str) -> None:
         if text:
-            sys.stdout.write(self._beyond(text))
+            sys.stdout.write(self._beyond(with_resets(text)))
             self._shown = ""
             sys.stdout.flush()
 
@@ -126,7 +134,7 @@ class JsonPieces(OutputPieces):
         view = self._views.setdefault(piece.stream, TextView())
         self._out(piece.stream, piece.offset, "text", view.feed(piece.data))
 
-    def close(self) -> None:
+    def close(self, whole: bool = False) -> None:
         for stream, view in self._views.items():
             self._out(stream, self._ends[stream], "text", view.close())
 

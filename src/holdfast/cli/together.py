@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 
-from holdfast.cli import colours, console
+from holdfast.cli import console
 from holdfast.cli.outcomes import end_line, exit_status
+from holdfast.cli.prefixes import Prefixes
 from holdfast.cli.signals import SIGINT, SIGTERM
 from holdfast.cli.verbs.up import say_failures
 from holdfast.client.process import Process
@@ -21,7 +22,7 @@ from holdfast.project.starting import UpReport, up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from holdfast.cli.options import Given
@@ -38,10 +39,6 @@ _MOST_WAITING = 256
 #: Seconds between two checks whether another caller started an ended process again, and for how long after an end.
 _LOOK_EVERY = 0.5
 _LOOK_FOR = 15.0
-
-_PREFIX_COLOURS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
-#: Longer names are not aligned.
-_WIDEST_PREFIX = 24
 
 
 class OutputText:
@@ -266,25 +263,3 @@ class Together:
         if item.text:
             self._slots.acquire()
             self._items.put(item)
-
-
-class Prefixes:
-    """The name of the process before each line, aligned and in its colour."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._prefixes: dict[str, str] = {}
-        listed = list(names)
-        self._width = min(_WIDEST_PREFIX, max(map(len, listed), default=0))
-        for name in listed:
-            self._prefix(name)
-
-    def lines(self, name: str, text: str) -> str:
-        """The lines of the text, each with its prefix."""
-        prefix = self._prefix(name)
-        return "".join([f"{prefix}{line}\n" for line in text.removesuffix("\n").split("\n")])
-
-    def _prefix(self, name: str) -> str:
-        if name not in self._prefixes:
-            colour = _PREFIX_COLOURS[len(self._prefixes) % len(_PREFIX_COLOURS)]
-            self._prefixes[name] = colours.paint(f"{name.ljust(self._width)} |", colour) + " "
-        return self._prefixes[name]

@@ -194,12 +194,16 @@ class AsyncCalls(ClientState):
         stream: str = "out",
         wait: float | None = None,
         consume: bool = False,
+        from_time: float | None = None,
+        to_time: float | None = None,
     ) -> LogPage:
         """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
         At most `bytes` long (1 MiB by default), text view unless `raw`. The page says what is not on it.
         With `wait`, and nothing behind `offset` (the `cursor` of the page before): as soon as there is something, or after
         that many seconds an empty page, which is `unchanged`.
+
+        With `from_time` and `to_time`, in Unix seconds: only lines that began between these times.
 
         With `consume`, an owner session that is shown the end of an ended process (`process` of the page) is not notified
         of it any more.
@@ -215,6 +219,8 @@ class AsyncCalls(ClientState):
                 stream=stream,
                 wait=wait,
                 consume=consume,
+                from_time=from_time,
+                to_time=to_time,
             )
         )
 
@@ -247,7 +253,7 @@ class AsyncCalls(ClientState):
         """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
 
         Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
-        text), invert, count (only count), before and after (lines of context).
+        text), invert, count (only count), before and after (lines of context), from_time and to_time (Unix seconds).
         """
         return await self._do(calls.search(process, pattern, limit=limit, **options))
 
@@ -540,6 +546,27 @@ class AsyncCalls(ClientState):
         """
         value, _ = await self._call(
             calls.Ask("set_queue", {"queue": queue, "limit": limit, "paused": paused}, limit=60.0)
+        )
+        return value
+
+    async def log_times(
+        self, process: Ref, *, stream: str = "out", offset: int | None = 0, upto: int | None = None
+    ) -> Message:
+        """When output arrived: the times of a part of a log, exact to 100 ms, and the sizes of its terminal.  Bytes from
+        the `offset` of an entry on arrived at its `time`. The first entry is for the begin of the part.
+
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
+        stream: `err` only for a process that was started with `split`.
+        offset: Begin at this byte.
+        upto: End at this byte. Default: the end of the log.
+
+        Returns: times (by offset), known (false if an older keeper wrote the log: then only the time of the start is
+        known).
+        """
+        value, _ = await self._call(
+            calls.Ask(
+                "log_times", {"process": calls.ref(process), "stream": stream, "from": offset, "upto": upto}, limit=60.0
+            )
         )
         return value
 

@@ -52,9 +52,13 @@ if TYPE_CHECKING:
         count: bool
         before: int
         after: int
+        from_time: float | None
+        to_time: float | None
 
 
-_SEARCH_OPTIONS = ("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after")
+_SEARCH_OPTIONS = (
+    *("offset", "stream", "ignore_case", "fixed", "invert", "count", "before", "after", "from_time", "to_time"),
+)
 #: A request that has nothing to wait for is answered within this time, or the daemon hangs.
 QUICK = 60.0
 #: A start may have to wait for a login shell, or for another process to end.
@@ -234,6 +238,8 @@ def logs(
     stream: str = "out",
     wait: float | None = None,
     consume: bool = False,
+    from_time: float | None = None,
+    to_time: float | None = None,
 ) -> Call[LogPage]:
     """A page of output: the last `lines`; `lines` from `line` on; from byte `offset`; or the end of the log.
 
@@ -241,12 +247,15 @@ def logs(
     With `wait`, and nothing behind `offset` (the `cursor` of the page before): as soon as there is something, or after
     that many seconds an empty page, which is `unchanged`.
 
+    With `from_time` and `to_time`, in Unix seconds: only lines that began between these times.
+
     With `consume`, an owner session that is shown the end of an ended process (`process` of the page) is not notified
     of it any more.
     """
     from holdfast.client.page import make_page
 
     where: Message = {"process": ref(process), "stream": stream, **({"consume": True} if consume else {})}
+    where.update(_given({"from_time": from_time, "to_time": to_time}))
     if wait is not None and line is None and lines is None:
         return (yield from _next_page(where, offset or 0, PAGE_BYTES if bytes is None else bytes, raw, wait))
     if offset is None and line is None and lines is None:
@@ -261,7 +270,7 @@ def logs(
         raw=raw,
         at_line_start=False,
         at_line_end=_is_cut(output, bytes),
-        lost_head=not raw and offset is not None and offset < answer["start"],
+        lost_head=not raw and offset is not None and offset < answer["start"] == answer["first"],
     )
 
 
@@ -273,10 +282,11 @@ def _last_page(where: Message, size: int, raw: bool) -> Call[LogPage]:
     from holdfast.client.page import make_page
 
     answer, output = yield Ask("logs", {**where, "from": 0, "bytes": size})
-    at_line_start, lost_head = False, not raw and answer["start"] > 0
-    if (total := answer["total"]) - answer["first"] > size:
+    at_line_start, lost_head = False, not raw and answer["start"] > 0 and answer["start"] == answer["first"]
+    end = answer["total"] if answer.get("upto") is None else answer["upto"]
+    if end - answer["start"] > size:
         at_line_start, lost_head = not raw, False
-        start = total - size - at_line_start
+        start = end - size - at_line_start
         answer, output = yield Ask("logs", {**where, "from": start, "bytes": size + at_line_start})
     return make_page(answer, output, raw=raw, at_line_start=at_line_start, at_line_end=False, lost_head=lost_head)
 
@@ -339,7 +349,7 @@ def search(process: Ref, pattern: str, *, limit: int | None = 1000, **options: U
     """The lines of the log that match a regular expression (RE2: linear time), `limit` of them at most.
 
     Options: offset (begin with the line that holds this byte), stream, ignore_case, fixed (the pattern is plain
-    text), invert, count (only count), before and after (lines of context).
+    text), invert, count (only count), before and after (lines of context), from_time and to_time (Unix seconds).
     """
     work = _searching(process, pattern, limit, False, options)
     while not work.is_over:

@@ -27,6 +27,7 @@ class LogPage:
         "total",
         "dropped",
         "omitted",
+        "upto",
         "closed",
         "process_id",
         "process",
@@ -41,6 +42,8 @@ class LogPage:
         self.dropped: int = answer.get("first") or 0
         self.total: int = max(answer.get("total") or 0, end)
         self.omitted = max(0, self.total - self.dropped - len(data))
+        #: Where the part that was asked for ends.
+        self.upto: int = answer.get("upto") or 0
         #: Whether nothing more can follow.
         self.closed = bool(answer.get("closed"))
         #: The process at that time; None on a page without anything new.

@@ -93,16 +93,16 @@ class Followed(Generic[T]):
 class Cursor:
     """The position of a reader of one stream, and its next request.
 
-    `asked` holds `from`, `lines`, `line` and `bytes` as in the operation `logs`.
+    `asked` holds `from`, `lines`, `line`, `bytes`, `from_time` and `to_time` as in the operation `logs`.
     """
 
-    def __init__(self, process: str, stream: str = "out", follow: bool = False, **asked: int | None) -> None:
+    def __init__(self, process: str, stream: str = "out", follow: bool = False, **asked: float | None) -> None:
         self.stream = stream
         self.follow = follow
         self._process = process
-        self._asked = {key.rstrip("_"): value for key, value in asked.items() if value is not None}
+        self._asked: Message = {key.rstrip("_"): value for key, value in asked.items() if value is not None}
         self._next: int | None = None
-        self._left = self._asked.get("bytes")
+        self._left: int | None = self._asked.get("bytes")
         #: The reply at the end; None before.
         self.answer: Message | None = None
 
@@ -110,7 +110,8 @@ class Cursor:
         where: Message = {"process": self._process, "stream": self.stream, "follow": self.follow}
         if self._next is None or "line" in self._asked:  # lines are counted from the first: asked again, and skipped
             return {**where, **self._asked}
-        return {**where, "from": self._next, **({} if self._left is None else {"bytes": self._left})}
+        left = {"bytes": self._left, "to_time": self._asked.get("to_time")}
+        return {**where, "from": self._next, **{key: value for key, value in left.items() if value is not None}}
 
     def stop_at(self, offset: int | None) -> None:
         """Follow no longer; read on to `offset` at most."""

@@ -41,7 +41,7 @@ class Log:
     """The log of one stream of one process. A process without a bundle has an empty one."""
 
     def __init__(self, place: str, process_id: str, stream: str) -> None:
-        self._stream = stream
+        self.stream = stream
         #: The directory itself, also after it was moved.
         self._directory = _open_bundle(place, process_id)
         self._path = f"/proc/self/fd/{self._directory}"
@@ -67,6 +67,30 @@ class Log:
         if not found:
             return Extent(0, 0)
         return Extent(found[0].start, found[-1].start + found[-1].size)
+
+    def last_change(self) -> float | None:
+        """When it last grew; None when it never did."""
+        newest = next((segment for segment in reversed(self._segments()) if segment.size), None)
+        try:
+            return None if newest is None else os.stat(newest.path).st_mtime
+        except FileNotFoundError:  # dropped meanwhile
+            return None
+
+    def started(self) -> float | None:
+        """When its process was first started; None when its bundle is gone."""
+        try:
+            return os.stat(f"{self._path}/{bundle.SPEC}").st_mtime
+        except OSError:
+            return None
+
+    def time_entries(self) -> list[tuple[int, ...]]:
+        """The complete entries of its index of times (bundle.TIME_ENTRY); none where it has none."""
+        try:
+            with open(bundle.times_path(self._path, self.stream), "rb") as file:
+                data = file.read()
+        except OSError:
+            return []
+        return list(bundle.TIME_ENTRY.iter_unpack(data[: len(data) // bundle.TIME_ENTRY.size * bundle.TIME_ENTRY.size]))
 
     def read(self, offset: int, limit: int = CHUNK) -> Chunk:
         """What follows `offset`; nothing at the end of the log. Never crosses into the next segment."""
@@ -116,7 +140,7 @@ class Log:
         return None
 
     def _open_segment(self, start: int) -> None:
-        fd = os.open(bundle.segment_path(self._path, self._stream, start), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(bundle.segment_path(self._path, self.stream, start), os.O_RDONLY | os.O_CLOEXEC)
         self._close_segment()
         self._fd, self._start = fd, start
 
@@ -130,7 +154,7 @@ class Log:
             return []
         for _ in range(_ATTEMPTS):
             try:
-                return bundle.segments(self._path, self._stream)
+                return bundle.segments(self._path, self.stream)
             except FileNotFoundError:  # one was dropped meanwhile, or the bundle was deleted
                 continue
         return []

@@ -4,14 +4,14 @@ Escape sequences and control characters are removed, line ends are `\\n`, a back
 that was overwritten by carriage returns shows its first and last state with a count:
 `0% … 100% done [10000 updates]`. Lines that are redrawn further up, as by several progress bars at once, are shown
 in their first and, once they no longer change, in their last state. The text does not depend on where the input is
-cut into pieces.
+cut into pieces. Colours (SGR sequences) can be kept.
 """
 
 from __future__ import annotations
 
 import codecs
 
-__all__ = ["LONGEST_HELD", "TextView", "without_sequences"]
+__all__ = ["LONGEST_HELD", "TextView", "with_resets", "without_sequences"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class RedrawnLine:
     def shown(self) -> str:
         if not self._states:
             return self._now
-        now = self._now.rstrip()
+        now = _trimmed(self._now)
         return self._summary(now or self._last, self._states + bool(now))
 
     @property
@@ -182,7 +182,7 @@ class RedrawnLine:
 
     def _back(self, steps: int) -> None:
         if steps and not self._returned:
-            self._now = self._now[:-steps]
+            self._now = _shortened(self._now, steps) if _ESCAPE in self._now else self._now[:-steps]
 
     def _append(self, text: str) -> str:
         if not text:
@@ -194,7 +194,7 @@ class RedrawnLine:
 
     def _overwrite(self) -> None:
         self._returned = False
-        state, self._now = self._now.rstrip(), ""
+        state, self._now = _trimmed(self._now), ""
         if state:
             self._states += 1
             self._first = self._first or state
@@ -203,6 +203,8 @@ class RedrawnLine:
     def _flush(self) -> str:
         """Return the beginning of a line that is too long to be held."""
         size = (len(self._now) - 1) // LONGEST_HELD * LONGEST_HELD
+        if (at := self._now.rfind(_ESCAPE, 0, size)) > 0 and "m" not in self._now[at:size]:
+            size = at  # no cut within a colour
         before = self._summary(self._last, self._states) + " … " if self._states else ""
         out, rest = before + self._now[:size], self._now[size:]
         self._clear()
@@ -210,6 +212,34 @@ class RedrawnLine:
         return out
 
 
+def _trimmed(text: str) -> str:
+    """Without blanks at the end; nothing of a text that has only colours."""
+    text = text.rstrip()
+    return text if _ESCAPE not in text or without_sequences(text).strip() else ""
+
+
+def _shortened(text: str, steps: int) -> str:
+    """Without its last `steps` characters. Colours stay."""
+    import re
+
+    parts = re.split(f"({_COLOUR})", text)
+    for at in range(len(parts) - 1, -1, -2):
+        cut = min(steps, len(parts[at]))
+        parts[at], steps = parts[at][: len(parts[at]) - cut], steps - cut
+    return "".join(parts)
+
+
+def with_resets(text: str) -> str:
+    """The text with a reset at the end of each line that has colours."""
+    if _ESCAPE not in text:
+        return text
+    return "\n".join([f"{line}{_RESET}" if _ESCAPE in line else line for line in text.split("\n")])
+
+
+_ESCAPE = "\x1b"
+_RESET = "\x1b[0m"
+#: A colour or another property of text (SGR), of a length that a terminal could want.
+_COLOUR = r"\x1b\[[0-9;:]{0,60}m"
 #: Bytes that are not plain text: C0 but tab and newline, DEL, and the lead byte of C1 in UTF-8.
 _SPECIAL = bytes(n for n in range(32) if n not in (9, 10)) + b"\x7f\xc2"
 
@@ -228,15 +258,20 @@ _UNFINISHED = rf"(?:\x1b\[|\x9b){_CSI}|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_STR
 _MOVE = r"(?:\x1b\[|\x9b)(\d{0,4})([ABDEFGK])"
 #: A move this far to the left counts as a move to the start of the line.
 _FAR = 100
+_LONGEST_COLOUR = 64
 _INTRODUCERS = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
 
 _compiled: tuple[re.Pattern[str], ...] | None = None
 
 
 class TextView:
-    """Bytes in, text out. Lines come out when they are complete; `close` returns the rest."""
+    """Bytes in, text out. Lines come out when they are complete; `close` returns the rest.
 
-    def __init__(self) -> None:
+    With `colours`, SGR sequences stay in the text; all others are removed, too.
+    """
+
+    def __init__(self, colours: bool = False) -> None:
+        self._colours = colours
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._cut = ""
         self._lines = RedrawnLines()
@@ -271,13 +306,15 @@ class TextView:
 
     def _strip(self, text: str) -> str:
         """The text without sequences; an incomplete one is kept for the next call."""
-        sequences, unfinished, moves = _patterns()
+        sequences, unfinished, _, moves = _patterns()
         text = self._cut + text
         self._cut = ""
         at = max(text.rfind(introducer) for introducer in _INTRODUCERS)
         if at >= 0 and (found := unfinished.fullmatch(text, at)):
-            self._cut = _abbreviated(found[0])
+            self._cut = found[0] if self._colours and len(found[0]) < _LONGEST_COLOUR else _abbreviated(found[0])
             text = text[:at]
+        if self._colours:
+            return sequences.sub(_as_colour, text)
         return sequences.sub(_as_move if moves.search(text) else "", text)
 
 
@@ -297,12 +334,18 @@ def _abbreviated(sequence: str) -> str:
     if " " <= sequence[-1] <= "/":
         return head + " "
     how_far = sequence[len(head) :]
-    return sequence if len(how_far) <= 4 and how_far.isdecimal() else head + ";"
+    # Neither a move nor, where those are kept, a colour.
+    return sequence if len(how_far) <= 4 and how_far.isdecimal() else head + "?"
+
+
+def _as_colour(sequence: re.Match[str]) -> str:
+    """The replacement of a sequence where colours are kept: itself if it is one, else as `_as_move`."""
+    return sequence[0] if _patterns()[2].fullmatch(sequence[0]) else _as_move(sequence)
 
 
 def _as_move(sequence: re.Match[str]) -> str:
     """The replacement of a sequence: its movement between or within lines, or nothing."""
-    found = _patterns()[2].fullmatch(sequence[0])
+    found = _patterns()[3].fullmatch(sequence[0])
     if found is None:
         return ""
     count, kind = int(found[1] or 0), found[2]
@@ -319,5 +362,6 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     if _compiled is None:
         import re
 
-        _compiled = re.compile(_SEQUENCE), re.compile(_UNFINISHED), re.compile(_MOVE, re.ASCII)
+        plain = (_SEQUENCE, _UNFINISHED, _COLOUR)
+        _compiled = (*map(re.compile, plain), re.compile(_MOVE, re.ASCII))
     return _compiled

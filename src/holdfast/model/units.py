@@ -14,6 +14,10 @@ LONGEST = 100 * 365 * 86400.0
 #: The most columns or rows of a terminal.
 LARGEST_WINDOW = 1000
 
+#: A plain number from here on is a time in Unix seconds, a smaller one a duration.
+_FIRST_MOMENT = 1e8
+_LAST_MOMENT = 1e11
+
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _TIMES = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LARGEST = (1 << 63) - 1
@@ -46,6 +50,40 @@ def parse_seconds(text: str) -> float:
     if not 0 <= seconds <= LONGEST:  # also refuses nan
         raise BadValue(f"{text[:80]!r} is not a duration", next="write seconds, or 500ms, 90s, 10m, 2h, 1d")
     return seconds
+
+
+def parse_moment(text: str, now: float) -> float:
+    """`10m` (ago), `2026-11-17T10:00` (local time, unless it names a zone) or Unix seconds -> Unix seconds."""
+    stripped = text.strip()
+    if stripped.replace(".", "", 1).isdecimal() and stripped.isascii() and float(stripped) >= _FIRST_MOMENT:
+        moment = float(stripped)
+    elif stripped[:4].isdecimal() and stripped[4:5] == "-":
+        moment = _calendar(stripped)
+    else:
+        try:
+            moment = now - parse_seconds(text)
+        except BadValue:
+            moment = -1.0
+    if not 0 <= moment <= _LAST_MOMENT:
+        raise BadValue(f"{text[:80]!r} is not a time", next="write 10m (ago), 2026-11-17T10:00, or Unix seconds")
+    return moment
+
+
+def _calendar(text: str) -> float:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return -1.0
+
+
+def moment_text(moment: float) -> str:
+    """Local time, with milliseconds: `2026-11-17T10:00:00.250`."""
+    from time import localtime, strftime
+
+    millis = int(moment * 1000)
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', localtime(millis // 1000))}.{millis % 1000:03d}"
 
 
 def parse_window(text: str) -> tuple[int, int]:

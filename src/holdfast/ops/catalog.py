@@ -24,6 +24,7 @@ _ALL: tuple[type[Operation], ...] = (
     queues.Queues,
     queues.SetQueue,
     output.Logs,
+    output.LogTimes,
     output.Search,
     sessions.Sessions,
     sessions.EndSession,

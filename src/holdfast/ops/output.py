@@ -8,12 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from holdfast.ops.kinds import Flag, Integer, ProcessRef, Seconds, Size, Text
-    from holdfast.ops.records import MatchFields, ProcessFields, SearchPositionFields
+    from holdfast.ops.kinds import Flag, Integer, ProcessRef, Seconds, Size, Text, Time
+    from holdfast.ops.records import MatchFields, ProcessFields, SearchPositionFields, TimeEntryFields
 
 #: The most lines of context of a match.
 MOST_CONTEXT = 100
 _REF = "An id, a name, or a unique prefix of either (of an id 4 hex digits or more)."
+_FROM_TIME = "Only lines that began at this time or later, in Unix seconds; exact to 100 ms."
+_TO_TIME = "Only lines that began at this time or earlier, in Unix seconds."
 _STREAM = "`err` only for a process that was started with `split`."
 
 
@@ -26,6 +28,8 @@ class Logs(Operation):
     line: Integer | None = field(None, help="Begin at this line, counted from 0.")
     lines: Integer | None = field(None, help="Number of lines: with `line` from there on, else the last ones.")
     bytes: Size | None = field(None, help="The most bytes to return.")
+    from_time: Time | None = field(None, help=_FROM_TIME)
+    to_time: Time | None = field(None, help=_TO_TIME)
     follow: Flag = field(False, help="Keep sending output as it comes.")
     wait: Seconds | None = field(None, help="Seconds to wait for output after `from`, if there is none yet.")
     beyond: Size | None = field(
@@ -40,6 +44,7 @@ class Logs(Operation):
         end: Size = field(help="The offset after the last byte that was sent.")
         first: Size = field(help="The first byte that is still kept.")
         total: Size = field(help="Bytes written in all.")
+        upto: Size | None = field(None, help="Where the requested part ends; null with `follow`.")
         closed: Flag = field(help="Whether no more output can come.")
         skipped: Size = field(0, help="Bytes that were dropped before they were read.")
         process: ProcessFields | None = field(None)
@@ -56,6 +61,30 @@ class Logs(Operation):
         scope=Scope.PROCESS,
         route="GET /processes/{process}/log",
         http_name="getLog",
+        names={"from": "offset"},
+    )
+
+
+class LogTimes(Operation):
+    """When output arrived: the times of a part of a log, exact to 100 ms, and the sizes of its terminal.
+
+    Bytes from the `offset` of an entry on arrived at its `time`. The first entry is for the begin of the part.
+    """
+
+    process: ProcessRef = field(help=_REF)
+    stream: Literal["out", "err"] = field("out", help=_STREAM)
+    from_: Size = field(0, help="Begin at this byte.")
+    upto: Size | None = field(None, help="End at this byte. Default: the end of the log.")
+
+    class Reply(Record):
+        times: list[TimeEntryFields] = field(help="By offset.")
+        known: Flag = field(help="False if an older keeper wrote the log: then only the time of the start is known.")
+
+    traits = Traits(
+        scope=Scope.PROCESS,
+        route="GET /processes/{process}/log/times",
+        http_name="getLogTimes",
+        positional=("process",),
         names={"from": "offset"},
     )
 
@@ -78,6 +107,8 @@ class Search(Operation):
         None, help="Begin at this line, counted from 0; with `from`, the number of the line there."
     )
     upto: Size | None = field(None, help="End at this byte.")
+    from_time: Time | None = field(None, help=_FROM_TIME)
+    to_time: Time | None = field(None, help=_TO_TIME)
     follow: Flag = field(False, help="Wait for a match if there is none yet.")
     wait: Seconds | None = field(None, help="With `follow`: seconds to wait. Default: 30.")
 

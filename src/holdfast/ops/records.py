@@ -192,6 +192,15 @@ class ApprovalFields(Record):
     used_at: Time | None = field()
 
 
+class TimeEntryFields(Record):
+    """When a part of a log arrived."""
+
+    offset: Size = field(help="The first byte of that part.")
+    time: Time = field(help="When it arrived, in Unix seconds.")
+    cols: Integer = field(0, help="With `rows`: the terminal was resized then. Left out otherwise.")
+    rows: Integer = field(0)
+
+
 class ContextLineFields(Record):
     """A line of context around a match."""
 

@@ -55,6 +55,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     queue_ops.Queues: queues.handle,
     queue_ops.SetQueue: queues.change,
     output_ops.Logs: logs.handle,
+    output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,
     session_ops.Sessions: sessions.sessions,
     session_ops.EndSession: sessions.end_session,

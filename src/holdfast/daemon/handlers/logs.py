@@ -1,4 +1,4 @@
-"""logs: output, by byte, by line, from the end, or as it comes."""
+"""logs: output, by byte, by line, by time, from the end, or as it comes. log_times: when it arrived."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from holdfast.daemon.notices.objects import consume
 from holdfast.daemon.streams import output
 from holdfast.errors import BadValue
 from holdfast.logs import lines
+from holdfast.logs.times import TimeEntry, read_index, window
 from holdfast.model.process import HeldProcess
-from holdfast.ops.output import Logs
+from holdfast.ops.output import Logs, LogTimes
 from holdfast.places.base import Extent, Log
 
 
@@ -43,8 +44,27 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         log.close()
 
 
+async def times(context: DaemonContext, call: Call, ask: LogTimes) -> Message:
+    """The entries of the index for these bytes, as it is now."""
+    process = context.registry.identify(ask.process)
+    check_stream(ask.stream, process)
+    log = await context.read(context.place.log, process.id, ask.stream)
+    try:
+        index = await context.read(read_index, log)
+        upto = (await context.read(log.extent)).end if ask.upto is None else ask.upto
+        return {"times": [_shown(entry) for entry in index.between(ask.from_, upto)], "known": index.is_known}
+    finally:
+        log.close()
+
+
+def _shown(entry: TimeEntry) -> Message:
+    size = {"cols": entry.cols, "rows": entry.rows} if entry.cols else {}
+    return {"offset": entry.offset, "time": entry.time, **size}
+
+
 async def _stream(context: DaemonContext, call: Call, log: Log, process: HeldProcess, ask: Logs) -> Message:
-    start, upto = await context.read(_range, log, ask)
+    start, part_end = await context.read(_range, log, ask)
+    upto = part_end
     if ask.bytes is not None:
         upto = min(start + ask.bytes, upto) if upto is not None else start + ask.bytes
     at = start
@@ -55,7 +75,7 @@ async def _stream(context: DaemonContext, call: Call, log: Log, process: HeldPro
         await call.send(ask.stream, chunk.offset, chunk.data)
         await asyncio.sleep(0)  # a fast reader of a long log must not delay other callers
     extent = await context.read(log.extent)
-    return _answer(context, process, ask.stream, start, at, skipped, extent)
+    return {**_answer(context, process, ask.stream, start, at, skipped, extent), "upto": part_end}
 
 
 async def _wait_for_more(
@@ -108,7 +128,8 @@ def _range(log: Log, ask: Logs) -> tuple[int, int | None]:
 
     Without `follow` it stops at the present end: a process may write as fast as the log is read.
     """
-    extent = log.extent()
+    first = log.extent().first
+    extent = window(log, ask.from_time, ask.to_time)
     end = None if ask.follow else extent.end
     if ask.from_ is not None:
         start = max(ask.from_, extent.first)
@@ -116,7 +137,9 @@ def _range(log: Log, ask: Logs) -> tuple[int, int | None]:
     if ask.line is not None:
         start = lines.skip_lines(log, lines.first_line(log, extent), ask.line, extent.end)
         return start, end if ask.lines is None else lines.skip_lines(log, start, ask.lines, extent.end)
-    return (extent.first if ask.lines is None else lines.tail_start(log, ask.lines, extent)), end
+    if ask.lines is None:
+        return extent.first, end
+    return max(extent.first, lines.tail_start(log, ask.lines, Extent(first, extent.end))), end
 
 
 def check_stream(stream: str, process: HeldProcess) -> None:
@@ -131,5 +154,9 @@ def _check(ask: Logs, process: HeldProcess) -> None:
         raise BadValue("wait goes with a byte to begin with only", next="give wait with from, and nothing else")
     if ask.from_ is not None and (ask.line is not None or ask.lines is not None):
         raise BadValue("either a byte to begin with or lines, not both")
+    if ask.line is not None and (ask.from_time is not None or ask.to_time is not None):
+        raise BadValue("lines are counted from the first that is kept, not from a time", next="leave out line")
+    if ask.follow and ask.to_time is not None:
+        raise BadValue("output up to a time cannot be followed", next="leave out follow")
     if ask.follow and ask.line is not None:
         raise BadValue("pages of lines cannot be followed", next="follow from a byte, or the last lines")

@@ -12,6 +12,7 @@ from holdfast.errors import BadValue, NotFound
 from holdfast.logs import sweep
 from holdfast.logs.pattern import Pattern, compile_pattern
 from holdfast.logs.sweep import SearchQuery, Sweep
+from holdfast.logs.times import window
 from holdfast.model.process import ProcessId
 from holdfast.ops.output import Search
 from holdfast.places.base import Extent
@@ -31,8 +32,10 @@ async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
     pattern = await _pattern(context, ask)
     log = await context.read(context.place.log, process.id, ask.stream)
     try:
-        start, line, extent = await context.read(sweep.place, log, ask.from_, ask.line, not ask.count)
-        end = None if ask.follow else min(extent.end, extent.end if ask.upto is None else ask.upto)
+        part = await context.read(window, log, ask.from_time, ask.to_time)
+        begin = ask.from_ if ask.from_time is None else max(part.first, ask.from_ or 0)
+        start, line, extent = await context.read(sweep.place, log, begin, ask.line, not ask.count)
+        end = None if ask.follow else min(part.end, part.end if ask.upto is None else ask.upto)
         limit = ask.limit or MOST_MATCHES
         query = SearchQuery(start, end, line, limit, ask.before, ask.after, invert=ask.invert, counts=ask.count)
         work = Sweep(log, pattern, query)
@@ -99,6 +102,8 @@ async def _pattern(context: DaemonContext, ask: Search) -> Pattern:
     text = ask.pattern
     if text is None:
         raise BadValue("search for which pattern?")
+    if ask.follow and ask.to_time is not None:
+        raise BadValue("output up to a time cannot be followed", next="search without follow")
     if ask.follow and ask.count:
         raise BadValue("matches that are still to come cannot be counted", next="search without follow")
     return await context.read(lambda: compile_pattern(text, ignore_case=ask.ignore_case, fixed=ask.fixed))

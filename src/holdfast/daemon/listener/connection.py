@@ -303,6 +303,8 @@ class SocketConnection(asyncio.Protocol):
 
     def _call(self, rid: int) -> Call:
         async def send_data(stream: str, offset: int, data: bytes) -> None:
+            while not self._can_write.is_set():  # another stream of this connection may have filled it just now
+                await self._can_write.wait()
             head = {"rid": rid, "data": {"stream": stream, "offset": offset, "size": len(data)}}
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))

@@ -63,6 +63,8 @@ async def _page(request: HttpRequest) -> LogPage:
         raw=_is_raw(request),
         stream=query.get("stream", "out"),
         consume=query.get("consume", False),
+        from_time=query.get("from_time"),
+        to_time=query.get("to_time"),
     )
     try:
         ask = next(reading)
