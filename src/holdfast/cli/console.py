@@ -10,9 +10,12 @@ from holdfast.wire import light_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.errors import HoldfastError
+
+#: Columns of a table that the last one gets on a narrow terminal, if it is that wide; and the least of the others.
+_LEAST_LAST, _LEAST_WIDTH = 16, 4
 
 
 def out(text: str) -> None:
@@ -64,30 +67,91 @@ def brief(text: str, longest: int = 200) -> str:
     return flat if len(text) <= longest else f"{flat[:longest]}…"
 
 
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """The text with control characters shown, at most as wide as the terminal; its words stay whole if they can."""
+    cols, text = terminal_size()[0], visible(text)
+    if len(indent) + _width(text) <= cols:
+        return indent + text
+    import textwrap
+
+    return textwrap.fill(
+        text, max(10, cols), initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False
+    )
+
+
 def visible_lines(text: str) -> str:
     """As `visible`, but lines and tabs stay."""
     return "\n".join(["\t".join(map(visible, line.split("\t"))) for line in text.split("\n")])
 
 
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    colour_of: Callable[[int, int], str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    short: Mapping[str, Sequence[str]] | None = None,
+    link: Callable[[str, str], str] | None = None,
 ) -> str:
-    """Aligned columns; on a terminal the last one is cut to its width. `colour_of` gives the colour of a cell."""
+    """Aligned columns; on a terminal no line is wider than it. `colour_of` gives the colour of a cell.
+
+    A narrow terminal has fewer columns: those named in `drop` are left out, the first one first, until the rest fits;
+    one that is also in `short` gets these cells instead. Then the widest are cut. `link` makes links of a cell: it is
+    called with the name of the column and the text.
+    """
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    width_left = max(10, terminal_size()[0] - sum(widths[:-1]) - 2 * (len(widths) - 1))
-    lines = [_fit(row, widths, width_left) for row in cells]
-    if colour_of is not None and colours.are_on():
-        lines[0] = [colours.paint(cell, colours.BOLD) for cell in lines[0]]
-        for at, row in enumerate(lines[1:]):
-            row[:] = [colours.paint(cell, colour_of(at, column)) for column, cell in enumerate(row)]
-    return "\n".join(["  ".join(row).rstrip() for row in lines])
+    columns = [list(column) for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in columns]
+    shown = _fitting(head, columns, widths, drop, short or {})
+    is_painted = colour_of is not None and colours.are_on()
+    lines: list[list[str]] = [[] for _ in cells]
+    for at in shown:
+        is_last = at == shown[-1]
+        for row, cell in enumerate(columns[at]):
+            text = shortened(cell, widths[at])
+            text = text if is_last else text.ljust(widths[at] + len(text) - _width(text))
+            if link is not None and row:
+                text = link(head[at], text)
+            if is_painted and colour_of is not None:
+                text = colours.paint(text, colour_of(row - 1, at) if row else colours.BOLD)
+            lines[row].append(text)
+    return "\n".join(["  ".join(line).rstrip() for line in lines])
 
 
-def _fit(row: Sequence[str], widths: Sequence[int], width_left: int) -> list[str]:
-    *cells, last = row
-    padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    return [*padded, shortened(last, width_left)]
+def _fitting(
+    head: Sequence[str],
+    columns: list[list[str]],
+    widths: list[int],
+    drop: Sequence[str],
+    short: Mapping[str, Sequence[str]],
+) -> list[int]:
+    """The columns that are shown. Changes cells and widths until they fit on the terminal."""
+    cols, shown = terminal_size()[0], list(range(len(head)))
+    least = min(widths[-1], _LEAST_LAST)
+
+    def excess() -> int:
+        return sum(widths[at] for at in shown[:-1]) + 2 * (len(shown) - 1) + least - cols
+
+    for name in drop:
+        if excess() <= 0:
+            break
+        at = head.index(name)
+        if name in short:
+            columns[at][1:] = short[name]
+            widths[at] = max(map(_width, columns[at]))
+        else:
+            shown.remove(at)
+    while excess() > 0 and len(shown) > 1:
+        widest = max(shown[:-1], key=lambda at: widths[at])
+        if widths[widest] <= _LEAST_WIDTH:
+            if least > 1:
+                least = max(1, least - excess())
+                continue
+            shown.remove(shown[-2])
+        else:
+            widths[widest] = max(_LEAST_WIDTH, widths[widest] - excess())
+    widths[shown[-1]] = max(1, cols - sum(widths[at] + 2 for at in shown[:-1]))
+    return shown
 
 
 def is_drawable() -> bool:

@@ -56,6 +56,8 @@ PROCESS_FIELDS = (
     "gave_up",
     "limits",
     "peak_rss_bytes",
+    "created_at",
+    "ready_by",
 )
 
 #: The options of Client.run.

@@ -10,6 +10,8 @@ _ALL: tuple[type[Operation], ...] = (
     start.Foreground,
     processes.List,
     processes.Inspect,
+    processes.Why,
+    processes.Counts,
     processes.Top,
     processes.Wait,
     processes.Kill,

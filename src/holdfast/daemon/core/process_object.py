@@ -83,6 +83,8 @@ def process_object(
         "gave_up": process.gave_up,
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
+        "created_at": meta.requested_at,
+        "ready_by": readiness.kind_of(meta),
     }
 
 
