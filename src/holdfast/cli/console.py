@@ -92,17 +92,18 @@ def table(
     drop: Sequence[str] = (),
     short: Mapping[str, Sequence[str]] | None = None,
     link: Callable[[str, str], str] | None = None,
+    indent: int = 0,
 ) -> str:
     """Aligned columns; on a terminal no line is wider than it. `colour_of` gives the colour of a cell.
 
     A narrow terminal has fewer columns: those named in `drop` are left out, the first one first, until the rest fits;
     one that is also in `short` gets these cells instead. Then the widest are cut. `link` makes links of a cell: it is
-    called with the name of the column and the text.
+    called with the name of the column and the text. `indent`: columns that the caller needs before each line.
     """
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
     columns = [list(column) for column in zip(*cells, strict=True)]
     widths = [max(map(_width, column)) for column in columns]
-    shown = _fitting(head, columns, widths, drop, short or {})
+    shown = _fitting(head, columns, widths, drop, short or {}, terminal_size()[0] - indent)
     is_painted = colour_of is not None and colours.are_on()
     lines: list[list[str]] = [[] for _ in cells]
     for at in shown:
@@ -124,9 +125,10 @@ def _fitting(
     widths: list[int],
     drop: Sequence[str],
     short: Mapping[str, Sequence[str]],
+    cols: int,
 ) -> list[int]:
-    """The columns that are shown. Changes cells and widths until they fit on the terminal."""
-    cols, shown = terminal_size()[0], list(range(len(head)))
+    """The columns that are shown. Changes cells and widths until they fit."""
+    shown = list(range(len(head)))
     least = min(widths[-1], _LEAST_LAST)
 
     def excess() -> int:

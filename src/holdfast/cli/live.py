@@ -14,8 +14,11 @@ from holdfast.cli import console
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
-    from typing import Self
+    from typing import Self, TypeVar
+
+    T = TypeVar("T")
 
 _ENTER, _LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 #: Seconds between two looks at the size of the terminal.
@@ -77,9 +80,13 @@ class FullScreen:
                 self._typed = _keys(os.read(0, 1024))
         return self._typed.pop(0)
 
-    def pause(self) -> None:
-        """The terminal as it was before, for another program."""
+    def paused(self, work: Callable[[], T]) -> T:
+        """Do something on the terminal as it was before, and come back."""
         self.__exit__()
+        try:
+            return work()
+        finally:
+            self.__enter__()
 
 
 def _keys(typed: bytes) -> list[str]:

@@ -83,7 +83,7 @@ def _show(process: Process, now: float) -> None:
     if process.tree:
         _heading("Processes")
         rows = [_member(member) for member in process.tree]
-        lines = console.table(("PID", "PPID", "CPU", "MEMORY", "NAME"), rows).split("\n")
+        lines = console.table(("PID", "PPID", "CPU", "MEMORY", "NAME"), rows, indent=2).split("\n")
         console.out("\n".join(f"  {line}" for line in lines))
 
 
