@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from holdfast.errors import HoldfastError
 
-#: Columns of a table that the last one gets on a narrow terminal, if it is that wide; and the least of the others.
-_LEAST_LAST, _LEAST_WIDTH = 16, 4
+#: The least width of the last column of a table, while others can be left out.
+_LEAST_LAST = 10
+#: To what the widest columns are cut, and then the last one, step by step.
+_FLOORS = ((12, 8), (8, 6), (4, 1))
 
 
 def out(text: str) -> None:
@@ -70,7 +72,7 @@ def brief(text: str, longest: int = 200) -> str:
 def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
     """The text with control characters shown, at most as wide as the terminal; its words stay whole if they can."""
     cols, text = terminal_size()[0], visible(text)
-    if len(indent) + _width(text) <= cols:
+    if len(indent) + width(text) <= cols:
         return indent + text
     import textwrap
 
@@ -102,7 +104,7 @@ def table(
     """
     cells = [list(head), *([visible(cell) for cell in row] for row in rows)]
     columns = [list(column) for column in zip(*cells, strict=True)]
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [max(map(width, column)) for column in columns]
     shown = _fitting(head, columns, widths, drop, short or {}, terminal_size()[0] - indent)
     is_painted = colour_of is not None and colours.are_on()
     lines: list[list[str]] = [[] for _ in cells]
@@ -110,7 +112,7 @@ def table(
         is_last = at == shown[-1]
         for row, cell in enumerate(columns[at]):
             text = shortened(cell, widths[at])
-            text = text if is_last else text.ljust(widths[at] + len(text) - _width(text))
+            text = text if is_last else text.ljust(widths[at] + len(text) - width(text))
             if link is not None and row:
                 text = link(head[at], text)
             if is_painted and colour_of is not None:
@@ -140,18 +142,16 @@ def _fitting(
         at = head.index(name)
         if name in short:
             columns[at][1:] = short[name]
-            widths[at] = max(map(_width, columns[at]))
+            widths[at] = max(map(width, columns[at]))
         else:
             shown.remove(at)
+    for floor, least_last in _FLOORS:
+        while excess() > 0 and len(shown) > 1 and max(widths[at] for at in shown[:-1]) > floor:
+            widest = max(shown[:-1], key=lambda at: widths[at])
+            widths[widest] = max(floor, widths[widest] - excess())
+        least = max(min(least, least_last), least - max(0, excess()))
     while excess() > 0 and len(shown) > 1:
-        widest = max(shown[:-1], key=lambda at: widths[at])
-        if widths[widest] <= _LEAST_WIDTH:
-            if least > 1:
-                least = max(1, least - excess())
-                continue
-            shown.remove(shown[-2])
-        else:
-            widths[widest] = max(_LEAST_WIDTH, widths[widest] - excess())
+        shown.remove(shown[-2])
     widths[shown[-1]] = max(1, cols - sum(widths[at] + 2 for at in shown[:-1]))
     return shown
 
@@ -173,15 +173,18 @@ def terminal_size() -> tuple[int, int]:
 def shortened(text: str, width_left: int) -> str:
     """The text, cut to that many columns."""
     width_left = max(1, width_left)
-    if _width(text) <= width_left:
+    if width(text) <= width_left:
         return text
-    while _width(text) > width_left - 1:
+    while width(text) > width_left - 1:
         text = text[: width_left - 1] if len(text) > width_left else text[:-1]
     return f"{text}…"
 
 
-def _width(text: str) -> int:
-    """The columns that a terminal uses for it."""
+def width(text: str) -> int:
+    """The columns that a terminal uses for it. Links take none."""
+    if "\x1b]8;" in text:
+        before, _, rest = text.partition("\x1b]8;;")
+        return width(before) + width(rest.partition("\x1b\\")[2])
     if text.isascii():
         return len(text)
     import unicodedata

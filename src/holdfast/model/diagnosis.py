@@ -74,7 +74,7 @@ _ADVICE = (
     (re.compile(r"too many open files|EMFILE|ENFILE", re.I), "raise the limit on open files: ulimit -n"),
     (re.compile(r"out of memory|MemoryError|ENOMEM|cannot allocate memory|heap limit", re.I), "give it more memory"),
     (re.compile(r"ModuleNotFoundError|cannot find module|No module named", re.I), "install the module that is missing"),
-    (re.compile(r"connection refused|ECONNREFUSED", re.I), "check that the server runs that it connects to"),
+    (re.compile(r"connection refused|ECONNREFUSED", re.I), "check that the server it connects to is running"),
     (re.compile(r"permission denied|EACCES|EPERM|operation not permitted", re.I), "check the permissions of that file"),
     (re.compile(r"command not found|: not found\b", re.I), "check the spelling, and the PATH of the process"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -182,7 +183,7 @@ _HEAD = ("ID", "NAME", "STATUS", "READY", "RESTARTS", "AGE", "ENDED", "PORTS", "
 #: Columns that are there only where a process has a value.
 _OPTIONAL = frozenset({"READY", "RESTARTS", "ENDED", "PORTS"})
 #: What a narrow terminal does without, the first one first.
-_DROP = ("OUTPUT", "SESSION", "ID", "RESTARTS", "ENDED", "PORTS", "READY", "AGE")
+_DROP = ("OUTPUT", "SESSION", "ID", "STATUS", "RESTARTS", "ENDED", "PORTS", "READY", "AGE")
 _NONE = "-"
 #: Digits of a short id.
 _SHORTEST_ID, _ID_LENGTH = 6, 12
@@ -197,7 +198,10 @@ def _table(processes: list[Process], now: float) -> str:
         [[row[at] for at in there] for row in rows],
         lambda row, column: colour(processes[row]) if column == status else colours.PLAIN,
         drop=[name for name in _DROP if name in head],
-        short={"ID": short_ids([process.id for process in processes])},
+        short={
+            "ID": short_ids([process.id for process in processes]),
+            "STATUS": [state_text(process).partition(",")[0] for process in processes],
+        },
         link=_linked if colours.links_are_on() else None,
     )
 
@@ -303,7 +307,11 @@ def _short(given: Given) -> int:
     if given.filter or given.watch or given.sort or given.all or given.last is not None:
         raise BadValue("ps: --short cannot be used with other options than --session, --task, --json", next=given.usage)
     try:
-        counts = ask_running("counts", {"session": given.session, "task": given.task})
+        if os.environ.get("HOLDFAST_URL"):
+            with connect() as client:
+                counts = client.counts(session=given.session, task=given.task)
+        else:
+            counts = ask_running("counts", {"session": given.session, "task": given.task})
     except HoldfastError as error:
         if error.code == "bad_value":
             raise

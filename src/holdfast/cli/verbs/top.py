@@ -67,7 +67,7 @@ VERB = Verb(
 
 _HEAD = ("ID", "NAME", "STATUS", "CPU%", "RSS", "PEAK", "PORTS", "RESTARTS", "AGE", "CPU HISTORY", "COMMAND")
 #: What a narrow terminal does without, the first one first.
-_DROP = ("STATUS", "PEAK", "CPU HISTORY", "ID", "RESTARTS", "PORTS", "AGE")
+_DROP = ("STATUS", "ID", "PEAK", "CPU HISTORY", "RESTARTS", "PORTS", "AGE")
 _KEYS = (
     "↑↓ select   enter logs   a attach   x kill   / filter   c m s sort by CPU, memory, start   q quit",
     "↑↓ select  enter logs  a attach  x kill  / filter  c m s sort  q quit",
@@ -209,7 +209,7 @@ class _LiveTop:
         self._first = max(0, min(self._first, at, len(rows) - height), at - height + 1)
         shown = rows[self._first : self._first + height]
         head, *lines = _table(shown, time.time(), indent=2).split("\n")
-        lines = [_marked(line, row["id"] == self._selected) for line, row in zip(lines, shown, strict=True)]
+        lines = [_marked(line, row["id"] == self._selected, cols) for line, row in zip(lines, shown, strict=True)]
         lines += [""] * (height - len(lines))
         keys = bottom or self._message or next((keys for keys in _KEYS if len(keys) <= cols), _KEYS[-1])
         page = [console.shortened(self._title(rows), cols), "", f"  {head}", *lines, console.shortened(keys, cols)]
@@ -299,8 +299,11 @@ def _searched(row: Message) -> str:
     return "\n".join([str(row.get(key) or "") for key in ("id", "name", "command", "session", "task")]).casefold()
 
 
-def _marked(line: str, is_selected: bool) -> str:
-    return colours.paint(f"> {line}", "7") if is_selected else f"  {line}"
+def _marked(line: str, is_selected: bool, cols: int) -> str:
+    """The line with its mark; the selected one is reversed over the whole width."""
+    if not is_selected:
+        return f"  {line}"
+    return colours.paint(f"> {line}{' ' * max(0, cols - 2 - console.width(line))}", "7")
 
 
 def _call(verb: str, *words: str) -> None:
