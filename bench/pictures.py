@@ -22,8 +22,11 @@ import unicodedata
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from typing import TypeAlias
 
 import holdfast
+
+_Picture: TypeAlias = tuple[str, int, int, str, dict[str, str]]
 
 _PROGRAMS = {
     "npm": "print('VITE ready in 312 ms', flush=True); serve(5173)",
@@ -55,7 +58,7 @@ _STARTS = (
     "-- echo build finished",
 )
 #: File, columns, rows, arguments, variables on top.
-_PICTURES = (
+_PICTURES: tuple[_Picture, ...] = (
     ("ps-40", 40, 0, "ps -a", {}),
     ("ps-80", 80, 0, "ps -a", {}),
     ("ps-200", 200, 0, "ps -a", {}),
@@ -75,7 +78,7 @@ _PICTURES = (
     ("why-200", 200, 0, "why report", {}),
     ("why-plain", 80, 0, "why migrate", {"TERM": "dumb"}),
 )
-_MANY = (
+_MANY: tuple[_Picture, ...] = (
     ("top-1000", 80, 24, "top", {}),
     ("ps-1000", 80, 0, "ps -n 20", {}),
     ("watch-1000", 80, 24, "ps --watch", {}),
