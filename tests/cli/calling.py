@@ -137,6 +137,19 @@ class Terminal:
         upto, self._seen = self._seen.split(wanted, 1)
         return upto + wanted
 
+    def rest(self, timeout: float = 15.0) -> str:
+        """All that it still shows until it ends."""
+        until = time.monotonic() + timeout
+        while True:
+            is_over = self.process.poll() is not None
+            if select.select([self._ours], [], [], 0.0 if is_over else 0.05)[0]:
+                self._seen += os.read(self._ours, 65536)
+            elif is_over:
+                break
+            assert time.monotonic() < until, f"still running: {self._seen[-500:]!r}"
+        shown, self._seen = self._seen, b""
+        return shown.decode()
+
     def type(self, keys: bytes) -> None:
         os.write(self._ours, keys)
 
@@ -146,14 +159,6 @@ class Terminal:
 
     def end(self, timeout: float = 15.0) -> int:
         return self.process.wait(timeout)
-
-    def rest(self) -> str:
-        """All that is on the screen after the end, from the last text that was seen on."""
-        self.end()
-        while select.select([self._ours], [], [], 0.0)[0]:
-            self._seen += os.read(self._ours, 65536)
-        seen, self._seen = self._seen, b""
-        return seen.decode()
 
     def close(self) -> None:
         """Close the terminal, as its window does."""

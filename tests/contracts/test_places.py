@@ -204,12 +204,15 @@ def test_a_port_of_the_tree_differs_from_one_of_another_process(staged: StagedPl
     staged.until_async(is_own)
     state = staged.run(foreign.look())
     assert (state.is_own, state.is_foreign, state.foreign_pid) == (False, True, process.pid)
+    owner = staged.run(staged.place.port_owner(port))
+    assert owner is not None and owner.pid == owner.ancestors[0] == process.pid
     staged.stop(process)
 
     async def is_free() -> bool:
         return (await foreign.look()) == (False, False, None)
 
     staged.until_async(is_free)
+    assert staged.run(staged.place.port_owner(port)) is None
     staged.stop(other)
 
 

@@ -60,8 +60,8 @@ def test_each_question_is_told_once_and_over_when_it_is_answered(hf: Client) -> 
     process = hf.run(NAME, pty=True).id
     asked = question(hf, process)
     assert asked == {"since": asked["since"], "prompt": "name?", "secret": False}
-    assert "(asks)" in out("ps") and as_json("inspect", "--json", process)["needs_input"]["prompt"] == "name?"
-    assert "needs_input" in out("inspect", process)
+    assert " asks " in out("ps") and as_json("inspect", "--json", process)["needs_input"]["prompt"] == "name?"
+    assert "\n  asks       name?" in out("inspect", process)
     hf.send(process, "Ada")
     assert hf.inspect(process).needs_input is None
     assert question(hf, process, "age?")["secret"] is False

@@ -80,22 +80,22 @@ def _groups(field: str) -> Found:
 
 
 def _notifications() -> Found:
-    found = _ask("inbox", {}).get("notifications", [])
+    found = ask_running("inbox", {}).get("notifications", [])
     return [(one["id"], f"{one['kind']} of {one['process']}") for one in found]
 
 
 def _approvals() -> Found:
     """Pending requests, and approvals that can be revoked."""
-    found = _ask("approvals", {}).get("approvals", ())
+    found = ask_running("approvals", {}).get("approvals", ())
     return [(str(one["id"]), f"{one['scope'] or one['state']}: {one['command']}") for one in found]
 
 
 def _processes() -> list[Process]:
     """Newest first; none if no daemon runs."""
-    return [Process(fields) for fields in reversed(_ask("list", {"all": True}).get("processes", []))]
+    return [Process(fields) for fields in reversed(ask_running("list", {"all": True}).get("processes", []))]
 
 
-def _ask(op: str, arguments: Message) -> Message:
+def ask_running(op: str, arguments: Message) -> Message:
     """The reply of the daemon; empty if none runs."""
     sock = launch.find(find_paths())
     if sock is None:

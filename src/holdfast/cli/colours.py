@@ -29,6 +29,15 @@ def paint(text: str, colour: str, fd: int = 1) -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if colour and text and are_on(fd) else text
 
 
+def link(text: str, url: str) -> str:
+    """The text as a link that the terminal opens (OSC 8), if stdout is a terminal with colours; else the text."""
+    return f"\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\" if links_are_on() else text
+
+
+def links_are_on() -> bool:
+    return os.isatty(1) and os.environ.get("TERM", "dumb") not in ("", "dumb") and are_on()
+
+
 def are_on(fd: int = 1) -> bool:
     """Whether output to that descriptor has colours."""
     return enabled(os.environ, os.isatty(fd))

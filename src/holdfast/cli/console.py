@@ -10,9 +10,14 @@ from holdfast.cli import colours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.errors import HoldfastError
+
+#: The least width of the last column of a table, while others can be left out.
+_LEAST_LAST = 10
+#: To what the widest columns are cut, and then the last one, step by step.
+_FLOORS = ((12, 8), (8, 6), (4, 1))
 
 
 def out(text: str) -> None:
@@ -64,32 +69,96 @@ def brief(text: str, longest: int = 200) -> str:
     return flat if len(text) <= longest else f"{flat[:longest]}…"
 
 
+def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
+    """The text with control characters shown, at most as wide as the terminal; its words stay whole if they can."""
+    cols, text = terminal_size()[0], visible(text)
+    if len(indent) + width(text) <= cols:
+        return indent + text
+    import textwrap
+
+    return textwrap.fill(
+        text, max(10, cols), initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False
+    )
+
+
 def visible_lines(text: str) -> str:
     """As `visible`, but lines and tabs stay."""
     return "\n".join(["\t".join(map(visible, line.split("\t"))) for line in text.split("\n")])
 
 
 def table(
-    head: Sequence[str] | None, rows: Iterable[Sequence[str]], colour_of: Callable[[int, int], str] | None = None
+    head: Sequence[str] | None,
+    rows: Iterable[Sequence[str]],
+    colour_of: Callable[[int, int], str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    short: Mapping[str, Sequence[str]] | None = None,
+    link: Callable[[str, str], str] | None = None,
+    indent: int = 0,
 ) -> str:
-    """Aligned columns; on a terminal the last one is cut to its width. `colour_of` gives the colour of a cell."""
-    heads = [] if head is None else [list(head)]
-    cells = [*heads, *([visible(cell) for cell in row] for row in rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    width_left = max(10, terminal_size()[0] - sum(widths[:-1]) - 2 * (len(widths) - 1))
-    lines = [_fit(row, widths, width_left) for row in cells]
-    if colour_of is not None and colours.are_on():
-        for row in lines[: len(heads)]:
-            row[:] = [colours.paint(cell, colours.BOLD) for cell in row]
-        for at, row in enumerate(lines[len(heads) :]):
-            row[:] = [colours.paint(cell, colour_of(at, column)) for column, cell in enumerate(row)]
-    return "\n".join(["  ".join(row).rstrip() for row in lines])
+    """Aligned columns; on a terminal no line is wider than it. `colour_of` gives the colour of a cell.
+
+    A narrow terminal has fewer columns: those named in `drop` are left out, the first one first, until the rest fits;
+    one that is also in `short` gets these cells instead. Then the widest are cut. `link` makes links of a cell: it is
+    called with the name of the column and the text. `indent`: columns that the caller needs before each line. Without
+    `head` there is no line above the rows.
+    """
+    body = [[visible(cell) for cell in row] for row in rows]
+    if head is None:
+        lines_below = table([""] * len(body[0]), body, colour_of, indent=indent) if body else ""
+        return lines_below.partition("\n")[2]
+    cells = [list(head), *body]
+    columns = [list(column) for column in zip(*cells, strict=True)]
+    widths = [max(map(width, column)) for column in columns]
+    shown = _fitting(head, columns, widths, drop, short or {}, terminal_size()[0] - indent)
+    is_painted = colour_of is not None and colours.are_on()
+    lines: list[list[str]] = [[] for _ in cells]
+    for at in shown:
+        is_last = at == shown[-1]
+        for row, cell in enumerate(columns[at]):
+            text = shortened(cell, widths[at])
+            text = text if is_last else text.ljust(widths[at] + len(text) - width(text))
+            if link is not None and row:
+                text = link(head[at], text)
+            if is_painted and colour_of is not None:
+                text = colours.paint(text, colour_of(row - 1, at) if row else colours.BOLD)
+            lines[row].append(text)
+    return "\n".join(["  ".join(line).rstrip() for line in lines])
 
 
-def _fit(row: Sequence[str], widths: Sequence[int], width_left: int) -> list[str]:
-    *cells, last = row
-    padded = [cell.ljust(width + len(cell) - _width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    return [*padded, shortened(last, width_left)]
+def _fitting(
+    head: Sequence[str],
+    columns: list[list[str]],
+    widths: list[int],
+    drop: Sequence[str],
+    short: Mapping[str, Sequence[str]],
+    cols: int,
+) -> list[int]:
+    """The columns that are shown. Changes cells and widths until they fit."""
+    shown = list(range(len(head)))
+    least = min(widths[-1], _LEAST_LAST)
+
+    def excess() -> int:
+        return sum(widths[at] for at in shown[:-1]) + 2 * (len(shown) - 1) + least - cols
+
+    for name in drop:
+        if excess() <= 0:
+            break
+        at = head.index(name)
+        if name in short:
+            columns[at][1:] = short[name]
+            widths[at] = max(map(width, columns[at]))
+        else:
+            shown.remove(at)
+    for floor, least_last in _FLOORS:
+        while excess() > 0 and len(shown) > 1 and max(widths[at] for at in shown[:-1]) > floor:
+            widest = max(shown[:-1], key=lambda at: widths[at])
+            widths[widest] = max(floor, widths[widest] - excess())
+        least = max(min(least, least_last), least - max(0, excess()))
+    while excess() > 0 and len(shown) > 1:
+        shown.remove(shown[-2])
+    widths[shown[-1]] = max(1, cols - sum(widths[at] + 2 for at in shown[:-1]))
+    return shown
 
 
 def is_drawable() -> bool:
@@ -109,15 +178,18 @@ def terminal_size() -> tuple[int, int]:
 def shortened(text: str, width_left: int) -> str:
     """The text, cut to that many columns."""
     width_left = max(1, width_left)
-    if _width(text) <= width_left:
+    if width(text) <= width_left:
         return text
-    while _width(text) > width_left - 1:
+    while width(text) > width_left - 1:
         text = text[: width_left - 1] if len(text) > width_left else text[:-1]
     return f"{text}…"
 
 
-def _width(text: str) -> int:
-    """The columns that a terminal uses for it."""
+def width(text: str) -> int:
+    """The columns that a terminal uses for it. Links take none."""
+    if "\x1b]8;" in text:
+        before, _, rest = text.partition("\x1b]8;;")
+        return width(before) + width(rest.partition("\x1b\\")[2])
     if text.isascii():
         return len(text)
     import unicodedata

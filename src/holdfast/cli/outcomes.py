@@ -31,10 +31,35 @@ def exit_status(process: Process) -> int:
 def colour(process: Process) -> str:
     """The colour of its status: green runs, grey succeeded, red failed, yellow was ended or has a problem."""
     if process.status == "running":
-        return colours.YELLOW if process.stale or process.trouble else colours.GREEN
+        return colours.YELLOW if _marks(process) else colours.GREEN
     if process.status != "ended" or process.reason in ("lost", "killed", "skipped"):
         return colours.YELLOW
     return colours.DIM if process.exit_code == 0 else colours.RED
+
+
+def state_text(process: Process) -> str:
+    """`running`, `stalled`, `asks`, `exit 3`, `gave up, exit 3`, …: its state, or how it ended."""
+    how = outcome(process)
+    if process.status == "ended":
+        return f"gave up, {how}" if process.gave_up else how
+    marks = _marks(process)
+    return ", ".join(marks if how == "running" and marks else [how, *marks])
+
+
+def _marks(process: Process) -> list[str]:
+    """What is special about a running process: it waits for input, is stalled, has a problem, or is old."""
+    marks = {
+        "asks": process.needs_input,
+        "stalled": process.stalled,
+        "trouble": process.trouble,
+        "stale": process.stale,
+    }
+    return [mark for mark, is_set in marks.items() if is_set]
+
+
+def begun_at(process: Process) -> float | None:
+    """When it was started the first time: a restart does not make it younger."""
+    return process.created_at if process.restarts and process.created_at is not None else process.started_at
 
 
 def ready_status(process: Process) -> int:

@@ -209,20 +209,24 @@ def ps(
             return found
 
 
-def inspect(process: Ref, *, tree: bool = False) -> Call[Process]:
-    """One process; with `tree`, its `tree` has every process that belongs to it (None where it is not known)."""
-    found = yield from look(process, None, tree=tree)
+def inspect(process: Ref, *, tree: bool = False, spec: bool = False) -> Call[Process]:
+    """One process; with `tree`, its `tree` has every process that belongs to it (None where it is not known).
+
+    With `spec`, its `spec` has the options that it was started with.
+    """
+    found = yield from look(process, None, tree=tree, spec=spec)
     assert found is not None
     return found
 
 
-def look(process: Ref, seen: str | None = None, *, tree: bool = False) -> Call[Process | None]:
+def look(process: Ref, seen: str | None = None, *, tree: bool = False, spec: bool = False) -> Call[Process | None]:
     """As `inspect`; None, at next to no cost, when nothing has changed since the process was `seen` (its attribute)."""
-    asked: Message = {"process": ref(process), "tree": tree}
+    asked: Message = {"process": ref(process), "tree": tree, **({"spec": True} if spec else {})}
     value, _ = yield Ask("inspect", asked if seen is None else {**asked, "seen": seen}, limit=QUICK)
     if value.get("unchanged"):
         return None
-    found = Process({**value["process"], "tree": value.get("tree")} if tree else value["process"])
+    more = {name: value.get(name) for name, is_wanted in (("tree", tree), ("spec", spec)) if is_wanted}
+    found = Process({**value["process"], **more})
     found.seen = value.get("seen")
     return found
 

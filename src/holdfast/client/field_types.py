@@ -164,6 +164,10 @@ class ProcessAttributes:
     """Its limits: memory (bytes), cpus, pids."""
     peak_rss_bytes: int | None
     """The highest memory use seen so far."""
+    created_at: float | None
+    """When its first start was requested; `started_at` is that of its last run."""
+    ready_by: str | None
+    """What makes it ready: log, port, http or uptime; null without such an option."""
 
 
 class KillResultAttributes:

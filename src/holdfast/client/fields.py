@@ -58,6 +58,8 @@ PROCESS_FIELDS = (
     "after",
     "limits",
     "peak_rss_bytes",
+    "created_at",
+    "ready_by",
 )
 
 #: The options of Client.run.

@@ -214,7 +214,11 @@ def _operation_reply(op: str, value: Message) -> Message:
         notes = value.pop("notes", [])
         return {"process": value, "notes": notes}
     if op == "inspect" and not value.get("unchanged"):
-        return {"seen": value.pop("seen", None), "tree": value.pop("tree", None), "process": value}
+        return {
+            "seen": value.pop("seen", None),
+            **{key: value.pop(key, None) for key in ("tree", "spec")},
+            "process": value,
+        }
     return {"approval": value} if OPERATIONS[op].Reply is ApprovalReply else value
 
 

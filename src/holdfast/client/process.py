@@ -46,6 +46,8 @@ class Process(ProcessAttributes):
     if TYPE_CHECKING:
         #: Every process of its tree, where `inspect` was asked for it: pid, ppid, name, cpu_seconds, rss_bytes.
         tree: list[Message] | None
+        #: The options it was started with, where `inspect` was asked for them.
+        spec: Message | None
     else:
 
         def __getattr__(self, name):

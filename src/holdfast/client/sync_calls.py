@@ -173,13 +173,16 @@ class SyncCalls(ClientState):
         """
         return self._do(calls.ps(all=all, session=session, task=task, used=used))
 
-    def inspect(self, process: Ref, *, tree: bool = False) -> Process:
-        """One process; with `tree`, its `tree` has every process that belongs to it (None where it is not known)."""
-        return self._do(calls.inspect(process, tree=tree))
+    def inspect(self, process: Ref, *, tree: bool = False, spec: bool = False) -> Process:
+        """One process; with `tree`, its `tree` has every process that belongs to it (None where it is not known).
 
-    def look(self, process: Ref, seen: str | None = None, *, tree: bool = False) -> Process | None:
+        With `spec`, its `spec` has the options that it was started with.
+        """
+        return self._do(calls.inspect(process, tree=tree, spec=spec))
+
+    def look(self, process: Ref, seen: str | None = None, *, tree: bool = False, spec: bool = False) -> Process | None:
         """As `inspect`; None, at next to no cost, when nothing has changed since the process was `seen` (its attribute)."""
-        return self._do(calls.look(process, seen, tree=tree))
+        return self._do(calls.look(process, seen, tree=tree, spec=spec))
 
     def logs(
         self,
@@ -459,6 +462,31 @@ class SyncCalls(ClientState):
         The reader shows requests to an approver, and calls `approval_shown` for each that can be seen.
         """
         return self._reading(calls.follow_approvals(session=session))
+
+    def why(self, process: Ref) -> Message:
+        """How a process ended, or what a running one waits for, and what to try.
+
+        process: An id, a name, or a unique prefix of either (of an id 4 hex digits or more).
+
+        Returns: process, summary (how it ended, or that it runs, in one sentence), details (what else is known:
+        limits, restarts, ports, problems), lines (lines of its output that look like errors, else the last ones.
+        Secrets masked), are_errors (whether `lines` look like errors), port (of a port that it could not listen on),
+        next (what to try, the best first).
+        """
+        value, _ = self._call(calls.Ask("why", {"process": calls.ref(process)}, limit=60.0))
+        return value
+
+    def counts(self, *, session: str | None = None, task: str | None = None) -> Message:
+        """How many processes run, and how many of them need attention.
+
+        session: Only processes of this session.
+        task: Only processes of this task.
+
+        Returns: running, asking (running ones that wait for input), stalled (running ones that are stalled), failed
+        (those that failed in the last 30 minutes).
+        """
+        value, _ = self._call(calls.Ask("counts", {"session": session, "task": task}, limit=60.0))
+        return value
 
     def top(
         self,

@@ -11,6 +11,8 @@ _ALL: tuple[type[Operation], ...] = (
     start.Exec,
     processes.List,
     processes.Inspect,
+    processes.Why,
+    processes.Counts,
     processes.Top,
     processes.Wait,
     processes.Kill,

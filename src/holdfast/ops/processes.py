@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Flag,
         Integer,
         Number,
+        Object,
         ProcessRef,
         Seconds,
         SessionName,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.ops.records import (
         AwaitedMatchFields,
         KillResultFields,
+        PortHolderFields,
         ProcessFields,
         ScreenFields,
         TopFields,
@@ -67,13 +69,53 @@ class Inspect(Operation):
         None, longest=100, help="The `seen` of an earlier reply: the process is sent only if it changed since."
     )
     tree: Flag = field(False, help="Also the process tree, as `tree`.")
+    spec: Flag = field(False, help="Also the options that it was started with, as `spec`.")
 
     class Reply(Record):
         process: ProcessFields = field()
         seen: Text = field(help="A token for this state of the process.")
         tree: list[TreeFields] | None = field(None, help="Null unless it was requested and is known.")
+        spec: Object | None = field(
+            None,
+            help="Null unless it was requested: `command` or `argv`, options of `start` that differ from the default, "
+            "`env` (variables that were given and are not secret) and `omitted` (names of what is left out).",
+        )
 
     traits = Traits(scope=Scope.PROCESS, route="GET /processes/{process}", http_name="getProcess")
+
+
+class Why(Operation):
+    """How a process ended, or what a running one waits for, and what to try."""
+
+    process: ProcessRef = field(help=_REF)
+
+    class Reply(Record):
+        process: ProcessFields = field()
+        summary: Text = field(help="How it ended, or that it runs, in one sentence.")
+        details: list[Text] = field(help="What else is known: limits, restarts, ports, problems.")
+        lines: list[Text] = field(help="Lines of its output that look like errors, else the last ones. Secrets masked.")
+        are_errors: Flag = field(help="Whether `lines` look like errors.")
+        port: PortHolderFields | None = field(help="Of a port that it could not listen on.")
+        next: list[Text] = field(help="What to try, the best first.")
+
+    traits = Traits(
+        scope=Scope.PROCESS, route="GET /processes/{process}/why", http_name="explainProcess", positional=("process",)
+    )
+
+
+class Counts(Operation):
+    """How many processes run, and how many of them need attention."""
+
+    session: SessionName | None = field(None, help="Only processes of this session.")
+    task: SessionName | None = field(None, help="Only processes of this task.")
+
+    class Reply(Record):
+        running: Integer = field()
+        asking: Integer = field(help="Running ones that wait for input.")
+        stalled: Integer = field(help="Running ones that are stalled.")
+        failed: Integer = field(help="Those that failed in the last 30 minutes.")
+
+    traits = Traits(scope=Scope.SESSION, route="GET /counts", http_name="countProcesses")
 
 
 class Top(Operation):

@@ -79,6 +79,8 @@ class ProcessFields(Record):
     after: list[Text] = field(help="Ids of the processes that it waits for, or waited for.")
     limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
+    created_at: Time | None = field(help="When its first start was requested; `started_at` is that of its last run.")
+    ready_by: Text | None = field(help="What makes it ready: log, port, http or uptime; null without such an option.")
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)
@@ -101,6 +103,8 @@ class TopFields(Record):
     rss_bytes: Size | None = field()
     peak_rss_bytes: Size | None = field()
     ports: list[Integer] | None = field()
+    restarts: Integer | None = field()
+    created_at: Time | None = field(help="When its first start was requested.")
     history: Object = field(help="Lists of one length, oldest first: ago (seconds), cpu_percent, rss_bytes.")
 
 
@@ -111,6 +115,17 @@ class DigestProcessFields(ProcessFields):
     """A process that still runs for a session, or ended lately."""
 
     last_line: Text | None = field(help="The last line of its output; null if it was not read.")
+
+
+class PortHolderFields(Record):
+    """The process that listens on a TCP port now."""
+
+    port: Integer = field()
+    is_held: Flag = field(help="Whether a process listens on the port now.")
+    process: Text | None = field(help="The id of the holdfast process that does; null if it is another program.")
+    name: Text | None = field(help="The name of that process.")
+    pid: Integer | None = field(help="The pid that listens; null if it is unknown.")
+    program: Text | None = field(help="The name of its program.")
 
 
 class TreeFields(Record):

@@ -52,6 +52,15 @@ class PortState(NamedTuple):
     """That process, where it may be seen."""
 
 
+class PortOwner(NamedTuple):
+    """The process that listens on a port. Its pid and program are None where they may not be seen."""
+
+    pid: int | None
+    program: str | None
+    ancestors: list[int]
+    """Pids from itself on."""
+
+
 class CallerMarks(NamedTuple):
     """What shows that a process was started by a held command."""
 
@@ -126,6 +135,10 @@ class ExecutionPlace(Bundles):
     @abstractmethod
     def port_watch(self, process: HeldProcess, port: int) -> PortWatch:
         """Which process listens on a TCP port where this process runs."""
+
+    @abstractmethod
+    async def port_owner(self, port: int) -> PortOwner | None:
+        """The process that listens on a TCP port; None when none does."""
 
     # Input.
 

@@ -17,10 +17,10 @@ from functools import lru_cache
 
 import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
-from holdfast.machine import cgroups, proc, readers
+from holdfast.machine import cgroups, listeners, proc, readers
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, ProcessInfo, Sudo
+from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, PortOwner, ProcessInfo, Sudo
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -168,6 +168,9 @@ class LocalPlace(ExecutionPlace):
     def port_watch(self, process: HeldProcess, port: int) -> LocalPortWatch:
         return LocalPortWatch(self.tree, process, port)
 
+    async def port_owner(self, port: int) -> PortOwner | None:
+        return await asyncio.to_thread(_port_owner, port)
+
     # Input, by the descriptors that the fd store holds for the keeper: nothing is read from them, nothing written.
 
     async def terminal(self, process: HeldProcess) -> Terminal | None:
@@ -226,6 +229,14 @@ class LocalPlace(ExecutionPlace):
         if "/" in shell and os.path.exists(shell):
             raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
         raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
+
+
+def _port_owner(port: int) -> PortOwner | None:
+    sockets = listeners.listening_sockets("self").get(port)
+    if not sockets:
+        return None
+    line = list(proc.ancestors(listeners.owner_of(sockets) or 0))
+    return PortOwner(line[0].pid, line[0].name, [info.pid for info in line]) if line else PortOwner(None, None, [])
 
 
 @lru_cache(maxsize=64)

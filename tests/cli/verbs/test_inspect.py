@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+from pathlib import Path
+
 from holdfast.ops.records import PROCESS_FIELDS
 from tests.cli.calling import as_json, out, refusal, start
 from tests.support import run_cli
@@ -21,12 +26,80 @@ def test_every_field_is_there_and_nothing_is_made_up() -> None:
     assert isinstance(shown["pid"], int)
 
 
-def test_for_people() -> None:
-    process_id = start("--name", "for-people", "-c", "exit 3")
+def test_for_people_in_sections_with_times_and_sizes() -> None:
+    process_id = start("--name", "for-people", "--memory", "500M", "-c", "head -c 2000 /dev/zero; exit 3")
     run_cli("wait", process_id)
-    lines = dict(line.split(maxsplit=1) for line in out("inspect", "for-people").strip().split("\n"))
-    assert (lines["id"], lines["exit_code"], lines["reason"], lines["pty"]) == (process_id, "3", "exited", "no")
-    assert "signal" not in lines
+    head, *lines = out("inspect", "for-people").strip().split("\n")
+    assert head == f"{process_id} (for-people): exit 3"
+    assert [line for line in lines if line and not line.startswith(" ")] == [
+        *("Command", "Times", "State", "Resources", "Output", "Owner"),
+    ]
+    fields = dict(line.strip().split("  ", 1) for line in lines if line.startswith("  "))
+    fields = {key.strip(): value.strip() for key, value in fields.items()}
+    assert (fields["reason"], fields["exit code"], fields["written"]) == ("exited", "3", "2.0K")
+    assert fields["memory"].endswith("limit 500M")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, \d+s ago", fields["ended"])
+    assert "signal" not in fields and "terminal" not in fields
+
+
+def test_a_restart_does_not_reset_the_age_and_is_shown() -> None:
+    process_id = start("--name", "again", "sleep", "60")
+    first = as_json("inspect", "--json", process_id)
+    out("restart", process_id)
+    second = as_json("inspect", "--json", process_id)
+    assert second["created_at"] == first["created_at"] <= first["started_at"] < second["started_at"]
+    shown = out("inspect", process_id)
+    assert re.search(r"\n  restarts   1, the last \d+s ago\n", shown)
+    assert "\n  created  " in shown
+
+
+def test_hostile_text_is_shown_as_escapes() -> None:
+    shown = out("inspect", start("-c", "# \x1b]0;owned\x07\n sleep 60"))
+    assert "\x1b" not in shown and r"\x1b]0;owned\x07\n sleep 60" in shown
+
+
+def test_the_command_that_starts_the_same_process_again(tmp_path: Path) -> None:
+    secret = "sk-" + "a1b2c3d4" * 5
+    text = "echo \"$GREETING\" 'it'\"'\"'s'; exit 3"
+    process_id = start(
+        *("--name", "first", "--session", "s1", "--task", "t", "--cwd", str(tmp_path), "--env", "GREETING=a b"),
+        *("--env", f"API_KEY={secret}", "--memory", "500M", "--nice", "3", "--success-codes", "0,3"),
+        *("--ready-uptime", "0.1", "--restart", "on-failure", "--watch", "x y", "--origin", '{"chat":"42"}'),
+        *("--split", "--deadline", "90", "--notify=failure", "-c", text),
+    )
+    run_cli("wait", process_id)
+    done = run_cli("inspect", "--as-command", process_id)
+    line = done.stdout.decode()
+    assert secret not in line
+    assert b"API_KEY" in done.stderr and done.stderr.count(b"\n") == 1
+    words = shlex.split(line)
+    assert words[:3] == ["holdfast", "run", "-d"]
+    again = start(*words[3:])
+    run_cli("wait", again)
+    assert out("logs", again) == "a b it's\n"
+    one, two = (as_json("inspect", "--json", one) for one in (process_id, again))
+    differ = {
+        "id",
+        "pid",
+        "started_at",
+        "ended_at",
+        "created_at",
+        "cpu_seconds",
+        "peak_rss_bytes",
+        "seen",
+        "deadline_at",
+    }
+    assert {key for key in one if one[key] != two[key]} <= differ
+    assert run_cli("inspect", "--as-command", again).stdout.decode() == line
+
+
+def test_the_command_of_arguments_and_of_a_terminal() -> None:
+    process_id = start("-t", "--size", "90x20", "--", "sleep", "6 0")
+    assert shlex.split(out("inspect", "--as-command", process_id)) == [
+        *("holdfast", "run", "-d", "--size", "90x20", "--cwd", os.getcwd(), "--pty", "--", "sleep", "6 0"),
+    ]
+    refusal("inspect", "--as-command", "--json", process_id)
+    refusal("inspect", "--as-command", "nobody")
 
 
 def test_bad_values() -> None:

@@ -7,6 +7,7 @@ VERBS = {
     "run": "Run a command, in the foreground or with -d in the background",
     "ps": "List processes",
     "inspect": "Show the details of a process",
+    "why": "Explain how a process ended, or what it waits for, and what to try",
     "top": "Show CPU, memory and ports of processes, live",
     "exec": "Run another command in the directory and environment of a process",
     "logs": "Show the output of a process",

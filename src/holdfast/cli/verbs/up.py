@@ -160,6 +160,7 @@ def _status(client: Client, project: Project, given: Given) -> int:
 
 
 def _row(member: MemberStatus, now: float) -> tuple[str, ...]:
+    from holdfast.cli.outcomes import begun_at
     from holdfast.client.process import outcome
 
     process = member.process
@@ -173,6 +174,6 @@ def _row(member: MemberStatus, now: float) -> tuple[str, ...]:
         {None: "-", True: "yes", False: "no"}[process.ready],
         str(process.restarts or 0),
         ",".join(map(str, process.ports or ())) or "-",
-        age_text(now - process.started_at) if process.started_at is not None else "-",
+        age_text(now - begun) if (begun := begun_at(process)) is not None else "-",
         process.id,
     )

@@ -255,6 +255,8 @@ def process_object(
         "restart": meta.restart,
         "restart_at": process.restart_at,
         "gave_up": process.gave_up,
+        "created_at": meta.requested_at,
+        "ready_by": meta.readiness_kind,
         "queue": meta.queue,
         "after": [*meta.after, *meta.after_success],
         "limits": meta.limits or None,

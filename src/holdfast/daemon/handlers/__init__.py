@@ -25,6 +25,7 @@ from holdfast.daemon.handlers import (
     start,
     terminal,
     wait,
+    why,
 )
 from holdfast.ops import approvals as approval_ops
 from holdfast.ops import daemon as daemon_ops
@@ -42,6 +43,8 @@ HANDLERS: dict[type[Operation], Handler] = {
     Exec: start.handle_exec,
     process_ops.List: listing.list_processes,
     process_ops.Inspect: listing.inspect,
+    process_ops.Why: why.handle,
+    process_ops.Counts: listing.counts,
     process_ops.Top: listing.top,
     process_ops.Wait: wait.handle,
     process_ops.Kill: control.kill,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shlex
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -13,14 +14,21 @@ from typing import Any
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.registry import state_token, status_of
 from holdfast.errors import BadValue, Unreachable
+from holdfast.model import events, prompts, stalls
+from holdfast.model.lifecycle import Ended, reason
 from holdfast.model.process import HeldProcess, is_id
 from holdfast.model.usage import Track
-from holdfast.ops.processes import Inspect, List, Top
+from holdfast.ops.declare import Required
+from holdfast.ops.processes import Counts, Inspect, List, Top
+from holdfast.ops.start import Start
 from holdfast.places.keeper_link import Refused
+from holdfast.secrets.environment import secret_names
 
 _KEEPER_TIMEOUT = 1.0
 #: How old the figures of resource usage may be, in seconds.
 _LIST_USAGE_AGE, _INSPECT_USAGE_AGE = 1.0, 0.1
+#: Seconds for which a failed process counts as one that needs attention.
+_LATELY = 1800.0
 
 _SORT_KEYS: dict[str, Callable[[Track], float]] = {
     "cpu": lambda track: -(track.cpu_percent or 0.0),
@@ -37,7 +45,25 @@ async def list_processes(context: DaemonContext, call: Call, ask: List) -> Messa
     return {"processes": await context.show_fresh(page, used=_LIST_USAGE_AGE if ask.used else None), "next": cursor}
 
 
-def _chosen(context: DaemonContext, ask: List | Top, processes: Iterable[HeldProcess]) -> list[HeldProcess]:
+async def counts(context: DaemonContext, call: Call, ask: Counts) -> Message:
+    """Counted from memory: for a prompt of a shell, which asks often."""
+    chosen, now = _chosen(context, ask, context.registry.shown()), time.time()
+    running = [process for process in chosen if process.is_running]
+    return {
+        "running": len(running),
+        "asking": sum(prompts.mark_of(process) is not None for process in running),
+        "stalled": sum(stalls.mark_of(process) is not None for process in running),
+        "failed": sum(_failed_lately(process, now) for process in chosen),
+    }
+
+
+def _failed_lately(process: HeldProcess, now: float) -> bool:
+    if not isinstance(process.state, Ended) or now - process.state.known_at > _LATELY:
+        return False
+    return not events.succeeded(process) and reason(process.state) != "killed"
+
+
+def _chosen(context: DaemonContext, ask: List | Top | Counts, processes: Iterable[HeldProcess]) -> list[HeldProcess]:
     session, task = context.current_name(ask.session), ask.task
     return [
         process
@@ -79,7 +105,57 @@ async def inspect(context: DaemonContext, call: Call, ask: Inspect) -> Message:
     token = state_token(shown)
     if ask.seen == token:
         return {"unchanged": True}
-    return {"process": shown, "seen": token, "tree": await _tree(context, process) if ask.tree else None}
+    return {
+        "process": shown,
+        "seen": token,
+        "tree": await _tree(context, process) if ask.tree else None,
+        "spec": await context.read(_spec, context, process) if ask.spec else None,
+    }
+
+
+def _spec(context: DaemonContext, process: HeldProcess) -> Message:
+    """What `start` was asked for, as far as it is recorded and differs from the default."""
+    meta = process.meta
+    try:
+        launched = context.place.spec(process.id)
+    except (OSError, ValueError):
+        launched = {}
+    found: Message = {}
+    for name, field in Start.FIELDS.items():
+        value = getattr(meta, name, launched.get(name) if field.launch else None)
+        value = list(value) if isinstance(value, tuple) else value
+        is_default = value == (list(field.default) if isinstance(field.default, tuple) else field.default)
+        if field.flags and value is not None and (field.default is Required or not is_default):
+            found[name] = value
+    return {**_command(context, process, launched), **found, **_exceptions(context, process, launched)}
+
+
+def _command(context: DaemonContext, process: HeldProcess, launched: Message) -> Message:
+    """The command text and its shell, where that is not the usual one; else the argv."""
+    meta = process.meta
+    if meta.command == shlex.join(meta.argv) or len(meta.argv) != 3:
+        return {"argv": list(meta.argv)}
+    env = launched.get("env") or {}
+    usual = context.place.shell_argv("", None, env)[0]
+    return {"command": meta.command, **({"shell": meta.argv[0]} if meta.argv[0] != usual else {})}
+
+
+def _exceptions(context: DaemonContext, process: HeldProcess, launched: Message) -> Message:
+    """Options that are recorded under another name, or in another form."""
+    meta, env = process.meta, launched.get("env") or {}
+    given = {name: env[name] for name in meta.given if name in env}
+    secret = secret_names(given)
+    found: Message = {
+        "env": {name: value for name, value in given.items() if name not in secret},
+        "gate": meta.gated,
+        "size": [meta.cols, meta.rows] if meta.pty else None,
+        "notify": None if meta.end_after_watch or meta.notify == "any" else meta.notify,
+        "success_codes": None if meta.success_codes == (0,) else list(meta.success_codes),
+        "log_cap": None if meta.log_cap == context.settings.log_cap else meta.log_cap,
+        "omitted": sorted({*(set(meta.given) - set(given)), *secret}),
+        "labels": dict(meta.labels),
+    }
+    return found
 
 
 async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] | None:
@@ -125,6 +201,8 @@ def _row(process: HeldProcess, track: Track, is_reachable: bool, now: float, sam
         "command": meta.command,
         "limits": meta.limits or None,
         **{name: getattr(track, name) for name in measured},
+        "restarts": process.run,
+        "created_at": meta.requested_at,
         "history": _history(track, now, samples),
     }
 

@@ -31,30 +31,44 @@ async def tail_of(
     upto: dict[str, int] | None = None,
     since: dict[str, int] | None = None,
     is_raw: bool = False,
+    characters: int = SHOWN,
 ) -> Tail:
     """The last characters of its output, between these offsets; where streams are kept apart, of both.
 
     Secrets are masked, unless it is to be raw.
     """
     mask = str if is_raw else partial(context.secrets.masked_text, session=process.meta.session)
-    return await context.read(_tail, context.place, process, since or {}, upto or {}, mask)
+    return await context.read(_tail, context.place, process, since or {}, upto or {}, mask, characters)
 
 
-def _tail(place: ExecutionPlace, process: HeldProcess, since: dict[str, int], upto: dict[str, int], mask: Mask) -> Tail:
+def _tail(
+    place: ExecutionPlace,
+    process: HeldProcess,
+    since: dict[str, int],
+    upto: dict[str, int],
+    mask: Mask,
+    characters: int,
+) -> Tail:
     tails = [
-        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask))
+        (stream, _tail_of_stream(place, process, stream, since.get(stream, 0), upto.get(stream), mask, characters))
         for stream in process.meta.streams
     ]
     written = [(stream, tail) for stream, tail in tails if tail.text]
     if len(written) < 2:
         return written[0][1] if written else Tail("", any(tail.is_cut for _, tail in tails))
-    budget = SHOWN // 2 - 20
+    budget = characters // 2 - 20
     parts = [f"[{'stderr' if stream == 'err' else 'stdout'}]\n{tail.text[-budget:]}" for stream, tail in written]
     return Tail("\n".join(parts), any(tail.is_cut or len(tail.text) > budget for _, tail in written))
 
 
 def _tail_of_stream(
-    place: ExecutionPlace, process: HeldProcess, stream: str, since: int, upto: int | None, mask: Mask
+    place: ExecutionPlace,
+    process: HeldProcess,
+    stream: str,
+    since: int,
+    upto: int | None,
+    mask: Mask,
+    characters: int,
 ) -> Tail:
     with place.log(process.id, stream) as log:
         extent = log.extent()
@@ -65,8 +79,8 @@ def _tail_of_stream(
             shown += view.feed(chunk.data[: max(0, end - chunk.offset)])
             at = chunk.end
     shown = (shown + view.close()).rstrip("\n")
-    if start > since and len(shown) <= SHOWN:
+    if start > since and len(shown) <= characters:
         shown = shown.partition("\n")[2] or shown  # the first line begins somewhere in the middle
-    is_cut = start > since or len(shown) > SHOWN
+    is_cut = start > since or len(shown) > characters
     # Masked before it is cut: half a secret does not look like one.
-    return Tail(mask(shown[-SHOWN - _LONGEST_SECRET :])[-SHOWN:], is_cut)
+    return Tail(mask(shown[-characters - _LONGEST_SECRET :])[-characters:], is_cut)

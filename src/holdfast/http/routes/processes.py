@@ -105,8 +105,8 @@ async def inspect(request: HttpRequest) -> Response:
     reply = await request.ask("inspect", {**request.query, **request.path})
     if reply.get("unchanged"):
         return json_response(reply)
-    tree = {"tree": reply["tree"]} if request.query.get("tree") else {}
-    return json_response({**reply["process"], "seen": reply["seen"], **tree})
+    more = {name: reply[name] for name in ("tree", "spec") if request.query.get(name)}
+    return json_response({**reply["process"], "seen": reply["seen"], **more})
 
 
 async def forget(request: HttpRequest) -> Response:

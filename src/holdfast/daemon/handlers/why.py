@@ -1,0 +1,65 @@
+"""why: how a process ended or what it waits for, the lines of its output that say so, and what to try."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.streams.tails import tail_of
+from holdfast.model import diagnosis
+from holdfast.model.diagnosis import PortHolder
+from holdfast.model.process import HeldProcess
+from holdfast.ops.processes import Why
+
+#: Characters at the end of the output that are searched for errors.
+_SEARCHED = 40_000
+
+
+async def handle(context: DaemonContext, call: Call, ask: Why) -> Message:
+    """From the state, the end of the output and the ports of this moment. It changes nothing, and consumes nothing."""
+    process, now = context.registry.identify(ask.process), time.time()
+    (shown,) = await context.show_fresh([process], used=1.0)
+    text = (await tail_of(context, process, characters=_SEARCHED)).text
+    lines, are_errors = diagnosis.error_lines(text)
+    port = await _port_holder(context, call, process, text)
+    details = diagnosis.details(process, now, shown["dropped_bytes"])
+    return {
+        "process": shown,
+        "summary": diagnosis.summary(process, now),
+        "details": [*details, *([port.text()] if port is not None else [])],
+        "lines": lines,
+        "are_errors": are_errors,
+        "port": port._asdict() if port is not None else None,
+        "next": diagnosis.advice(process, lines, port, bool(shown["output_bytes"])),
+    }
+
+
+async def _port_holder(context: DaemonContext, call: Call, process: HeldProcess, text: str) -> PortHolder | None:
+    """The holder of a port that its output says is in use; where the output does not name it, of one in its command."""
+    if not diagnosis.is_port_in_use(text):
+        return None
+    named = diagnosis.port_in_use(text)
+    for port in [named] if named is not None else diagnosis.ports_named(process):
+        found = await _holder(context, call, process, port)
+        if found is not None and (found.is_held or named is not None):
+            return found
+    return None
+
+
+async def _holder(context: DaemonContext, call: Call, process: HeldProcess, port: int) -> PortHolder | None:
+    """None where the process itself listens on the port."""
+    owner = await context.place.port_owner(port)
+    if owner is None:
+        return PortHolder(port, False)
+    running = context.registry.running()
+    await context.place.usage.fresh(running)
+    tracks = context.place.usage.tracks
+    listening = (one for one in running if one.id in tracks and port in (tracks[one.id].ports or ()))
+    held = next((one for one in running if one.pid in owner.ancestors), None) or next(listening, None)
+    if held is None:
+        return PortHolder(port, True, pid=owner.pid, program=owner.program)
+    if held.id == process.id:
+        return None
+    if not call.sees(held.meta.session):
+        return PortHolder(port, True)
+    return PortHolder(port, True, held.id, held.meta.name, owner.pid, owner.program)
