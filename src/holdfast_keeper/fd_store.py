@@ -5,6 +5,7 @@ receiver die before it is read.
 
     keeper -> holder   {"op": "hold", "id", "names", "pid"} + descriptors; with another pid, it is another run
                        {"op": "drop", "id", "names" (null: all of them)}
+    keeper -> anchor   {"op": "renew", "argv"}: see `renew.py`
     daemon -> keeper   {"op": "offer", "id", "names", "pid"} + descriptors, for each process that it holds,
                        then {"op": "offered"}
 """
@@ -101,6 +102,9 @@ class HolderLink:
 
     def drop(self, process_id: str, names: list[str] | None = None) -> None:
         self._send({"op": "drop", "id": process_id, "names": names}, [])
+
+    def renew(self, argv: list[str]) -> None:
+        self._send({"op": "renew", "argv": argv}, [])
 
     def close(self) -> None:
         self._loop.unwatch(self.socket.fileno())

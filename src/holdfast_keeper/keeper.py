@@ -37,6 +37,10 @@ _DIRECTORY_PAUSE = 5.0
 _HELLO_TIMEOUT = 5.0
 #: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
 _EPISODE = 60.0
+#: Before the next look whether a start is under way, which an upgrade waits for.
+_RENEW_PAUSE = 0.01
+#: The exit status of a keeper that makes way for a newer release. Not 0, after which the anchor exits, too.
+_RENEWED = 75
 
 
 class Keeper:
@@ -145,6 +149,15 @@ class Keeper:
         held = self.commands or any(one.fds for one in self.unadopted.values())
         if self.daemon_restart.was_left and not held and not self.starter.is_busy and not self.stopper.is_busy:
             self.loop.stop()
+
+    def renew(self, argv: list[str]) -> None:
+        """Exit, so that the anchor executes the newer release with this command line."""
+        if self.starter.is_busy or not self._anchor.is_ready:
+            self.loop.after(_RENEW_PAUSE, partial(self.renew, argv))
+            return
+        self._anchor.renew(argv)
+        self.starter.dismiss()
+        os._exit(_RENEWED)
 
     def sweep_groups(self) -> None:
         if self._sweep is not None:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, journal, kernel, log, protocol, reruns, tree
+from holdfast_keeper import bundle, journal, kernel, log, protocol, renew, reruns, tree
 from holdfast_keeper.control import Connection
 from holdfast_keeper.held_command import HeldCommand, tree_of
 from holdfast_keeper.launch import Program
@@ -65,11 +65,12 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
     keeper.daemon_restart.arrived()
     return {
         "version": protocol.VERSION,
+        "release": keeper.dir.release_name,
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
         "fork_server": keeper.starter.forks.has_server,
-        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW],
+        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW, renew.OFFER],
         "live": [command.report() for command in keeper.commands.values()],
     }
 
@@ -237,6 +238,14 @@ def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
     return {}
 
 
+def _renew(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    argv = message["argv"]
+    if not argv or not all(isinstance(word, str) for word in argv):
+        raise Refusal("bad_value", "argv is a list of texts")
+    keeper.loop.after(0.0, lambda: keeper.renew(argv))
+    return {}
+
+
 def _held(keeper: Keeper, message: Message) -> HeldCommand:
     command = keeper.commands.get(message["id"])
     if command is not None and keeper.awaits_offer(command):
@@ -268,6 +277,7 @@ OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] =
     "limits": _describe_limits,
     "usage": _usage,
     "leave": _leave,
+    "renew": _renew,
 }
 
 #: These concern one run, and wait while a command is between two of them.

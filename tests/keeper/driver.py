@@ -107,6 +107,11 @@ class KeeperPair:
         self.keeper, self.anchor = answer["pid"], answer["anchor_pid"]
         return answer
 
+    def renew(self, release: str) -> dict[str, Any]:
+        """Let anchor and keeper execute that release, and return when its keeper answers."""
+        self.control.ask("renew", argv=[sys.executable, "-I", "-S", "-c", _MAIN, self.place, release])
+        return eventually(lambda: self._successor({self.keeper}))
+
     def reconnect(self) -> dict[str, Any]:
         self.control.close()
         self.control = ControlConnection(self.place)

@@ -19,7 +19,8 @@ def newer_release(where: Path) -> Path:
     package = Path(holdfast.__file__).parent
     shutil.copytree(package, where / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(package.parent / "holdfast_keeper", where / "holdfast_keeper")
-    (where / "holdfast" / "version.py").write_text('VERSION = "99.0.0"\n')
+    version = where / "holdfast" / "version.py"
+    version.write_text(version.read_text().replace(f'VERSION = "{holdfast.__version__}"', 'VERSION = "99.0.0"'))
     return where
 
 

@@ -70,6 +70,8 @@ from holdfast_keeper import protocol
 #: Longer than a keeper takes to start and to read a thousand bundles. After that the daemon serves without it.
 _RECOVERY_TIMEOUT = 15.0
 _LEAVE_TIMEOUT = 2.0
+#: How long a new release of the keeper may take until it answers. After that the daemon serves without it.
+_RENEW_TIMEOUT = 10.0
 #: Clients that waited for a reply when the daemon died may come back, or confirm the reply, within this time.
 _RECONNECT_TIMEOUT = 10.0
 #: Under this key the store remembers whether the last daemon was stopped on purpose.
@@ -102,6 +104,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:
             context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
+        await _renew_keeper(context)
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
@@ -128,6 +131,15 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         watches.close()
         await _stop(context, server)
         note("daemon-end")
+
+
+async def _renew_keeper(context: DaemonContext) -> None:
+    """After an upgrade. A keeper that cannot be replaced still serves."""
+    try:
+        async with asyncio.timeout(_RENEW_TIMEOUT):
+            await context.place.renew_keeper()
+    except (OSError, Refused, Unreachable, TimeoutError) as failed:
+        note("keeper-not-renewed", why=repr(failed))
 
 
 async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]]) -> None:

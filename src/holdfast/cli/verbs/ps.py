@@ -7,6 +7,7 @@ import time
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb
 from holdfast.cli.outcomes import colour
+from holdfast.cli.versions import say_older_parts
 from holdfast.client.process import outcome
 from holdfast.client.sync import connect
 from holdfast.model.units import age_text, size_text
@@ -40,6 +41,7 @@ def run(given: Given) -> int:
     given.only()
     with connect() as client:
         processes = client.ps(all=given.all, session=given.session, task=given.task, used=given.json)
+        say_older_parts(client.greeting)
     if given.json:
         console.out_json([process.to_json() for process in processes])
     else:
