@@ -35,7 +35,8 @@ with holdfast.connect("chat-42") as hf:
     for number in range(count):
         text = f"seq 1 100; until [ -e {go_on} ]; do sleep 0.1; done; seq 101 200; exit {number}"
         lifetime = "daemon" if number == 7 else "detached"
-        hf.run(text, name=f"job-{number}", pty=number % 10 == 3, stdin=number % 10 == 4, lifetime=lifetime, log_cap=1 << 20)
+        kind = {"pty": number % 10 == 3, "stdin": number % 10 == 4, "lifetime": lifetime}
+        hf.run(text, name=f"job-{number}", log_cap=1 << 20, **kind)
     print(json.dumps(hf.status()))
 """
 
@@ -112,9 +113,7 @@ def answering(*releases: Release) -> Iterator[None]:
         eventually(lambda: failures or all(asked[release.version] for release in releases), timeout=60)
         yield
         so_far = Counter(asked)
-        eventually(
-            lambda: failures or all(asked[release.version] > so_far[release.version] for release in releases), timeout=60
-        )
+        eventually(lambda: failures or all(asked[one.version] > so_far[one.version] for one in releases), timeout=60)
     finally:
         is_over.set()
         for thread in threads:

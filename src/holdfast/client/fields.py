@@ -54,6 +54,8 @@ PROCESS_FIELDS = (
     "restart",
     "restart_at",
     "gave_up",
+    "on_boot",
+    "started_by_boot",
     "limits",
     "peak_rss_bytes",
 )
@@ -75,6 +77,7 @@ RUN_OPTIONS = (
     "stdin",
     "split",
     "lifetime",
+    "on_boot",
     "deadline",
     "deadline_action",
     "ready_log",

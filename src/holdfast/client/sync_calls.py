@@ -62,6 +62,7 @@ class SyncCalls(ClientState):
             split: Keep stderr in a log of its own. Default: one log for both, in the order of writing.
             lifetime: Whether to end it with its session, when the daemon is stopped (not when it crashes), or never.
                 Default: detached (never).
+            on_boot: Run it again after a boot, when the daemon starts: once, with the same id. See holdfast service.
             deadline: The longest that it may run (90, 10m, 2h).
             deadline_action: What happens at the deadline. Default: kill.
             ready_log: Ready when a line of output matches RE (RE2 syntax).

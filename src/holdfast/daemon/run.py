@@ -20,7 +20,7 @@ from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.judge import Gate
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core import service_manager, timers
+from holdfast.daemon.core import boot, service_manager, timers
 from holdfast.daemon.core.background import BackgroundTasks
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
@@ -81,7 +81,8 @@ _DAEMON = "daemon"
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Run the daemon of this instance until it is asked to stop. The caller holds the lock of the instance."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    context, recovery, watches, is_after_crash, set_aside = await _compose(paths, settings)
+    context, recovery, watches, memory, set_aside = await _compose(paths, settings)
+    is_after_crash, last_boot = memory.get(_DAEMON) == {"stopped": False}, memory.get(boot.BOOT)
     context.store.change_soon(lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": False}))
     context.store.record_soon([_event("start")])
     if set_aside is not None:
@@ -105,6 +106,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         if is_after_crash:
             context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
         await _renew_keeper(context)
+        await boot.plan(context, last_boot)
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
@@ -150,8 +152,10 @@ async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]])
         task.result()
 
 
-async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Recovery, OutputWatches, bool, str | None]:
-    """The parts, each given what it needs; whether the last daemon crashed; and where a damaged store was moved to.
+async def _compose(
+    paths: Paths, settings: Settings
+) -> tuple[DaemonContext, Recovery, OutputWatches, dict[str, Any], str | None]:
+    """The parts, each given what it needs; what the last daemon remembered; and where a damaged store was moved to.
 
     Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
     """
@@ -219,8 +223,7 @@ async def _compose(paths: Paths, settings: Settings) -> tuple[DaemonContext, Rec
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = OutputWatches(context, match_events)
     recovery = Recovery(place, registry, supervisor, background)
-    is_after_crash = opened.kept.memory.get(_DAEMON) == {"stopped": False}
-    return context, recovery, watches, is_after_crash, opened.set_aside
+    return context, recovery, watches, opened.kept.memory, opened.set_aside
 
 
 def _event(what: str, **more: int) -> Event:

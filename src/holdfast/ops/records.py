@@ -72,6 +72,8 @@ class ProcessFields(Record):
     restart: Text | None = field(help="never, on-failure or always.")
     restart_at: Time | None = field(help="While it waits for a restart: when that is.")
     gave_up: Flag | None = field(help="Whether it ended because `restart_limit` was reached.")
+    on_boot: Flag | None = field(help="Whether it is run again after a boot.")
+    started_by_boot: Flag | None = field(help="Whether its last run was started because the machine was booted.")
     limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
 

@@ -157,8 +157,10 @@ class LocalPlace(ExecutionPlace):
         if done.returncode != 0:  # it would take the commands along
             raise OSError(f"the new keeper does not start: {done.stderr[-200:].decode(errors='replace').strip()}")
         await self.keeper.request("renew", argv=self._boot(self.directory, VERSION))
-        while is_older(self.keeper.release):
+        while True:
             await asyncio.sleep(_FIRST_LOOK)
+            if not is_older(self.keeper.release):
+                return
 
     def close(self) -> None:
         super().close()

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "daemon",
-    synopsis=["daemon run", "daemon start|stop|restart|status [--json]", "daemon http [--port N | --off | --rotate] [--json]"],
+    synopsis=[
+        "daemon run",
+        "daemon start|stop|restart|status [--json]",
+        "daemon http [--port N | --off | --rotate] [--json]",
+    ],
     about="""
         The daemon starts automatically with the first call, so this is rarely needed.
 

@@ -72,6 +72,8 @@ def run(given: Given) -> int:
         process = client.run(command, **_options(given, attaches))
         for note in process.notes:
             console.say(note)
+        if given.on_boot:
+            _say_if_not_at_login()
         if given.wait_ready:
             return _until_ready(client, process, given)
         if given.detach:
@@ -80,6 +82,15 @@ def run(given: Given) -> int:
         if attaches:
             return attached.attach(client, process, key, offset=0, accepted=0, consumes=True)
         return _foreground(client, process, given)
+
+
+def _say_if_not_at_login() -> None:
+    from holdfast.cli.verbs import service
+
+    if not service.is_installed():
+        console.say(
+            "after a boot it comes back with the first call. Next, to start it at login: holdfast service install"
+        )
 
 
 def _until_ready(client: Client, process: Process, given: Given) -> int:

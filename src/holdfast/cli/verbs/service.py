@@ -57,6 +57,11 @@ class _InstanceUnit:
         return systemd.unit_text(self.paths, [sys.executable, "-P", "-m", "holdfast", "daemon", "run"], os.environ)
 
 
+def is_installed() -> bool:
+    """Whether the daemon of this instance starts at login."""
+    return os.path.exists(_InstanceUnit().path)
+
+
 def active_unit() -> str | None:
     """The unit of this instance, if systemd runs the daemon; else None."""
     unit = _InstanceUnit()
