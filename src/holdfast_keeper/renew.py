@@ -23,14 +23,15 @@ INHERIT = "--inherit"
 
 def execute(argv: list[str], keeper_dir: KeeperDir, store: DescriptorStore) -> None:
     """Become the new release. Returns only if it cannot be executed: then the old one goes on."""
+    listeners = keeper_dir.descriptors()
     state = {
         "directory": keeper_dir.path,
-        "listeners": keeper_dir.descriptors(),
+        "listeners": listeners,
         "held": store.held,
         "pids": store.pid_of,
         "witnessed": store.witnessed,
     }
-    fds = [*state["listeners"].values(), *(fd for held in store.held.values() for fd in held.values())]
+    fds = [*listeners.values(), *(fd for held in store.held.values() for fd in held.values())]
     try:
         file = os.memfd_create("holdfast-inherit", 0)  # inheritable
     except OSError as failed:

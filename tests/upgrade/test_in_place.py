@@ -48,7 +48,10 @@ def test_a_newer_daemon_takes_over_from_an_older_one_and_its_keeper(home: Path, 
         daemon = start_daemon(source)
         after = hf.status()
         assert (before["version"], after["version"]) == (holdfast.__version__, "99.0.0")
-        assert after["keeper_pid"] == before["keeper_pid"]
+        assert after["anchor_pid"] == before["anchor_pid"], (
+            "the new keeper has the same parent, and so the same children"
+        )
+        assert after["keeper_version"] == "99.0.0"
         assert hf.inspect("job").pid == process.pid
         go_on.touch()
         assert hf.wait(process.id, timeout=30).exit_code == 7
