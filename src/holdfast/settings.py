@@ -83,7 +83,7 @@ class Settings(NamedTuple):
 KEEP_ENDED_FLOOR = 1800.0
 
 
-class Setting(NamedTuple):
+class SettingField(NamedTuple):
     """The declaration of one key."""
 
     name: str
@@ -96,7 +96,7 @@ class Setting(NamedTuple):
 _KINDS = {int: "number", float: "seconds", bool: "switch", str: "text"}
 
 
-def declared() -> dict[str, Setting]:
+def declared() -> dict[str, SettingField]:
     """Every key of config.toml, in the order of the documentation."""
     found = {}
     for name, hint in get_type_hints(Settings, include_extras=True).items():
@@ -105,7 +105,7 @@ def declared() -> dict[str, Setting]:
             usual = "names" if get_args(kind)[0] is str else "tables"
         else:
             usual = _KINDS[kind]
-        found[name] = Setting(name, more[0] if more else usual, Settings._field_defaults[name], text)
+        found[name] = SettingField(name, more[0] if more else usual, Settings._field_defaults[name], text)
     return found
 
 

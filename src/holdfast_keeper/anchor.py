@@ -49,7 +49,7 @@ def live(keeper_dir: KeeperDir, store: fd_store.DescriptorStore) -> None:
             store = Keeper(keeper_dir, theirs, store).run()
             continue  # the anchor is gone: this process is the anchor now
         theirs.close()
-        kernel.name_process("holdfast-anchor")
+        kernel.name_process("anchor", keeper_dir.path)
         watch = _Watch(keeper_dir, store, keeper, ours)
         status = watch.run()
         ours.close()

@@ -32,6 +32,8 @@ from holdfast_keeper.fd_store import Descriptors, receive_raw
 from holdfast_keeper.loop import READ, WRITE, Loop, Timer
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "fork_server")
+#: What `ps` shows of it.
+_TITLE = "holdfast: fork server"
 #: The descriptor at which the fork server expects its connection to the keeper.
 _LINE = 3
 _TERMINAL, _STDIN, _SPLIT, _IN_MEMFD = 1, 2, 4, 8
@@ -186,7 +188,7 @@ class _Server:
         self.is_stuck = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            arguments = [_PROGRAM, place, *map(str, file_limit)]
+            arguments = [_TITLE, place, *map(str, file_limit)]
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), _LINE)]
             os.posix_spawn(_PROGRAM, arguments, failpoints.variables(), file_actions=actions)
         ours.setblocking(False)

@@ -45,7 +45,7 @@ _RENEWED = 75
 
 class Keeper:
     def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: fd_store.DescriptorStore) -> None:
-        kernel.name_process("holdfast-keeper")
+        kernel.name_process("keeper", keeper_dir.path)
         kernel.become_subreaper()
         self.dir = keeper_dir
         self.loop = Loop()

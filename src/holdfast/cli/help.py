@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from holdfast.cli.verbs import VERBS
-from holdfast.extras import docs
+from holdfast.extras import docs as docs_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def verb_page(verb: Verb) -> str:
     return "\n\n".join(f"{title}\n{textwrap.indent(body, _INDENT)}" for title, body in sections) + "\n"
 
 
-def overview() -> str:
+def overview(docs: str | None = None) -> str:
+    """`docs`: where the documentation is. Default: its directory, and the verb that opens it."""
     return f"""\
 NAME
     holdfast - run commands in the background; output and exit code survive crashes
@@ -65,7 +66,7 @@ EXAMPLES
         $ holdfast kill web
 
 DOCUMENTATION
-    {docs()}
+    {docs or f"holdfast docs [TOPIC], or the files in {docs_directory()}"}
 """
 
 

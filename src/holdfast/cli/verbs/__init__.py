@@ -42,6 +42,7 @@ VERBS = {
     "acp": "Run an ACP agent for an editor, with its commands in holdfast",
     "hook": "Deliver notifications into conversations (called by hooks of Claude Code and Codex)",
     "service": "Install the daemon as a systemd user service",
+    "docs": "Open the documentation or a manual page",
     "doctor": "Check what this machine offers, and what is missing",
     "bench": "Measure holdfast, alone or compared with other programs",
     "version": "Show the version",

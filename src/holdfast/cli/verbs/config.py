@@ -12,7 +12,7 @@ from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import find_paths, make_directories
-from holdfast.settings import Setting, checked_settings, declared, read_settings, read_table, unknown_setting
+from holdfast.settings import SettingField, checked_settings, declared, read_settings, read_table, unknown_setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _path(given: Given, paths: Paths) -> int:
     return 0
 
 
-def _declared(key: str) -> Setting:
+def _declared(key: str) -> SettingField:
     setting = declared().get(key)
     if setting is None:
         raise unknown_setting(key)
@@ -142,7 +142,7 @@ def _content(path: str) -> str:
         return ""
 
 
-def _toml(setting: Setting, value: str) -> str:
+def _toml(setting: SettingField, value: str) -> str:
     """The value as it is written to the file. Raises BadValue."""
     match setting.kind:
         case "size":
@@ -175,7 +175,7 @@ def _escaped(character: str) -> str:
     return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
-def text_of(setting: Setting, value: object) -> str:
+def text_of(setting: SettingField, value: object) -> str:
     """The value as `set` takes it."""
     if isinstance(value, tuple):
         return ",".join(str(_plain(one)) for one in value) or "-"
