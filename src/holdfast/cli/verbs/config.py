@@ -16,6 +16,8 @@ from holdfast.settings import SettingField, checked_settings, declared, read_set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.cli.options import Given
     from holdfast.paths import Paths
 
@@ -52,6 +54,7 @@ _ACTIONS = "show, get, set, unset or path"
 
 def run(given: Given) -> int:
     action, *words = given.words or [""]
+    acts: dict[str, Callable[..., int]]
     acts = {"show": _show, "get": _get, "set": _set, "unset": _unset, "path": _path}
     act = acts.get(action)
     if act is None:
