@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, fd_store, groups, kernel, limits, log, requests
+from holdfast_keeper import adopt, bundle, failpoints, fd_store, groups, kernel, limits, log, requests
 from holdfast_keeper.control import Connection, is_owner
 from holdfast_keeper.daemon_restart import DaemonRestart
 from holdfast_keeper.exits import Exits, OomWatch
@@ -155,6 +155,7 @@ class Keeper:
         if self.starter.is_busy or not self._anchor.is_ready:
             self.loop.after(_RENEW_PAUSE, partial(self.renew, argv))
             return
+        failpoints.reach("renew-asked")
         self._anchor.renew(argv)
         self.starter.dismiss()
         os._exit(_RENEWED)

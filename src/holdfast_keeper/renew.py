@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any
 
-from holdfast_keeper import log
+from holdfast_keeper import failpoints, log
 from holdfast_keeper.fd_store import DescriptorStore
 from holdfast_keeper.keeper_dir import KeeperDir
 
@@ -42,6 +42,7 @@ def execute(argv: list[str], keeper_dir: KeeperDir, store: DescriptorStore) -> N
             json.dump(state, out)
         for fd in fds:
             os.set_inheritable(fd, True)
+        failpoints.reach("renew-prepared")
         os.execve(argv[0], [*argv, INHERIT, str(file)], os.environ)
     except (OSError, ValueError) as failed:
         log.write(f"anchor: cannot execute the new release: {failed}")
@@ -64,4 +65,5 @@ def inherited(file: int) -> tuple[KeeperDir, DescriptorStore]:
     store.witnessed = {process_id: (pid, slot) for process_id, (pid, slot) in state["witnessed"].items()}
     for fd in [*state["listeners"].values(), *(fd for held in store.held.values() for fd in held.values())]:
         os.set_inheritable(fd, False)
+    failpoints.reach("renew-inherited")
     return KeeperDir(state["directory"], state["listeners"]), store

@@ -126,13 +126,17 @@ def _stop(given: Given, paths: Paths) -> int:
 def _restart(given: Given, paths: Paths) -> int:
     from holdfast.cli import versions
 
-    for _ in range(_RESTART_TRIES):
-        link = greet(_replace(paths), caller.session_of(None))
+    for tries_left in reversed(range(_RESTART_TRIES)):
+        try:
+            link = greet(_replace(paths), caller.session_of(None))
+            status, _ = link.call("status", {}, _STOP_LIMIT)
+        except LinkCut:  # of two daemons that started at once, the other one stays
+            if not tries_left:
+                raise
+            continue
+        link.close()
         if not is_older(link.daemon["daemon"]):
-            break
-        link.close()  # the keeper was faster, and started the old one again
-    status, _ = link.call("status", {}, _STOP_LIMIT)
-    link.close()
+            break  # else the keeper was faster, and started the old one again
     if given.json:
         console.out_json({"running": True, **status})
     else:
