@@ -163,8 +163,21 @@ def _end_daemon(paths: Paths) -> None:
     if "keeper" in link.daemon or all(process["lifetime"] != "daemon" for process in running["processes"]):
         _ask_to_stop(link, keep=True)
     else:
-        os.kill(link.daemon["pid"], _signal.SIGKILL)
+        _kill_daemon(link.daemon["pid"], paths)
     _wait_until_gone(link)
+
+
+def _kill_daemon(pid: int, paths: Paths) -> None:
+    """Kill it, and mark its lock as that of a daemon that was stopped, so that its keeper does not start it again."""
+    import fcntl
+
+    lock = os.open(paths.daemon_lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.kill(pid, _signal.SIGKILL)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.pwrite(lock, b"stopped\n", 0)  # see `daemon/core/instance.py`
+    finally:
+        os.close(lock)
 
 
 def _ask_to_stop(link: Link, keep: bool = False) -> Message:
