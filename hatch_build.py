@@ -1,4 +1,7 @@
-"""Compiles the fork server into the wheel. Without a C compiler the wheel lacks it, and the keeper forks itself."""
+"""Compiles the fork server into the wheel, and writes the manual pages.
+
+Without a C compiler the wheel lacks the fork server, and the keeper forks itself.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,18 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SOURCE = "src/holdfast_keeper/fork_server.c"
 _PROGRAM = "src/holdfast_keeper/fork_server"
+#: Listed as shared data in pyproject.toml.
+_MANUAL = "build/man"
 
 
 class ForkServerHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name != "wheel" or not sys.platform.startswith("linux"):
+        if self.target_name != "wheel":
+            return
+        # The command line needs only the standard library, so it can be imported here.
+        write = "import sys; sys.path.insert(0, 'src'); from holdfast.cli import manual; manual.write(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", write, _MANUAL], cwd=self.root, check=True)
+        if not sys.platform.startswith("linux"):
             return
         compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
         if compiler is None:

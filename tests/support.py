@@ -89,7 +89,7 @@ def daemons_below(*directories: str) -> dict[int, str]:
     found = {}
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         arguments = _read(pid, "cmdline").replace(b"\0", b" ")
-        if b"holdfast.daemon" not in arguments and b"holdfast_keeper" not in arguments:
+        if not any(mark in arguments for mark in (b"holdfast: ", b"holdfast.daemon", b"holdfast_keeper")):
             continue
         if any(_belongs(pid, directory) for directory in wanted):
             found[pid] = os.fsdecode(arguments)

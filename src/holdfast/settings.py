@@ -2,100 +2,150 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
 from holdfast.model.sink_config import read_sinks
 from holdfast.model.sinks import Sink
-from holdfast.model.units import parse_size
+from holdfast.model.units import parse_seconds, parse_size
 from holdfast.paths import Paths, find_paths, make_directories
 
 __all__ = ["Paths", "Settings", "find_paths", "make_directories", "parse_size", "read_settings"]
 
 MIB = 1 << 20
+#: A number of bytes, which may be written as `512M`.
+SIZE = "size"
+_LARGEST = (1 << 63) - 1
 
 
 class Settings(NamedTuple):
-    """What the owner of the instance may set in config.toml. Times are seconds, sizes are bytes."""
+    """What the owner of the instance may set in config.toml: type, help and default of every key."""
 
-    max_processes: int = 4096
-    log_cap: int = 256 * MIB
-    """Bytes of output kept per process, unless its start sets another limit."""
-    log_total: int = 4096 * MIB
-    """Bytes of output kept for the whole instance."""
-    keep_ended: float = 7 * 86400.0
-    """How long an ended process is remembered; never less than 30 minutes."""
-    max_ended: int = 10_000
-    """How many ended processes are remembered at most."""
-    keep_events: float = 7 * 86400.0
-    """How long an event can be read again."""
-    max_events: int = 1_000_000
-    """How many events can be read again at most."""
-    keep_notices: float = 30 * 86400.0
-    """How long a notice that no session reads is kept."""
-    wait_limit: float = 0.0
-    """The longest single wait that is granted; 0 for no limit."""
-    grace: float = 10.0
-    """Between SIGTERM and SIGKILL."""
-    stale_after: float = 86400.0
-    """A process that has run for longer is marked stale."""
-    shell: str = ""
-    """The shell that runs command texts; empty for bash, or sh where there is no bash."""
-    watch_window: float = 15.0
-    """A process sends at most one notification of matches, or digest of them, in this time."""
-    watch_strikes: int = 3
-    """A watch ends after this number of windows in a row that held matches back; 0 for never."""
-    watch_budget: int = 0
-    """How many notifications of matches a process may send; 0 for any number."""
-    breaker_limit: int = 15
-    """More notifications of matches than this, of all processes, trip the breaker; 0 for no breaker."""
-    breaker_window: float = 10.0
-    """The time in which they are counted."""
-    breaker_silence: float = 30.0
-    """How long matches are held back then."""
-    redact: bool = True
-    """Whether secrets are masked in output that notices quote."""
-    pass_env: tuple[str, ...] = ()
-    """Variables that are handed on to commands also where secrets are left out."""
-    approval_wait: float = 60.0
-    """How long a start waits for an approver, unless it says otherwise; 300 at most."""
-    approval_keep: float = 86400.0
-    """How long a request can be answered after its caller has gone, and a single-use approval be used."""
-    sudo_password_command: str = ""
-    """A command that prints the password for sudo in commands without a terminal; empty: the user is asked."""
-    sudo_keep: float = 180.0
-    """How long a password that was typed for sudo is used again in the same session; 0 for not at all."""
-    http_listen: str = ""
-    """Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere."""
-    sinks: tuple[Sink, ...] = ()
-    """Where notices go beside the inbox: `[[sinks]]` tables (docs/sinks.md)."""
+    max_processes: Annotated[int, "How many processes may run at once."] = 4096
+    log_cap: Annotated[int, "Bytes of output kept per process, unless its start sets another limit.", SIZE] = 256 * MIB
+    log_total: Annotated[int, "Bytes of output kept for the whole instance; 0 for no limit.", SIZE] = 4096 * MIB
+    keep_ended: Annotated[float, "How long an ended process is remembered; never less than 30 minutes."] = 7 * 86400.0
+    max_ended: Annotated[int, "How many ended processes are remembered at most."] = 10_000
+    keep_events: Annotated[float, "How long an event can be read again."] = 7 * 86400.0
+    max_events: Annotated[int, "How many events can be read again at most."] = 1_000_000
+    keep_notices: Annotated[float, "How long a notification that no session reads is kept."] = 30 * 86400.0
+    wait_limit: Annotated[float, "The longest single wait that is granted; 0 for no limit."] = 0.0
+    grace: Annotated[float, "How long a process may take to end after SIGTERM, before SIGKILL."] = 10.0
+    stale_after: Annotated[float, "A process that has run for longer is marked stale."] = 86400.0
+    shell: Annotated[str, "The shell that runs command texts; empty for bash, or sh where there is no bash."] = ""
+    watch_window: Annotated[
+        float,
+        "A process sends at most one notification of matches, or digest of them, in this time.",
+    ] = 15.0
+    watch_strikes: Annotated[
+        int,
+        "A watch ends after this number of windows in a row that held matches back; 0 for never.",
+    ] = 3
+    watch_budget: Annotated[int, "How many notifications of matches a process may send; 0 for any number."] = 0
+    breaker_limit: Annotated[
+        int,
+        "More notifications of matches than this, of all processes, trip the breaker; 0 for no breaker.",
+    ] = 15
+    breaker_window: Annotated[float, "The time in which the breaker counts notifications."] = 10.0
+    breaker_silence: Annotated[float, "How long matches are held back after the breaker tripped."] = 30.0
+    redact: Annotated[bool, "Whether secrets are masked in output that notifications quote."] = True
+    pass_env: Annotated[
+        tuple[str, ...],
+        "Variables that are handed on to commands also where secrets are left out.",
+    ] = ()
+    approval_wait: Annotated[
+        float,
+        "How long a start waits for an approver, unless it says otherwise; 300 at most.",
+    ] = 60.0
+    approval_keep: Annotated[
+        float,
+        "How long a request can be answered after its caller has gone, and a single-use approval be used.",
+    ] = 86400.0
+    sudo_password_command: Annotated[
+        str,
+        "A command that prints the password for sudo in commands without a terminal; empty: the user is asked.",
+    ] = ""
+    sudo_keep: Annotated[
+        float,
+        "How long a password that was typed for sudo is used again in the same session; 0 for not at all.",
+    ] = 180.0
+    http_listen: Annotated[
+        str,
+        "Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere.",
+    ] = ""
+    sinks: Annotated[
+        tuple[Sink, ...], "Where notifications go beside the inbox: `[[sinks]]` tables, see sinks.md."
+    ] = ()
 
 
 #: Ended processes are kept for half an hour at least, even if `keep_ended` is less.
 KEEP_ENDED_FLOOR = 1800.0
 
 
+class SettingField(NamedTuple):
+    """The declaration of one key."""
+
+    name: str
+    kind: str
+    """number, size, seconds, switch, text, names or tables."""
+    default: Any
+    help: str
+
+
+_KINDS = {int: "number", float: "seconds", bool: "switch", str: "text"}
+
+
+def declared() -> dict[str, SettingField]:
+    """Every key of config.toml, in the order of the documentation."""
+    found = {}
+    for name, hint in get_type_hints(Settings, include_extras=True).items():
+        kind, text, *more = get_args(hint)
+        if get_origin(kind) is tuple:
+            usual = "names" if get_args(kind)[0] is str else "tables"
+        else:
+            usual = _KINDS[kind]
+        found[name] = SettingField(name, more[0] if more else usual, Settings._field_defaults[name], text)
+    return found
+
+
 def read_settings(path: str) -> Settings:
-    """The settings in a config file, the defaults where there is none."""
+    """The settings in a config file, the defaults where there is none. Raises BadValue."""
+    return checked_settings(read_table(path), path)
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """What is in a config file, unchecked; nothing where there is none. Raises BadValue."""
     import tomllib
 
     try:
         with open(path, "rb") as file:
-            table = tomllib.load(file)
+            return tomllib.load(file)
     except FileNotFoundError:
-        return Settings()
-    except (OSError, tomllib.TOMLDecodeError) as broken:
+        return {}
+    except (OSError, ValueError, RecursionError) as broken:
         raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
+
+
+def checked_settings(table: dict[str, Any], path: str) -> Settings:
+    """The settings in the content of a config file. Raises BadValue, with the key that is wrong."""
     values: dict[str, object] = {}
     for key, value in table.items():
         default = Settings._field_defaults.get(key)
         if default is None:
-            raise BadValue(f"unknown setting {key!r} in {path}", next=f"known: {', '.join(Settings._fields)}")
+            raise unknown_setting(key, f" in {path}")
         values[key] = read_sinks(value, path) if key == "sinks" else _checked(key, value, default, path)
     if listen := values.get("http_listen"):
         parse_address(str(listen))
     return Settings(**values)  # type: ignore[arg-type]
+
+
+def unknown_setting(key: str, where: str = "") -> BadValue:
+    import difflib
+
+    close = difflib.get_close_matches(key, Settings._fields, 1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return BadValue(f"unknown setting {key[:80]!r}{where}{meant}", next=f"known: {', '.join(Settings._fields)}")
 
 
 def _checked(key: str, value: object, default: object, path: str) -> object:
@@ -108,8 +158,13 @@ def _checked(key: str, value: object, default: object, path: str) -> object:
     elif isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(one, str) and one and "=" not in one for one in value):
             return tuple(value)
-    elif isinstance(value, str) and isinstance(default, int):
-        return parse_size(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):
+    elif isinstance(value, str):
+        try:
+            return parse_size(value) if isinstance(default, int) else parse_seconds(value)
+        except BadValue as wrong:
+            raise BadValue(f"setting {key!r} in {path}: {wrong.message}", next=wrong.next) from wrong
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
         return float(value) if isinstance(default, float) else int(value)
-    raise BadValue(f"setting {key!r} in {path} cannot be {value!r}", next=f"the default is {default!r}")
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+    raise BadValue(f"setting {key!r} in {path} cannot be {shown}", next=f"the default is {default!r}")

@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 
-from holdfast_keeper import bundle, cgroups, kernel, log
+from holdfast_keeper import bundle, cgroups, kernel, log, renew
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.connections import DescriptorStore, receive_datagram
 from holdfast_keeper.keeper import IGNORED_SIGNALS, Keeper
@@ -30,12 +30,11 @@ _FETCH_PAUSE = 0.03
 _WRITE_PAUSE = 0.25
 
 
-def live(keeper_dir: KeeperDir) -> None:
-    """Be the anchor, or become it, until no command is left."""
+def live(keeper_dir: KeeperDir, store: DescriptorStore) -> None:
+    """Be the anchor, or become it, until no command is left. `store` has what the last release held."""
     cgroups.leave_command_groups()
     kernel.become_subreaper()
     _ignore_signals()
-    store = DescriptorStore()
     while True:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -51,9 +50,12 @@ def live(keeper_dir: KeeperDir) -> None:
             store = Keeper(keeper_dir, theirs, store).run()
             continue  # the anchor is gone: this process is the anchor now
         theirs.close()
-        kernel.name_process("holdfast-anchor")
-        status = _Watch(keeper_dir, store, keeper, ours).run()
+        kernel.name_process("anchor", keeper_dir.path)
+        watch = _Watch(keeper_dir, store, keeper, ours)
+        status = watch.run()
         ours.close()
+        if watch.successor is not None:
+            renew.execute(watch.successor, keeper_dir, store)
         if status == 0 or (not keeper_dir.exists() and not any(map(_is_alive, store.by_pid))):
             _clear_groups(keeper_dir)
             keeper_dir.release()
@@ -81,6 +83,8 @@ class _Watch:
         self._keeper = keeper
         self._line = line
         self._status: int | None = None
+        #: The command line of a newer release, which takes over when the keeper has exited.
+        self.successor: list[str] | None = None
 
     def run(self) -> int:
         """Returns the wait status of the keeper once it is dead and everything that it deposited is in the store."""
@@ -121,6 +125,8 @@ class _Watch:
             header, fds = received
             if header["op"] == "hold":
                 self._store.hold(header["id"], header["names"], fds, header.get("pid"))
+            elif header["op"] == "renew":
+                self.successor = header["argv"]
             else:
                 self._store.drop(header["id"], header["names"])
 

@@ -222,16 +222,33 @@ class DirectoryTaken(Exception):
 class KeeperDir:
     """The directory of a place, as its anchor and keeper have it: locked, with both sockets open."""
 
-    def __init__(self, directory: str) -> None:
-        """Lock the directory. Raises DirectoryTaken when it is locked already, OSError when it cannot be used."""
+    def __init__(self, directory: str, inherited: dict[str, int] | None = None) -> None:
+        """Lock the directory, unless its lock and sockets were `inherited` (see `renew.py`).
+
+        Raises DirectoryTaken when it is locked already, OSError when it cannot be used.
+        """
         self.path = os.path.abspath(directory)
-        for name in (LIVE, DONE):
-            os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
-        self._lock = _lock(f"{self.path}/{LOCK}")
-        self._fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.control = _listen(self.path, CONTROL, socket.SOCK_STREAM)
-        self.fd_store = _listen(self.path, FD_STORE, socket.SOCK_SEQPACKET)
+        if inherited is None:
+            for name in (LIVE, DONE):
+                os.makedirs(f"{self.path}/{name}", mode=0o700, exist_ok=True)
+            self._lock = _lock(f"{self.path}/{LOCK}")
+            self._fd = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.control = _listen(self.path, CONTROL, socket.SOCK_STREAM)
+            self.fd_store = _listen(self.path, FD_STORE, socket.SOCK_SEQPACKET)
+        else:
+            self._lock, self._fd = inherited["lock"], inherited["directory"]
+            self.control = socket.socket(fileno=inherited["control"])
+            self.fd_store = socket.socket(fileno=inherited["fd_store"])
+            for listener in (self.control, self.fd_store):
+                listener.setblocking(False)
         self.file_limit = _raise_file_limit()
+        #: The release of this program, as its daemon named it.
+        self.release_name: str | None = None
+
+    def descriptors(self) -> dict[str, int]:
+        """Its open descriptors by name, for `inherited`."""
+        listeners = {"control": self.control.fileno(), "fd_store": self.fd_store.fileno()}
+        return {"lock": self._lock, "directory": self._fd, **listeners}
 
     def live(self, process_id: str) -> str:
         return f"{self.path}/{LIVE}/{process_id}"

@@ -250,6 +250,10 @@ class HolderLink:
     def drop(self, process_id: str, names: list[str] | None = None) -> None:
         self._send({"op": "drop", "id": process_id, "names": names}, [])
 
+    def renew(self, argv: list[str]) -> None:
+        """The anchor executes this program: see `renew.py`."""
+        self._send({"op": "renew", "argv": argv}, [])
+
     def close(self) -> None:
         self._loop.unwatch(self.socket.fileno())
         self.socket.close()

@@ -31,6 +31,8 @@ from holdfast_keeper import bundle, cgroups, failpoints, kernel, log
 from holdfast_keeper.connections import READ, WRITE, Descriptors, Loop, Timer, receive_raw
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "fork_server")
+#: What `ps` shows of it.
+_TITLE = "holdfast: fork server"
 #: The descriptor at which the fork server expects its connection to the keeper.
 _LINE = 3
 _TERMINAL, _STDIN, _SPLIT, _IN_MEMFD = 1, 2, 4, 8
@@ -185,7 +187,7 @@ class _Server:
         self.is_stuck = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            arguments = [_PROGRAM, place, *map(str, file_limit)]
+            arguments = [_TITLE, place, *map(str, file_limit)]
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), _LINE)]
             os.posix_spawn(_PROGRAM, arguments, failpoints.variables(), file_actions=actions)
         ours.setblocking(False)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast_keeper import adopt, bundle, cgroups, kernel, log, requests
+from holdfast_keeper import adopt, bundle, cgroups, failpoints, kernel, log, requests
 from holdfast_keeper.bundle import KeeperDir
 from holdfast_keeper.cgroups import Groups, ProcessLimits
 from holdfast_keeper.connections import (
@@ -41,6 +41,10 @@ _DIRECTORY_PAUSE = 5.0
 _HELLO_TIMEOUT = 5.0
 #: Failures of one kind that are closer together belong to one episode: it is logged once, and its pauses grow.
 _EPISODE = 60.0
+#: Before the next look whether a start is under way, which an upgrade waits for.
+_RENEW_PAUSE = 0.01
+#: The exit status of a keeper that makes way for a newer release. Not 0, after which the anchor exits, too.
+_RENEWED = 75
 #: The pause before the daemon is started again doubles up to the longest.
 _FIRST_RESTART = 0.1
 _LONGEST_RESTART = 60.0
@@ -52,7 +56,7 @@ IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE,
 
 class Keeper:
     def __init__(self, keeper_dir: KeeperDir, anchor: socket.socket, store: DescriptorStore) -> None:
-        kernel.name_process("holdfast-keeper")
+        kernel.name_process("keeper", keeper_dir.path)
         kernel.become_subreaper()
         self.dir = keeper_dir
         self.loop = Loop()
@@ -154,6 +158,16 @@ class Keeper:
         held = self.commands or any(one.fds for one in self.unadopted.values())
         if self.daemon_restart.was_left and not held and not self.starter.is_busy and not self.stopper.is_busy:
             self.loop.stop()
+
+    def renew(self, argv: list[str]) -> None:
+        """Exit, so that the anchor executes the newer release with this command line."""
+        if self.starter.is_busy or not self._anchor.is_ready:
+            self.loop.after(_RENEW_PAUSE, partial(self.renew, argv))
+            return
+        failpoints.reach("renew-asked")
+        self._anchor.renew(argv)
+        self.starter.dismiss()
+        os._exit(_RENEWED)
 
     def sweep_groups(self) -> None:
         if self._sweep is not None:

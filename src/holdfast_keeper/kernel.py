@@ -48,9 +48,16 @@ def become_subreaper() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def name_process(name: str) -> None:
-    """What `ps` and `top` show; at most 15 characters."""
-    _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+def name_process(role: str, *words: str) -> None:
+    """What `top` and `ps` show: `holdfast-ROLE` (at most 15 characters) and, as arguments, `holdfast: ROLE WORDS…`."""
+    _libc.prctl(_PR_SET_NAME, f"holdfast-{role}".encode(), 0, 0, 0)
+    try:
+        begin, end = map(int, read("/proc/self/stat").rpartition(b")")[2].split()[45:47])
+        title = b"".join(os.fsencode(word) + b"\0" for word in (f"holdfast: {role}", *words))
+        if len(title) <= end - begin:
+            ctypes.memmove(begin, title.ljust(end - begin, b"\0"), end - begin)
+    except (OSError, ValueError):
+        return
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:

@@ -8,7 +8,7 @@ raw bytes that belong to the next message. The daemon sends requests
 
 Requests
     hello         version; log_total (bytes or null), revive (argv or null)
-                  -> version, pid, anchor_pid, cgroup (path or null), fork_server (bool), offers: [optional field],
+                  -> version, release (of the program, or null), pid, anchor_pid, cgroup (path or null), fork_server (bool), offers: [optional field],
                      live: [bundle report]
     start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report. Where the keeper offers `raw`, the spec has
                                                                 the fields of LAUNCH_FIELDS only, and two raw parts follow: the
@@ -32,6 +32,8 @@ Requests
     usage         -                                          -> log_bytes, log_total, live, troubled: {id: why}
     leave         -                                          -> {}; the daemon stops on purpose and is not started again; once no
                                                                 command is left, keeper and anchor exit, too
+    renew         argv                                       -> {}; anchor and keeper execute this newer release and hold the same
+                                                                commands. Only where `offers` has it
 
 Facts
     adopted       id, report      a holder has offered the descriptors that it lacked

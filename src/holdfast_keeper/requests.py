@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast_keeper import bundle, journal, kernel, log, protocol
+from holdfast_keeper import bundle, journal, kernel, log, protocol, renew
 from holdfast_keeper.cgroups import UnsupportedLimit
 from holdfast_keeper.connections import Connection, Refusal
 from holdfast_keeper.held_command import HeldCommand, OutputWaiter, tree_of
@@ -68,11 +68,12 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
     keeper.daemon_restart.arrived()
     return {
         "version": protocol.VERSION,
+        "release": keeper.dir.release_name,
         "pid": os.getpid(),
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
         "fork_server": keeper.starter.forks.has_server,
-        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW],
+        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW, renew.OFFER],
         "live": [command.report() for command in keeper.commands.values()],
     }
 
@@ -291,6 +292,14 @@ def _leave(keeper: Keeper, connection: Connection, message: Message) -> Message:
     return {}
 
 
+def _renew(keeper: Keeper, connection: Connection, message: Message) -> Message:
+    argv = message["argv"]
+    if not argv or not all(isinstance(word, str) for word in argv):
+        raise Refusal("bad_value", "argv is a list of texts")
+    keeper.loop.after(0.0, lambda: keeper.renew(argv))
+    return {}
+
+
 def _held(keeper: Keeper, message: Message) -> HeldCommand:
     command = keeper.commands.get(message["id"])
     if command is not None and keeper.awaits_offer(command):
@@ -322,6 +331,7 @@ OPERATIONS: dict[str, Callable[[Keeper, Connection, Message], Message | None]] =
     "limits": _describe_limits,
     "usage": _usage,
     "leave": _leave,
+    "renew": _renew,
 }
 
 #: These concern one run, and wait while a command is between two of them.

@@ -12,7 +12,8 @@ ROLES = ("daemon", "keeper", "anchor")
 EVERY_ROLE = (*ROLES, "fork server", "worker")
 
 _BY_NAME = {"holdfast-keeper": "keeper", "holdfast-anchor": "anchor", "holdfast-fork": "fork server"}
-#: In the arguments of every worker of the daemon.
+#: The first word of its arguments, for each worker of the daemon; before that, they hold this.
+_WORKERS = tuple(f"holdfast: {role}" for role in ("watch", "screen", "sinks", "mcp"))
 _WORKER = ".__main__ import main"
 
 FileLimit = tuple[int, int]
@@ -105,7 +106,7 @@ def cgroup_name(pid: int) -> str:
 def _role(pid: int, home: str) -> str | None:
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         words = os.fsdecode(file.read()).split("\0")
-    if "holdfast.daemon" in words:
+    if words[0] == "holdfast: daemon" or "holdfast.daemon" in words:
         with open(f"/proc/{pid}/environ", "rb") as file:
             is_ours = os.fsencode(f"HOLDFAST_HOME={home}") in file.read().split(b"\0")
         return "daemon" if is_ours else None
@@ -113,4 +114,8 @@ def _role(pid: int, home: str) -> str | None:
         name = file.read().strip()
     if name in _BY_NAME:
         return _BY_NAME[name] if f"{home}/place" in words else None
-    return "worker" if any(_WORKER in word and "holdfast_keeper" not in word for word in words) else None
+    return (
+        "worker"
+        if words[0] in _WORKERS or any(_WORKER in word and "holdfast_keeper" not in word for word in words)
+        else None
+    )

@@ -21,7 +21,7 @@ from tests.support import content_of, eventually, processes_of, run_cli
 def daemons(home: Path) -> list[int]:
     def is_daemon(pid: int) -> bool:
         try:
-            return b"holdfast.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            return b"holdfast: daemon" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             return False
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.cli import manual
 from holdfast.extras import DISTRIBUTION
+from holdfast.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,8 +73,7 @@ def test_only_the_daemon_imports_its_dependencies(module: str) -> None:
 
 
 def test_the_changelog_has_the_version() -> None:
-    version = (ROOT / "src/holdfast/version.py").read_text(encoding="utf-8").split('"')[-2]
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_no_link_is_broken() -> None:
@@ -79,15 +82,49 @@ def test_no_link_is_broken() -> None:
     assert not broken
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_both_packages_with_their_types(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("holdfast_runtime-*.whl")
+    (wheel,) = directory.glob("holdfast_runtime-*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_both_packages_with_their_types(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"holdfast/py.typed", "holdfast_keeper/py.typed", "holdfast/version.py"} <= names
     assert {f"holdfast/docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= names
+    assert {f"holdfast_runtime-{VERSION}.data/data/share/man/man1/{page}" for page in manual.pages()} <= names
     assert not [name for name in names if name.split(os.sep)[0] in ("tests", "bench") or "/bench/" in name]
+
+
+@pytest.mark.slow
+def test_an_installation_has_manual_pages_and_leaves_nothing_behind(wheel: Path, tmp_path: Path) -> None:
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=True)
+    before = files_in(place)
+    pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    install = ["install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    subprocess.run([*pip, *install], check=True, capture_output=True)
+    environ = {**os.environ, "HOLDFAST_HOME": str(tmp_path / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+    for words in (["docs", "configuration"], ["docs", "run"], ["docs"], ["version"]):
+        command = [str(place / "bin" / "holdfast"), *words]
+        assert subprocess.run(command, env=environ, capture_output=True, check=True).stdout
+    assert (place / "share/man/man1/holdfast-run.1").is_file()
+    if (man := shutil.which("man")) is not None:
+        search = {**environ, "MANPATH": str(place / "share/man"), "LC_ALL": "C.UTF-8"}
+        for page in ("holdfast-run", "hold"):
+            shown = subprocess.run([man, page], env=search, capture_output=True, text=True, check=True).stdout
+            assert "SYNOPSIS" in shown
+    subprocess.run([*pip, "uninstall", "--yes", DISTRIBUTION], check=True, capture_output=True)
+    assert files_in(place) - before == set()
+    assert not (tmp_path / "home").exists(), "no daemon was started"
+
+
+def files_in(directory: Path) -> set[Path]:
+    return {path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
 
 
 def _links(page: Path) -> list[str]:

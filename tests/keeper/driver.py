@@ -99,13 +99,22 @@ class KeeperPair:
 
     def launch(self) -> None:
         with open(f"{self.place}/keeper.log", "ab") as log:
-            command = [sys.executable, "-I", "-S", "-c", _MAIN, self.place]
-            self._started.append(subprocess.Popen(command, stderr=log, env=self._environ, start_new_session=True))
+            self._started.append(
+                subprocess.Popen(self.command(), stderr=log, env=self._environ, start_new_session=True)
+            )
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-I", "-S", "-c", _MAIN, self.place, *arguments]
 
     def hello(self, **settings: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self.control.ask("hello", **settings)
         self.keeper, self.anchor = answer["pid"], answer["anchor_pid"]
         return answer
+
+    def renew(self, release: str) -> dict[str, Any]:
+        """Let anchor and keeper execute that release, and return when its keeper answers."""
+        self.control.ask("renew", argv=self.command(release))
+        return eventually(lambda: self._successor({self.keeper}))
 
     def reconnect(self) -> dict[str, Any]:
         self.control.close()

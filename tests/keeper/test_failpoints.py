@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.keeper.driver import ONE, KeeperPair
-from tests.support import eventually
+from tests.support import eventually, is_alive
 
 STARTS = ["start-prepared", "start-requested", "child-deposited", "child-ready", "child-claimed", "start-seen"]
 FLOWS = ["output-seen", "output-moved", "segment-started", "input-written", "input-moved"]
@@ -63,6 +63,25 @@ def test_descriptors_of_an_interrupted_start_are_not_used_for_the_next(tmp_path:
         pair.write(ONE, b"more\n")
         assert pair.exit_of(ONE)["code"] == 5
         assert b"more" in pair.complete(ONE)
+    finally:
+        pair.close()
+
+
+@pytest.mark.parametrize("point", ["renew-asked", "renew-prepared", "renew-inherited"])
+def test_an_upgrade_that_is_interrupted_loses_nothing(tmp_path: Path, point: str) -> None:
+    """A keeper that dies is replaced by its anchor; if the anchor dies, the daemon starts both again."""
+    pair = dying_at(point, tmp_path)
+    try:
+        pair.start(ONE, f"seq 1 1000; until [ -e {tmp_path}/go-on ]; do sleep 0.02; done; seq 1001 2000; exit 5")
+        pair.control.ask("renew", argv=pair.command("99.0"))
+        eventually((tmp_path / "died").exists)
+        if point != "renew-asked":
+            eventually(lambda: not is_alive(pair.anchor))
+            pair.launch()
+        again(pair)
+        (tmp_path / "go-on").touch()
+        assert pair.exit_of(ONE)["code"] == 5
+        assert pair.complete(ONE) == b"".join(b"%d\n" % number for number in range(1, 2001))
     finally:
         pair.close()
 

@@ -12,8 +12,9 @@ import pytest
 
 from holdfast_keeper import bundle
 from holdfast_keeper.connections import DescriptorStore, receive_datagram, send_datagram
-from tests.keeper.driver import ONE, TWO, KeeperPair, connect
-from tests.support import eventually
+from tests.chaos.parts import parent_of
+from tests.keeper.driver import ONE, TWO, KeeperPair, Refused, connect
+from tests.support import eventually, is_alive
 
 COUNT = 400
 NUMBERS = b"".join(b"line %d\n" % number for number in range(COUNT))
@@ -42,6 +43,43 @@ def test_a_kill_of_both_loses_nothing_of_a_command_on_pipes(pair: KeeperPair) ->
     pair.start(ONE, counting(7))
     pair.kill(pair.anchor, pair.keeper)
     check(pair, ONE, 7)
+
+
+def test_a_newer_release_takes_over_and_is_the_parent_of_every_command(pair: KeeperPair) -> None:
+    commands = [pair.start(ONE, counting(7)), pair.start(TWO, counting(8), pty=True)]
+    keeper, anchor = pair.keeper, pair.anchor
+    for release in ("98.0", "99.0"):
+        assert pair.renew(release)["release"] == release
+    assert pair.anchor == anchor
+    assert pair.keeper != keeper
+    assert {parent_of(command["born"]["pid"]) for command in commands} <= {pair.anchor, pair.keeper}
+    pair.kill(pair.keeper)
+    assert pair.reconnect()["release"] == "99.0"
+    check(pair, ONE, 7)
+    check(pair, TWO, 8)
+
+
+def test_an_exit_during_the_upgrade_is_recorded(pair: KeeperPair) -> None:
+    for number in range(10):
+        process_id = f"{ONE}_{number}"
+        pair.start(process_id, f"read x; echo last line; exit {number}", stdin=True)
+        pair.write(process_id, b"go\n")
+        pair.renew(f"99.{number}")
+        assert pair.exit_of(process_id)["code"] == number
+        assert pair.complete(process_id) == b"last line\n"
+
+
+def test_a_release_that_cannot_be_executed_changes_nothing(pair: KeeperPair) -> None:
+    pair.start(ONE, counting(7))
+    keeper, anchor = pair.keeper, pair.anchor
+    pair.control.ask("renew", argv=["/nonexistent/python"])
+    eventually(lambda: not is_alive(keeper))
+    pair.reconnect()
+    assert pair.anchor == anchor
+    check(pair, ONE, 7)
+    for argv in ([], ["/bin/true", 7], None):
+        with pytest.raises(Refused):
+            pair.control.ask("renew", argv=argv)
 
 
 def test_the_anchor_records_an_exit_between_two_keepers(pair: KeeperPair) -> None:

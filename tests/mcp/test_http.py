@@ -94,7 +94,7 @@ def sockets(pid: int) -> set[str]:
 
 
 def worker(home: Path) -> int | None:
-    found = [pid for pid in processes_of(str(home)) if b"\0holdfast.mcp\0" in content_of(Path(f"/proc/{pid}/cmdline"))]
+    found = [pid for pid in processes_of(str(home)) if b"holdfast: mcp\0" in content_of(Path(f"/proc/{pid}/cmdline"))]
     return found[0] if found else None
 
 

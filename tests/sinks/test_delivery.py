@@ -203,7 +203,7 @@ def test_a_sender_that_is_killed_is_replaced(instance: Instance, receiver: Recei
 
 def sender_of(home: Path) -> int | None:
     for pid in processes_of(str(home)):
-        if b"holdfast.sinks" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"holdfast: sinks" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid
     return None
 

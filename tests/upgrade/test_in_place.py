@@ -19,7 +19,8 @@ def newer_release(where: Path) -> Path:
     package = Path(holdfast.__file__).parent
     shutil.copytree(package, where / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(package.parent / "holdfast_keeper", where / "holdfast_keeper")
-    (where / "holdfast" / "version.py").write_text('VERSION = "99.0.0"\n')
+    version = where / "holdfast" / "version.py"
+    version.write_text(version.read_text().replace(f'VERSION = "{holdfast.__version__}"', 'VERSION = "99.0.0"'))
     return where
 
 
@@ -47,7 +48,10 @@ def test_a_newer_daemon_takes_over_from_an_older_one_and_its_keeper(home: Path, 
         daemon = start_daemon(source)
         after = hf.status()
         assert (before["version"], after["version"]) == (holdfast.__version__, "99.0.0")
-        assert after["keeper_pid"] == before["keeper_pid"]
+        assert after["anchor_pid"] == before["anchor_pid"], (
+            "the new keeper has the same parent, and so the same children"
+        )
+        assert after["keeper_version"] == "99.0.0"
         assert hf.inspect("job").pid == process.pid
         go_on.touch()
         assert hf.wait(process.id, timeout=30).exit_code == 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from holdfast.cli.verbs import ALIASES, VERBS
-from holdfast.extras import docs
+from holdfast.extras import docs as docs_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def _aliases(name: str) -> list[tuple[str, str]]:
     return [("ALIASES", "\n".join(lines))] if lines else []
 
 
-def overview() -> str:
+def overview(docs: str | None = None) -> str:
+    """`docs`: where the documentation is. Default: its directory, and the verb that opens it."""
     return f"""\
 NAME
     holdfast - run commands in the background; output and exit code survive crashes
@@ -77,7 +78,7 @@ EXAMPLES
         $ holdfast kill web
 
 DOCUMENTATION
-    {docs()}
+    {docs or f"holdfast docs [TOPIC], or the files in {docs_directory()}"}
 """
 
 

@@ -67,6 +67,10 @@ OPTIONS = [
         choices=("session", "daemon", "detached"),
         help="Whether to end it with its session, when the daemon is stopped (not when it crashes), or never. Default: detached (never).",
     ),
+    Option(
+        "--on-boot",
+        help="Run it again after a boot, when the daemon starts: once, with the same id. See holdfast service.",
+    ),
     Option("--deadline", metavar="S", convert=parse_seconds, help="The longest that it may run (90, 10m, 2h)."),
     Option("--deadline-action", choices=("kill", "notify"), help="What happens at the deadline. Default: kill."),
     Option("--ready-log", metavar="RE", help="Ready when a line of output matches RE (RE2 syntax)."),
@@ -195,6 +199,7 @@ RUN_NAMES = {
     "stdin": "stdin",
     "split": "split",
     "lifetime": "lifetime",
+    "on_boot": "on_boot",
     "deadline": "deadline",
     "deadline_action": "deadline_action",
     "ready_log": "ready_log",

@@ -63,6 +63,7 @@ class AsyncCalls(ClientState):
             split: Keep stderr in a log of its own. Default: one log for both, in the order of writing.
             lifetime: Whether to end it with its session, when the daemon is stopped (not when it crashes), or never.
                 Default: detached (never).
+            on_boot: Run it again after a boot, when the daemon starts: once, with the same id. See holdfast service.
             deadline: The longest that it may run (90, 10m, 2h).
             deadline_action: What happens at the deadline. Default: kill.
             ready_log: Ready when a line of output matches RE (RE2 syntax).
@@ -748,13 +749,13 @@ class AsyncCalls(ClientState):
     async def status(self) -> Message:
         """The state of the daemon.
 
-        Returns: pid, keeper_pid, anchor_pid, version, home, socket, started_at, processes (running processes), held
-        (running processes whose descriptors the daemon holds, too), ended (ended processes that are still kept),
-        log_bytes (output on disk; null for a caller that is bound to its session), log_total (the limit on output on
-        disk, for all processes together), events (the number of the newest event), bridges (connected event bridges),
-        ignored_frames (frames of bridges that were malformed and ignored), watch_lag (how long output waits to be
-        searched by watches; 0 where none does), cgroup (the cgroup below which commands run; null where there is
-        none).
+        Returns: pid, keeper_pid, anchor_pid, version, keeper_version (the release of keeper and anchor; `0` for one
+        that does not name it), home, socket, started_at, processes (running processes), held (running processes whose
+        descriptors the daemon holds, too), ended (ended processes that are still kept), log_bytes (output on disk;
+        null for a caller that is bound to its session), log_total (the limit on output on disk, for all processes
+        together), events (the number of the newest event), bridges (connected event bridges), ignored_frames (frames
+        of bridges that were malformed and ignored), watch_lag (how long output waits to be searched by watches; 0
+        where none does), cgroup (the cgroup below which commands run; null where there is none).
         """
         value, _ = await self._call(calls.Ask("status", {}, limit=60.0))
         return value
@@ -776,12 +777,14 @@ class AsyncCalls(ClientState):
         value, _ = await self._call(calls.Ask("http", {"what": what, "listen": listen}, limit=60.0))
         return value
 
-    async def stop_daemon(self) -> Message:
+    async def stop_daemon(self, *, keep: bool = False) -> Message:
         """Stop the daemon: processes with lifetime `daemon` end, the others go on.
+
+        keep: End no process: another daemon takes over at once.
 
         Returns: ended (ids of processes that were ended), left (ids of processes that go on).
         """
-        value, _ = await self._call(calls.Ask("stop", {}, may_repeat=False))
+        value, _ = await self._call(calls.Ask("stop", {"keep": keep}, may_repeat=False))
         return value
 
     async def redact(self, *texts: str) -> list[str]:

@@ -30,6 +30,7 @@ class RunOptions(TypedDict, total=False):
     stdin: bool
     split: bool
     lifetime: Literal["session", "daemon", "detached"] | None
+    on_boot: bool
     deadline: float | None
     deadline_action: Literal["kill", "notify"] | None
     ready_log: str | None
@@ -160,6 +161,10 @@ class ProcessAttributes:
     """The queue that it was started in."""
     after: list[str]
     """Ids of the processes that it waits for, or waited for."""
+    on_boot: bool | None
+    """Whether it is run again after a boot."""
+    started_by_boot: bool | None
+    """Whether its last run was started because the machine was booted."""
     limits: Message | None
     """Its limits: memory (bytes), cpus, pids."""
     peak_rss_bytes: int | None

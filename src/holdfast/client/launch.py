@@ -18,6 +18,8 @@ from holdfast.wire.frames import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.client.http_exchange import HttpAddress
     from holdfast.paths import Paths
 
@@ -145,6 +147,25 @@ def reconnect(paths: Paths) -> _socket.socket | None:
     if sock is None and os.path.lexists(paths.socket):
         return _find_or_start(paths)
     return sock
+
+
+def replace(paths: Paths, stop: Callable[[], None], start: Callable[[], None] | None = None) -> _socket.socket:
+    """As `connect`, after `stop` has ended the daemon that serves. Meanwhile other clients wait and start none.
+
+    `start` starts the daemon by a service manager.
+    """
+    import fcntl
+
+    make_directories(paths)
+    lock = _open_lock(paths)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stop()
+        if start is not None:
+            start()
+        return find(paths) or _start(paths, time.monotonic() + START_LIMIT)
+    finally:
+        os.close(lock)
 
 
 def find(paths: Paths) -> _socket.socket | None:

@@ -60,7 +60,10 @@ class Client(SyncCalls):
         self._idle: list[Link] = []
         self._lock = allocate_lock()
         self._pid = os.getpid()
-        self._give_back(self.open_link())
+        link = self.open_link()
+        #: What the daemon said of itself: pid, and the releases of `daemon` and `keeper`. Over HTTP, its status.
+        self.greeting: dict[str, object] = link.daemon
+        self._give_back(link)
 
     def __enter__(self) -> Self:
         return self

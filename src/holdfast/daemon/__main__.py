@@ -23,6 +23,7 @@ from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
 from holdfast.secrets.environment import minimal
 from holdfast.settings import read_settings
+from holdfast.title import set_title
 
 _INTERRUPTED = 130
 
@@ -84,6 +85,7 @@ def _serve(ready_fd: int | None, revived: bool) -> None:
         _say(ready_fd, "ready")
         return
     os.chdir("/")
+    set_title("daemon", paths.home)
 
     def ready() -> None:
         _say(ready_fd, "ready")

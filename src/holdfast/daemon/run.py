@@ -20,7 +20,7 @@ from holdfast.daemon.approvals.commands import Gate
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
-from holdfast.daemon.core import service_manager, timers
+from holdfast.daemon.core import boot, service_manager, timers
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
@@ -72,18 +72,19 @@ from holdfast_keeper import protocol
 #: Longer than a keeper takes to start and to read a thousand bundles. After that the daemon serves without it.
 _RECOVERY_TIMEOUT = 15.0
 _LEAVE_TIMEOUT = 2.0
+#: How long a new release of the keeper may take until it answers. After that the daemon serves without it.
+_RENEW_TIMEOUT = 10.0
 #: Clients that waited for a reply when the daemon died may come back, or confirm the reply, within this time.
 _RECONNECT_TIMEOUT = 10.0
 #: Under this key the store remembers whether the last daemon was stopped on purpose.
 _DAEMON = "daemon"
-#: Under this key, in which boot of the machine that was.
-_BOOT = "boot"
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
     """Run the daemon of this instance until it is asked to stop. The caller holds the lock of the instance."""
     note("daemon-start", version=VERSION, pid=os.getpid(), home=paths.home)
-    context, recovery, watches, is_after_crash, same_boot, set_aside = await _compose(paths, settings)
+    context, recovery, watches, memory, set_aside = await _compose(paths, settings)
+    is_after_crash, last_boot = memory.get(_DAEMON) == {"stopped": False}, memory.get(boot.BOOT)
     context.store.change_soon(lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": False}))
     context.store.record_soon([_event("start")])
     if set_aside is not None:
@@ -106,8 +107,9 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:
             context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
-        context.queues.settle(same_boot)
-        context.store.change_soon(lambda connection: inbox_rows.remember(connection, _BOOT, context.place.boot_id))
+        await _renew_keeper(context)
+        await context.queues.settle(last_boot in (None, context.place.boot_id))
+        await boot.plan(context, last_boot)
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))
         vital.append(context.background.start(timers.watch_deadlines(context), "deadlines"))
@@ -137,6 +139,15 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         note("daemon-end")
 
 
+async def _renew_keeper(context: DaemonContext) -> None:
+    """After an upgrade. A keeper that cannot be replaced still serves."""
+    try:
+        async with asyncio.timeout(_RENEW_TIMEOUT):
+            await context.place.renew_keeper()
+    except (OSError, Refused, Unreachable, TimeoutError) as failed:
+        note("keeper-not-renewed", why=repr(failed))
+
+
 async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]]) -> None:
     """Until the daemon is asked to stop. It cannot go on without one of the vital tasks: raises what that raised."""
     asked = context.background.start(context.stop_asked.wait(), "stop")
@@ -147,9 +158,8 @@ async def _until_stopped(context: DaemonContext, vital: list[asyncio.Task[Any]])
 
 async def _compose(
     paths: Paths, settings: Settings
-) -> tuple[DaemonContext, Recovery, OutputWatches, bool, bool, str | None]:
-    """The parts, each given what it needs; whether the last daemon crashed; whether it ran in this boot of the
-    machine; and where a damaged store was moved to.
+) -> tuple[DaemonContext, Recovery, OutputWatches, dict[str, Any], str | None]:
+    """The parts, each given what it needs; what the last daemon remembered; and where a damaged store was moved to.
 
     Raises StoreTooNew, OSError or sqlite3.Error; no task is running then.
     """
@@ -218,9 +228,7 @@ async def _compose(
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
     watches = OutputWatches(context, match_events)
     recovery = Recovery(place, registry, supervisor, background)
-    is_after_crash = opened.kept.memory.get(_DAEMON) == {"stopped": False}
-    same_boot = opened.kept.memory.get(_BOOT) == place.boot_id
-    return context, recovery, watches, is_after_crash, same_boot, opened.set_aside
+    return context, recovery, watches, opened.kept.memory, opened.set_aside
 
 
 def _event(what: str, **more: int) -> Event:

@@ -229,7 +229,9 @@ def _settled(before: HeldProcess | None, after: HeldProcess) -> bool | None:
 def _started(process: HeldProcess) -> Event:
     meta = process.meta
     fields = {"command": meta.command, "cwd": meta.cwd, "pid": process.pid, "pty": meta.pty}
-    more = {"lifetime": meta.lifetime, "run": process.run}
+    more: dict[str, Any] = {"lifetime": meta.lifetime, "run": process.run}
+    if process.run and process.boot_run == process.run:
+        more["boot"] = True
     return Event("process.started", process.started_at or meta.requested_at, {**_who(process), **fields, **more})
 
 

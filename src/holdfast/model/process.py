@@ -76,6 +76,8 @@ class Meta:
     """How many restarts in a row there are at most; 0 for no limit."""
     restart_delay: float = 1.0
     """Before the first restart; each further one waits twice as long."""
+    on_boot: bool = False
+    """Whether it is run again when the daemon first starts after a boot."""
     success_codes: tuple[int, ...] = (0,)
     stop_cmd: str | None = None
     ready_log: str | None = None
@@ -187,6 +189,8 @@ class HeldProcess:
     """How many restarts in a row its policy has made."""
     gave_up: bool = False
     """Whether the limit of restarts was reached."""
+    boot_run: int | None = None
+    """The last run that was planned because the machine was booted."""
     readiness: Readiness | None = None
     stall: Stall | None = None
     need: InputNeed | None = None

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn, TypeAlias
 
 from holdfast.errors import AlreadyRunning, Ambiguous, BadValue, LimitReached, NotFound
-from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Restarting, Running, Skipped
+from holdfast.model.lifecycle import Ended, Exited, Lost, NeverRan, Restarting, Running, Skipped, stop_of
 from holdfast.model.process import HeldProcess, Meta, ProcessId, id_prefix, is_id, is_name
 
 _MOST_NAMED = 20
@@ -189,9 +189,11 @@ def may_be_forgotten(
 ) -> list[ProcessId]:
     """Ended for longer than `keep`, or beyond the `at_most` newest; never one that ended less than `floor` seconds ago.
 
-    A process whose descendants still write is not finished, however long ago it ended.
+    A process whose descendants still write is not finished, however long ago it ended. One that comes back at the next
+    boot is kept.
     """
-    ended = sorted(((_ended_at(process), process.id) for process in processes if process.output_closed), reverse=True)
+    finished = [process for process in processes if process.output_closed and not _comes_back(process)]
+    ended = sorted(((_ended_at(process), process.id) for process in finished), reverse=True)
     return [
         process_id
         for place, (at, process_id) in enumerate(ended)
@@ -202,6 +204,21 @@ def may_be_forgotten(
 def _ended_at(process: HeldProcess) -> float:
     assert isinstance(process.state, Ended)
     return process.state.known_at
+
+
+def come_back_at_boot(processes: Iterable[HeldProcess]) -> list[HeldProcess]:
+    """Those that are run again when the machine has been booted; of several with one name, the newest."""
+    found = [process for process in processes if _comes_back(process)]
+    newest = {(process.meta.session, process.meta.name): process for process in sorted(found, key=_precedence)}
+    return [process for process in found if process.meta.name is None or process in newest.values()]
+
+
+def _comes_back(process: HeldProcess) -> bool:
+    """One that was ended on purpose, by `kill` or with its session, does not."""
+    if not process.meta.on_boot or not (process.has_ended or process.is_restarting):
+        return False
+    stop = stop_of(process.state)
+    return stop is None or stop.reason not in ("killed", "session_end")
 
 
 _MOST_AMBIGUOUS = 5

@@ -22,6 +22,7 @@ class Status(Operation):
         keeper_pid: Integer | None = field()
         anchor_pid: Integer | None = field()
         version: Text = field()
+        keeper_version: Text | None = field(help="The release of keeper and anchor; `0` for one that does not name it.")
         home: Text = field()
         socket: Text = field()
         started_at: Time = field()
@@ -68,6 +69,8 @@ class Http(Operation):
 
 class Stop(Operation):
     """Stop the daemon: processes with lifetime `daemon` end, the others go on."""
+
+    keep: Flag = field(False, help="End no process: another daemon takes over at once.")
 
     class Reply(Record):
         ended: list[Text] = field(help="Ids of processes that were ended.")

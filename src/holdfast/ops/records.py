@@ -77,6 +77,8 @@ class ProcessFields(Record):
     gave_up: Flag | None = field(help="Whether it ended because `restart_limit` was reached.")
     queue: Text | None = field(help="The queue that it was started in.")
     after: list[Text] = field(help="Ids of the processes that it waits for, or waited for.")
+    on_boot: Flag | None = field(help="Whether it is run again after a boot.")
+    started_by_boot: Flag | None = field(help="Whether its last run was started because the machine was booted.")
     limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
     created_at: Time | None = field(help="When its first start was requested; `started_at` is that of its last run.")

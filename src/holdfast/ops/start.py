@@ -179,6 +179,11 @@ class Start(ApprovalOptions):
         help="Whether to end it with its session, when the daemon is stopped (not when it crashes), or never. "
         "Default: detached (never).",
     )
+    on_boot: Flag = field(
+        False,
+        flag="--on-boot",
+        help="Run it again after a boot, when the daemon starts: once, with the same id. See holdfast service.",
+    )
     deadline: Seconds | None = field(
         None, above=0, flag="--deadline", metavar="S", help="The longest that it may run (90, 10m, 2h)."
     )

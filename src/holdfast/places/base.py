@@ -114,6 +114,13 @@ class ExecutionPlace(Bundles):
         """The pids of a process's tree. Raises Refused where there is no such process, Unreachable."""
         return list((await self.keeper.request("tree", id=process_id))["pids"])
 
+    @abstractmethod
+    async def renew_keeper(self) -> None:
+        """Replace a keeper of an older release by one of this release, where that keeps its commands.
+
+        Returns when the new one has answered. Raises OSError, Refused, Unreachable.
+        """
+
     # Measuring.
 
     @abstractmethod

@@ -39,6 +39,8 @@ _FETCHED_AT_ONCE = 16
 _FD_FIRST_PAUSE = 0.01
 #: A deposit is safe with the kernel; fetching it at once would take time from the start that it belongs to.
 _FETCH_PAUSE = 0.03
+#: The release of a keeper that does not name its own.
+UNNAMED = "0"
 
 #: Writes one line to the daemon's log: an event, and its fields by name.
 Note = Callable[..., None]
@@ -82,8 +84,13 @@ class KeeperLink:
         self._connection: _KeeperConnection | None = None
         self._has_given_up = False
         self._giving_up: asyncio.TimerHandle | None = None
-        #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, offers, live.
+        #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, release, offers.
         self.about: Message = {}
+
+    @property
+    def release(self) -> str | None:
+        """The release of keeper and anchor; UNNAMED for the first ones, None where no keeper has answered yet."""
+        return (self.about.get("release") or UNNAMED) if self.about else None
 
     @property
     def is_reachable(self) -> bool:

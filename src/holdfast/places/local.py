@@ -25,6 +25,7 @@ from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
 from holdfast.places.sampler import UsageSampler
+from holdfast.version import VERSION, is_older
 from holdfast.wire.frames import peer_credentials
 from holdfast_keeper.protocol import Message
 
@@ -38,6 +39,10 @@ _FD_STORE = "depot.sock"
 _LOCK = "keeper.lock"
 _LOG = "keeper.log"
 _LARGEST_LOG = 1 << 20
+
+#: In `offers` of a keeper that can execute a newer release, and the argument with which that one is only loaded.
+_RENEW = "renew"
+_CHECK = "--check"
 
 #: Without site packages: a keeper starts in half the time and needs none of them. The limit on open files is the one
 #: that the daemon was started with, because commands inherit it.
@@ -123,12 +128,10 @@ class LocalPlace(ExecutionPlace):
         """A new anchor, in a session of its own. It ends by itself where another one has the directory."""
         self._anchors = [anchor for anchor in self._anchors if anchor.poll() is None]
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        boot = [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), self.directory]
         log = _open_log(f"{self.directory}/{_LOG}")
         try:
             anchor = subprocess.Popen(
-                boot,
+                self._boot(self.directory, VERSION),
                 cwd="/",
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
@@ -139,6 +142,25 @@ class LocalPlace(ExecutionPlace):
         finally:
             os.close(log)
         self._anchors.append(anchor)
+
+    def _boot(self, *arguments: str) -> list[str]:
+        """The command line of anchor and keeper of this release."""
+        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+        return [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), *arguments]
+
+    async def renew_keeper(self) -> None:
+        """Let anchor and keeper of an older release execute this one, where they can. Every command stays theirs."""
+        if _RENEW not in self.keeper.about.get("offers", ()) or not is_older(self.keeper.release):
+            return
+        check = self._boot(_CHECK)
+        done = await asyncio.to_thread(subprocess.run, check, env=self._environ, capture_output=True, check=False)
+        if done.returncode != 0:  # it would take the commands along
+            raise OSError(f"the new keeper does not start: {done.stderr[-200:].decode(errors='replace').strip()}")
+        await self.keeper.request("renew", argv=self._boot(self.directory, VERSION))
+        while True:
+            await asyncio.sleep(_FIRST_LOOK)
+            if not is_older(self.keeper.release):
+                return
 
     def close(self) -> None:
         super().close()

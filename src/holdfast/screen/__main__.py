@@ -17,7 +17,7 @@ from holdfast.wire.worker import WorkerLink, lower_priority
 def main(arguments: list[str]) -> None:
     path, version, place, directory = arguments
     link = WorkerLink()
-    lower_priority("holdfast-screen")
+    lower_priority("screen", *arguments)
     library = Library(path)
     emulators = Emulators(
         version, lambda cols, rows: Ghostty(library, cols, rows), lambda data: Ghostty.restored(library, data)

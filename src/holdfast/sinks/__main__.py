@@ -20,7 +20,7 @@ _MODULES = {"webhook": "webhook", "apprise": "services", "desktop": "desktop"}
 def main() -> None:
     link = WorkerLink()
     os.dup2(1, 2)  # which is /dev/null by now
-    lower_priority("holdfast-sinks")
+    lower_priority("sinks")
     link.serve(_answer)
 
 

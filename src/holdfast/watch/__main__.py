@@ -27,7 +27,7 @@ _KEPT = 16 << 20
 def main(arguments: list[str]) -> None:
     place, current, *how = arguments
     link = WorkerLink()
-    lower_priority("holdfast-watch", _NICE)
+    lower_priority("watch", place, nice=_NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     libc = ctypes.CDLL(None)

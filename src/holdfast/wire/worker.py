@@ -18,6 +18,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from holdfast.title import set_title
+
 Message = dict[str, Any]
 T = TypeVar("T")
 
@@ -130,9 +132,9 @@ class CurrentRequest:
         return fd
 
 
-def lower_priority(name: str, nice: int = 5) -> None:
-    """Run behind the commands, and be the first to go when memory runs out. `name` is what `ps` shows."""
+def lower_priority(role: str, *words: str, nice: int = 5) -> None:
+    """Run behind the commands, and be the first to go when memory runs out. `ps` shows the role and the words."""
     os.nice(nice)
-    for path, value in (("/proc/self/oom_score_adj", _OOM_SCORE), ("/proc/self/comm", name)):
-        with contextlib.suppress(OSError), open(path, "w") as file:
-            file.write(value)
+    set_title(role, *words)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(_OOM_SCORE)

@@ -97,7 +97,7 @@ def test_the_daemon_in_the_foreground(home: Path) -> None:
         assert daemon.wait(20) == 0
 
 
-@pytest.mark.parametrize("words", [[], ["restart"], ["start", "x"], ["stop", "--force"], ["\x1b"]])
+@pytest.mark.parametrize("words", [[], ["reload"], ["start", "x"], ["stop", "--force"], ["\x1b"]])
 def test_what_daemon_cannot(words: list[str]) -> None:
     refusal("daemon", *words)
 

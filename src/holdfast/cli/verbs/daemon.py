@@ -14,16 +14,23 @@ from holdfast.client.link import Done, Failed, Link, LinkCut, greet, open_link
 from holdfast.errors import BadValue, Unreachable
 from holdfast.model.units import age_text, size_text
 from holdfast.paths import find_paths, make_directories
+from holdfast.version import is_older
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
+
     from holdfast.cli.options import Given
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 
 VERB = Verb(
     "daemon",
-    synopsis=["daemon run", "daemon start|stop|status [--json]", "daemon http [--port N | --off | --rotate] [--json]"],
+    synopsis=[
+        "daemon run",
+        "daemon start|stop|restart|status [--json]",
+        "daemon http [--port N | --off | --rotate] [--json]",
+    ],
     about="""
         The daemon starts automatically with the first call, so this is rarely needed.
 
@@ -31,6 +38,10 @@ VERB = Verb(
         background, unless it runs. stop stops it: processes with lifetime daemon end, the others go on and are adopted
         when it starts again, with the next call: clients that only wait, such as events -f, do not start it. status
         shows its state, and does not start it.
+
+        restart replaces the daemon by one of this release, for instance after an upgrade or a change of its settings.
+        No process ends, and waiting clients go on. Keeper and anchor of an older release are replaced, too; those of
+        the first releases cannot be, and go on until their processes have ended.
 
         http serves HTTP on the loopback address, now and after every start of the daemon, and prints the URL and the
         file with the token that clients need; --off stops it, --rotate makes a new token. The Unix socket always serves
@@ -49,7 +60,7 @@ VERB = Verb(
     examples=[
         ("Its state", "holdfast daemon status"),
         ("Serve HTTP on 127.0.0.1", "holdfast daemon http --port 7333"),
-        ("Switch to a new version after an upgrade; processes go on", "holdfast daemon stop && holdfast ps"),
+        ("Switch to a new version after an upgrade; processes go on", "holdfast daemon restart"),
     ],
 )
 
@@ -57,13 +68,16 @@ _STOP_LIMIT = 60.0
 #: Seconds between two messages that name what a stop waits for.
 _PROGRESS_INTERVAL = 2.0
 _PAUSE = 0.01
+#: A keeper starts a daemon that was killed again, of the old release, and may be faster than this command.
+_RESTART_TRIES = 5
 
 
 def run(given: Given) -> int:
-    (action,) = given.only("run, start, stop, status or http")
-    act = {"run": _run, "start": _start, "stop": _stop, "status": _status, "http": _http}.get(action)
+    (action,) = given.only("run, start, stop, restart, status or http")
+    acts = {"run": _run, "start": _start, "stop": _stop, "restart": _restart, "status": _status, "http": _http}
+    act = acts.get(action)
     if act is None:
-        raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop, status or http")
+        raise BadValue(f"daemon: cannot {action[:80]!r}", next="run, start, stop, restart, status or http")
     if action != "http" and (given.off or given.rotate or given.port is not None):
         raise BadValue("--port, --off and --rotate are for http", next=given.usage)
     return act(given, find_paths())
@@ -108,9 +122,66 @@ def _stop(given: Given, paths: Paths) -> int:
     return 0
 
 
-def _ask_to_stop(link: Link) -> Message:
+def _restart(given: Given, paths: Paths) -> int:
+    from holdfast.cli import versions
+
+    for tries_left in reversed(range(_RESTART_TRIES)):
+        try:
+            link = greet(_replace(paths), launch.session_of(None))
+            status, _ = link.call("status", {}, _STOP_LIMIT)
+        except LinkCut:  # of two daemons that started at once, the other one stays
+            if not tries_left:
+                raise
+            continue
+        link.close()
+        if not is_older(link.daemon["daemon"]):
+            break  # else the keeper was faster, and started the old one again
+    if given.json:
+        console.out_json({"running": True, **status})
+    else:
+        held = f"processes that go on: {status['processes']}"
+        console.say(f"the daemon (pid {status['pid']}, version {status['version']}) serves now; {held}")
+    versions.say_older_parts(link.daemon)
+    return 0
+
+
+def _replace(paths: Paths) -> _socket.socket:
+    """A connection to a new daemon, which is started as the last one was: by systemd, or by this command."""
+    from holdfast.cli.verbs import service
+
+    unit = service.active_unit()
+    return launch.replace(paths, lambda: _end_daemon(paths), None if unit is None else lambda: service.start(unit))
+
+
+def _end_daemon(paths: Paths) -> None:
+    """Stop the daemon, and no process. One of the first releases would end those with lifetime daemon: it is killed."""
+    link = _find(paths)
+    if link is None:
+        return
+    running, _ = link.call("list", {}, _STOP_LIMIT)
+    if "keeper" in link.daemon or all(process["lifetime"] != "daemon" for process in running["processes"]):
+        _ask_to_stop(link, keep=True)
+    else:
+        _kill_daemon(link.daemon["pid"], paths)
+    _wait_until_gone(link)
+
+
+def _kill_daemon(pid: int, paths: Paths) -> None:
+    """Kill it, and mark its lock as that of a daemon that was stopped, so that its keeper does not start it again."""
+    import fcntl
+
+    lock = os.open(paths.daemon_lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.kill(pid, _signal.SIGKILL)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.pwrite(lock, b"stopped\n", 0)  # see `daemon/core/instance.py`
+    finally:
+        os.close(lock)
+
+
+def _ask_to_stop(link: Link, keep: bool = False) -> Message:
     """Its reply. Meanwhile, prints which processes it waits for."""
-    rid, began = link.ask("stop", {}), time.monotonic()
+    rid, began = link.ask("stop", {"keep": True} if keep else {}), time.monotonic()
     while True:
         answers = link.receive(_PROGRESS_INTERVAL)
         for answer in answers:

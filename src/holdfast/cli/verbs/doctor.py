@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, Verb
+from holdfast.cli.versions import say_older_parts
 from holdfast.client.sync import connect
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ def run(given: Given) -> int:
     given.only()
     with connect() as client:
         checks = client.doctor()
+        say_older_parts(client.greeting)
     if given.json:
         console.out_json({"checks": checks})
         return 0

@@ -9,6 +9,7 @@ import time
 from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb, count
 from holdfast.cli.outcomes import begun_at, colour, state_text
+from holdfast.cli.versions import say_older_parts
 from holdfast.client.fields import PROCESS_FIELDS
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
@@ -121,6 +122,7 @@ def run(given: Given) -> int:
         if given.watch:
             return _watch(client, given)
         processes = _selected(client, given)
+        say_older_parts(client.greeting)
     if given.json:
         console.out_json([process.to_json() for process in processes])
     elif given.quiet:

@@ -96,6 +96,8 @@ def show(given: Given, begin: Callable[[Client, CallerStreams], Process]) -> int
             console.say(note)
         if process.status == "waiting":
             console.say(f"{process.id} waits: holdfast queue")
+        if getattr(given, "on_boot", False):
+            _say_if_not_at_login()
         if getattr(given, "wait_ready", False):
             return _until_ready(client, process, given)
         if _returns(given):
@@ -127,6 +129,15 @@ def _has_input() -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+
+
+def _say_if_not_at_login() -> None:
+    from holdfast.cli.verbs import service
+
+    if not service.is_installed():
+        console.say(
+            "after a boot it comes back with the first call. Next, to start it at login: holdfast service install"
+        )
 
 
 def _until_ready(client: Client, process: Process, given: Given) -> int:

@@ -57,6 +57,24 @@ class _InstanceUnit:
         return systemd.unit_text(self.paths, [sys.executable, "-P", "-m", "holdfast", "daemon", "run"], os.environ)
 
 
+def is_installed() -> bool:
+    """Whether the daemon of this instance starts at login."""
+    return os.path.exists(_InstanceUnit().path)
+
+
+def active_unit() -> str | None:
+    """The unit of this instance, if systemd runs the daemon; else None."""
+    unit = _InstanceUnit()
+    if not os.path.exists(unit.path):
+        return None
+    return unit.name if _about(unit)["active"] in ("active", "activating") else None
+
+
+def start(unit: str) -> None:
+    """Raises HoldfastError."""
+    systemd.Systemctl("").call("start", unit)
+
+
 def run(given: Given) -> int:
     (action,) = given.only("install, remove or status")
     act = {"install": _install, "remove": _remove, "status": _status}.get(action)

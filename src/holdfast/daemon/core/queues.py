@@ -7,6 +7,7 @@ command is started at most once, also if parts of holdfast are killed meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -47,8 +48,10 @@ class ProcessQueues:
         self.changed = asyncio.Event()
         registry.listen(lambda _: self.changed.set(), "queue")
 
-    def settle(self, same_boot: bool) -> None:
-        """After the processes are known: forget starts that were made, and pause queues after a boot."""
+    async def settle(self, same_boot: bool) -> None:
+        """After the processes are known: forget starts that were made, and pause queues after a boot. That is on disk
+        before the boot is recorded, so a daemon that is killed meanwhile pauses them again.
+        """
         for process_id in list(self._starts):
             process = self._registry.get(process_id)
             if process is None or not process.is_queued:
@@ -56,8 +59,10 @@ class ProcessQueues:
         names = {process.meta.queue for process in self.waiting()} - {None}
         for name in names if not same_boot else ():
             assert name is not None
-            self._set(name, self.settings(name)._replace(paused=True))
+            self._settings[name] = self.settings(name)._replace(paused=True)
             note("queue-paused", queue=name, why="the machine was started again")
+            with contextlib.suppress(HoldfastError):  # on a full disk it is written later
+                await self._store.change(partial(rows.put_settings, name=name, settings=self._settings[name]))
 
     def settings(self, name: str) -> QueueSettings:
         return self._settings.get(name, QueueSettings())
@@ -113,10 +118,6 @@ class ProcessQueues:
             "running": [one.id for one in living if one.meta.queue == name and not one.is_queued],
             "waiting": [one.id for one in self.waiting() if one.meta.queue == name and call.sees(one.meta.session)],
         }
-
-    def _set(self, name: str, settings: QueueSettings) -> None:
-        self._settings[name] = settings
-        self._store.change_soon(partial(rows.put_settings, name=name, settings=settings))
 
     def due(self) -> tuple[list[HeldProcess], list[tuple[HeldProcess, str]]]:
         get = lambda one: self._registry.get(ProcessId(one))  # noqa: E731

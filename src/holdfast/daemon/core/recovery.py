@@ -93,7 +93,9 @@ class Recovery:
     async def _adopt(self, report: Report) -> None:
         await self._supervisor.take(report)
         if report["exit"] is None and report["born"]["boot"] != self._place.boot_id:
-            await self._supervisor.lose(ProcessId(report["id"]))  # it ran before the machine was started again
+            process = self._registry.get(ProcessId(report["id"]))
+            if process is not None and not process.is_restarting:  # one that waits was found to be lost before
+                await self._supervisor.lose(process.id)  # it ran before the machine was started again
 
     async def _announce(self, process_id: ProcessId, new_part: str) -> None:
         async with self._supervisor.turn(process_id):

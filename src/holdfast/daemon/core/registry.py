@@ -257,6 +257,8 @@ def process_object(
         "gave_up": process.gave_up,
         "created_at": meta.requested_at,
         "ready_by": meta.readiness_kind,
+        "on_boot": meta.on_boot,
+        "started_by_boot": process.boot_run == process.run and process.run > 0,
         "queue": meta.queue,
         "after": [*meta.after, *meta.after_success],
         "limits": meta.limits or None,

@@ -58,11 +58,17 @@ async def when_due(context: DaemonContext, process_id: ProcessId) -> None:
         if process is None or not process_rules.restarts_due([process], time.time()):
             return
         try:
-            await _again(context, process)
+            await _again(context, process, _despite_stop(process))
             return
         except HoldfastError as failed:
             note("restart-failed", process=process_id, why=failed.message)
     await asyncio.sleep(_RETRY_PAUSE)  # without a keeper it stays due, and is tried again
+
+
+def _despite_stop(process: HeldProcess) -> bool:
+    """Whether a stop before the boot, as by the end of the daemon, does not count."""
+    assert isinstance(process.state, Restarting)
+    return process.boot_run == process.run + 1 and stop_of(process.state.last) is not None
 
 
 async def _again_by_request(context: DaemonContext, process: HeldProcess, began: float) -> HeldProcess:

@@ -36,6 +36,7 @@ async def status(context: DaemonContext, call: Call, ask: Status) -> Message:
         "keeper_pid": keeper.get("pid"),
         "anchor_pid": keeper.get("anchor_pid"),
         "version": VERSION,
+        "keeper_version": context.keeper.release,
         "home": context.paths.home,
         "socket": context.paths.socket,
         "started_at": context.started_at,
@@ -69,7 +70,10 @@ async def http(context: DaemonContext, call: Call, ask: Http) -> Message:
 
 async def stop(context: DaemonContext, call: Call, ask: Stop) -> Message:
     """Replies when all processes that end with the daemon have ended. The daemon stops after that."""
-    answer = await end_processes(context)
+    if ask.keep:
+        answer: Message = {"ended": [], "left": [process.id for process in context.registry.running()]}
+    else:
+        answer = await end_processes(context)
     context.stop_asked.set()
     return answer
 

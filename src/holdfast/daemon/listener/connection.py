@@ -340,7 +340,7 @@ class SocketConnection(asyncio.Protocol):
             self._context.background.start(self._context.inbox.settle(hello.had, "wait", owner), "had")
         is_bound = self._is_strict or origin is not None
         greeting = {"version": frames.PROTOCOL_VERSION, "daemon": RELEASE, "pid": os.getpid(), "strict": is_bound}
-        self._send({"rid": rid, "ok": greeting})
+        self._send({"rid": rid, "ok": {**greeting, "keeper": self._context.keeper.release}})
 
     # Replies.
 
