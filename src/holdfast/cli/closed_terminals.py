@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli import console
-from holdfast.client import caller
+from holdfast.client import launch
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
@@ -51,7 +51,7 @@ def report(words: Sequence[str]) -> None:
     from holdfast.client.process import Process
 
     try:
-        session = caller.session_of(None)
+        session = launch.session_of(None)
         mine = [id_ for id_ in sorted(ids) if _read(f"{paths.closed_terminals}/{id_}") == session]
         sock = launch.find(paths) if mine else None
         if sock is None:
