@@ -46,7 +46,6 @@ def report(words: Sequence[str]) -> None:
         return
     if not ids:
         return
-    from holdfast.client import launch
     from holdfast.client.link import Link
     from holdfast.client.process import Process
 

@@ -483,8 +483,8 @@ class SyncCalls(ClientState):
         session: Only processes of this session.
         task: Only processes of this task.
 
-        Returns: running, asking (running ones that wait for input), stalled (running ones that are stalled), failed
-        (those that failed in the last 30 minutes).
+        Returns: running, waiting (those that wait to be started), asking (running ones that wait for input), stalled
+        (running ones that are stalled), failed (those that failed in the last 30 minutes).
         """
         value, _ = self._call(calls.Ask("counts", {"session": session, "task": task}, limit=60.0))
         return value

@@ -111,6 +111,7 @@ class Counts(Operation):
 
     class Reply(Record):
         running: Integer = field()
+        waiting: Integer = field(help="Those that wait to be started.")
         asking: Integer = field(help="Running ones that wait for input.")
         stalled: Integer = field(help="Running ones that are stalled.")
         failed: Integer = field(help="Those that failed in the last 30 minutes.")

@@ -244,7 +244,8 @@ def test_short_for_a_prompt(tmp_path: Path) -> None:
     for words in (["sleep", "60"], ["-t", "-c", "read -p 'name? ' x"], ["false"], ["true"]):
         start(*of, *words)
     eventually(lambda: out("ps", "--short", *of) == "2 running, 1 asking, 1 failed\n")
-    assert as_json("ps", "--short", "--json", *of) == {"running": 2, "asking": 1, "stalled": 0, "failed": 1}
+    expected = {"running": 2, "waiting": 0, "asking": 1, "stalled": 0, "failed": 1}
+    assert as_json("ps", "--short", "--json", *of) == expected
     assert out("ps", "--short", "--session", "unknown") == ""
     refusal("ps", "--short", "--watch")
     refusal("ps", "--short", "--session", "\x1b")

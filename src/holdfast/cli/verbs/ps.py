@@ -80,8 +80,8 @@ VERB = Verb(
         process, and another one whenever its state changes.
 
         --short prints one line such as "2 running, 1 failed" for a prompt of a shell; nothing if nothing runs and
-        nothing failed in the last 30 minutes. It starts no daemon. With --json an object: running, asking, stalled,
-        failed.
+        nothing failed in the last 30 minutes. It starts no daemon. With --json an object: running, waiting, asking,
+        stalled, failed.
 
         With --json an array of process objects; with --watch an object per line and change.
     """,
@@ -309,6 +309,9 @@ def _many(count: int) -> str:
 # --short.
 
 
+_COUNTED = ("running", "waiting", "asking", "stalled", "failed")
+
+
 def _short(given: Given) -> int:
     """Numbers, from a daemon that runs: it is not started for this, and an error is not shown in a prompt."""
     from holdfast.cli.candidates import ask_running
@@ -327,10 +330,9 @@ def _short(given: Given) -> int:
             raise
         counts = {}
     if given.json:
-        console.out_json({key: counts.get(key, 0) for key in ("running", "asking", "stalled", "failed")})
+        console.out_json({key: counts.get(key, 0) for key in _COUNTED})
         return 0
-    words = {"running": "running", "asking": "asking", "stalled": "stalled", "failed": "failed"}
-    line = ", ".join([f"{counts[key]} {word}" for key, word in words.items() if counts.get(key)])
+    line = ", ".join([f"{counts[key]} {key}" for key in _COUNTED if counts.get(key)])
     if line:
         console.out(line)
     return 0

@@ -50,7 +50,8 @@ async def counts(context: DaemonContext, call: Call, ask: Counts) -> Message:
     chosen, now = _chosen(context, ask, context.registry.shown()), time.time()
     running = [process for process in chosen if process.is_running]
     return {
-        "running": len(running),
+        "running": sum(not process.is_queued for process in running),
+        "waiting": sum(process.is_queued for process in running),
         "asking": sum(prompts.mark_of(process) is not None for process in running),
         "stalled": sum(stalls.mark_of(process) is not None for process in running),
         "failed": sum(_failed_lately(process, now) for process in chosen),
