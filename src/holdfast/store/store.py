@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,8 @@ T = TypeVar("T")
 
 #: How long a change without a waiting caller may stay in memory, to share the commit of one that has such.
 _LINGER = 0.25
+#: Seconds after which a commit that is under way counts as one that hangs.
+_HANGS_AFTER = 0.1
 
 
 class Opened(NamedTuple):
@@ -56,6 +59,12 @@ class Store:
         self._path = path
         self._writer = Writer(connection, self._trouble, lambda *written: self._call(self._committed, *written))
         self._flush: asyncio.TimerHandle | None = None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a commit takes so long that the disk seems to hang."""
+        since = self._writer.committing_since
+        return since is not None and time.monotonic() - since > _HANGS_AFTER
 
     async def save(self, process: HeldProcess, happened: Sequence[Event] = ()) -> None:
         """On disk, with what it means to followers, when it returns. Raises DiskFull when it can only be done later."""

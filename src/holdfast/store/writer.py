@@ -103,6 +103,8 @@ class Writer:
         self._waiters: list[_Waiter] = []
         self._due = _NEVER
         self._closing = False
+        #: When the commit that is under way began, by the monotonic clock; None when there is none.
+        self.committing_since: float | None = None
         self._thread = threading.Thread(target=self._work, name="store", daemon=True)
         self._thread.start()
 
@@ -178,7 +180,9 @@ class Writer:
             return pending, waiters
 
     def _write(self, pending: dict[ProcessId, _Pending], waiters: list[_Waiter]) -> None:
+        self.committing_since = time.monotonic()
         failures = self._commit([one.change for one in pending.values()])
+        self.committing_since = None
         self._try_again_later({key: one for key, one in pending.items() if one.again and key in failures})
         outcomes = [
             (waiter.done, next((failures[key] for key in waiter.ids if key in failures), None)) for waiter in waiters

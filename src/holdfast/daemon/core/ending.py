@@ -16,8 +16,9 @@ from holdfast.model.lifecycle import StopAsked, StopReason, end_signal, exit_cod
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.places.keeper_link import Refused
 
-#: A reply waits this long for the commit of the end.
-_COMMIT_TIMEOUT = 0.025
+#: A reply waits this long for the commit of the end, unless the disk hangs.
+_COMMIT_TIMEOUT = 1.0
+_COMMIT_PAUSE = 0.01
 
 
 async def end(context: DaemonContext, process: HeldProcess, by: str | None, why: StopReason, grace: float) -> Message:
@@ -66,13 +67,15 @@ async def _withdrawn(
 
 
 async def _apply(context: DaemonContext, process_id: ProcessId, report: Message | None) -> HeldProcess | None:
-    """The process after a report, which is usually committed then. A disk that hangs delays no reply: the end is in
+    """The process after a report, which is committed then. A disk that hangs delays no reply: the end is in
     the bundle, too, so the process is given as it will be committed.
     """
     if report is None:
         return context.registry.get(process_id)
     taken = context.background.start(context.supervisor.take(report), "ended")
-    await asyncio.wait({taken}, timeout=_COMMIT_TIMEOUT)
+    until = time.monotonic() + _COMMIT_TIMEOUT
+    while not taken.done() and not context.store.hangs and time.monotonic() < until:
+        await asyncio.wait({taken}, timeout=_COMMIT_PAUSE)
     known = context.registry.get(process_id)
     if taken.done():
         taken.result()
