@@ -53,7 +53,7 @@ _PROMPT = re.compile(rb"\x02(\d+)\x03")
 #: Commands that go on until a key is pressed: what is awaited before (None: that the terminal is raw), and the key.
 KEYS = {
     r"holdfast attach": (None, b"\x1d"),
-    r"holdfast top *(#|$)": (None, b"q"),
+    r"holdfast (top|ps --watch) *(#|$)": (None, b"q"),
     r"holdfast up *(#|$)": ("started", b"\x03"),
     r"holdfast mcp": ("", b"\x04"),
     r"holdfast approvals --follow": ("waiting for requests", b"\x04"),
