@@ -98,7 +98,7 @@ class Terminal:
         self._before = termios.tcgetattr(self._theirs)
         self.process = subprocess.Popen(
             whole or [sys.executable, "-m", "holdfast", *arguments],
-            env=env,
+            env={"TERM": "xterm-256color", **(os.environ if env is None else env)},
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,

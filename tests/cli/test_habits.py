@@ -315,6 +315,7 @@ def test_attach_names_the_key_that_was_chosen(home: Path) -> None:
     start("-t", "--name", "shell", "--", "sleep", "300")
     with Terminal("attach", "--detach-key", "^Q", "shell") as terminal:
         terminal.see("ctrl-q detaches")
+        eventually(lambda: terminal.is_raw)  # before that the terminal itself takes ^Q
         terminal.type(b"\x11")
         assert terminal.end() == 0
 

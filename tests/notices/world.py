@@ -112,6 +112,7 @@ class Daemon:
             approvals=SimpleNamespace(askers={}, is_leaving=False),
             settings=SimpleNamespace(wait_limit=0.0),
             place=None,
+            keeper=SimpleNamespace(release=None),
             read=read,
             secrets=SimpleNamespace(mask=mask),
             show=show,

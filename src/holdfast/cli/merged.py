@@ -8,6 +8,7 @@ from holdfast.cli import colours, console, grep
 from holdfast.cli.outcomes import end_line
 from holdfast.cli.prefixes import Prefixes
 from holdfast.client.link import Output
+from holdfast.client.page import whole_line
 from holdfast.client.process import Process
 from holdfast.errors import BadValue, NotFound
 from holdfast.model.text import TextView, with_resets
@@ -270,6 +271,8 @@ class LogSource:
         #: By stream: where the next output begins, and where the history ends.
         self._next = dict.fromkeys(self.streams, 0)
         self._end = dict.fromkeys(self.streams, 0)
+        #: Whether the next output may begin within a line, because what came before is no longer kept.
+        self._is_torn = dict.fromkeys(self.streams, False)
 
     def find(self, stream: str) -> None:
         """Find the part of the log that is to be shown."""
@@ -278,7 +281,8 @@ class LogSource:
         times = {"from_time": given.since, "to_time": given.until}
         part = self._view.client.logs(self.process.id, bytes=0, raw=True, stream=stream, **which, **times)  # type: ignore[arg-type]
         self._next[stream], self._end[stream] = part.start, max(part.start, part.upto)
-        if part.dropped and part.start == part.dropped:
+        self._is_torn[stream] = bool(part.dropped) and part.start == part.dropped
+        if self._is_torn[stream]:
             console.say(f"{self.label}: the first {part.dropped} bytes are no longer kept")
 
     # History: a page at a time.
@@ -299,9 +303,12 @@ class LogSource:
             if page.start > at:
                 console.say(f"{self.label}: {page.start - at} bytes from {at} on are no longer kept")
                 yield from lines.close()
+                self._is_torn[stream] = True
             self._next[stream] = page.end
             times = self._view.times(self.process.id, stream, page.start, page.end)
-            yield from lines.feed(page.start, page.data, times)
+            cut = whole_line(page.data) if self._is_torn[stream] else 0
+            self._is_torn[stream] = False
+            yield from lines.feed(page.start + cut, page.data[cut:], times)
         self._next[stream] = max(self._next[stream], self._end[stream])
         if not self._view.given.follow:
             yield from lines.close()

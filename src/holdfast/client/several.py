@@ -48,7 +48,7 @@ class FollowedProcesses(Followed["tuple[str, Any]"]):
         return not self._parts
 
     def begin(self, ask: AskNow) -> None:
-        self._owners = {}
+        self._owners, self._list_rid = {}, 0  # requests are numbered anew on each connection
         super().begin(ask)
         for process_id, parts in self._parts.items():
             for part in parts:
@@ -62,8 +62,10 @@ class FollowedProcesses(Followed["tuple[str, Any]"]):
                 raise answer.error
             return [] if isinstance(answer, Done) else self._take_events(answer.offset, answer.data, ask)
         if answer.rid == self._list_rid and isinstance(answer, Done):
+            self._listed, self._list_rid = None, 0
             for fields in answer.value["processes"]:
                 self._found(fields, ask)
+            return []
         if answer.rid not in self._owners:
             return []
         process_id, part = self._owners[answer.rid]
@@ -91,8 +93,8 @@ class FollowedProcesses(Followed["tuple[str, Any]"]):
         return ask_for_it
 
     def _take_events(self, cursor: int, data: bytes, ask: AskNow) -> list[tuple[str, Any]]:
-        if self._listed is not None:  # events are followed from here on: what runs now is listed once
-            self._list_rid, self._listed = ask("list", self._listed), None
+        if self._listed is not None and not self._list_rid:  # events are followed from here on: what runs now is listed
+            self._list_rid = ask("list", self._listed)
         self._arguments = {**self._arguments, "since": cursor}
         for line in data.decode().splitlines():
             self._found(light_json.loads(line), ask)

@@ -155,7 +155,7 @@ class RedrawnLine:
     def _summary(self, last: str, states: int) -> str:
         if states == 1:
             return last
-        first = "" if last == self._first else f"{self._first} … "
+        first = "" if without_sequences(last) == without_sequences(self._first) else f"{self._first} … "
         return f"{first}{last} [{states} updates]"
 
     def _write(self, line: str) -> str:

@@ -255,14 +255,14 @@ def process_object(
         "restart": meta.restart,
         "restart_at": process.restart_at,
         "gave_up": process.gave_up,
-        "created_at": meta.requested_at,
-        "ready_by": meta.readiness_kind,
-        "on_boot": meta.on_boot,
-        "started_by_boot": process.boot_run == process.run and process.run > 0,
         "queue": meta.queue,
         "after": [*meta.after, *meta.after_success],
+        "on_boot": meta.on_boot,
+        "started_by_boot": process.boot_run == process.run and process.run > 0,
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
+        "created_at": meta.requested_at,
+        "ready_by": meta.readiness_kind,
     }
 
 
