@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.cli.calling import as_json, out, start
-from tests.support import run_cli
+from tests.cli.calling import as_json, out, refusal, start
+from tests.support import eventually, run_cli
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -29,3 +31,79 @@ def test_a_restart_runs_at_once_also_in_a_paused_queue_and_says_so() -> None:
     assert (done.returncode, done.stdout.decode()) == (0, f"{first}\n")
     assert b"a restart does not wait in the queue build" in done.stderr
     assert run_cli("restart", start("--", "true")).stderr == b""
+
+
+def test_run_says_what_a_process_waits_for_and_nothing_of_one_that_starts_at_once() -> None:
+    first, said = queued("--queue", "build", "--name", "a", "--", "sleep", "300")
+    assert said == ""
+    second, said = queued("--queue", "build", "--name", "b", "--", "sleep", "301")
+    assert said == f"holdfast: {second} waits in the queue build, behind 1 other\n"
+    third, said = queued("--queue", "build", "--", "true")
+    assert said == f"holdfast: {third} waits in the queue build, behind 2 others\n"
+    eventually(lambda: is_running(first))
+    after, said = queued("--after", "a", "--after-success", "b", "--", "true", "1")
+    assert said == f"holdfast: {after} waits for a ({first}), which runs; for b ({second}), which waits to be started\n"
+    out("queue", "other", "--pause")
+    paused, said = queued("--queue", "other", "--", "true", "2")
+    assert said == f"holdfast: {paused} waits in the queue other, which is paused: holdfast queue other --resume\n"
+
+
+def test_why_names_what_a_process_waits_for(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text("max_processes = 2\n")
+    first, _ = queued("--queue", "build", "--name", "a", "--", "sleep", "300")
+    second, _ = queued("--queue", "build", "--", "true")
+    third, _ = queued("--queue", "build", "--after", "a", "--", "true")
+    eventually(lambda: is_running(first))
+    assert as_json("why", "--json", second)["details"] == ["1 process runs in the queue build, which is its limit"]
+    found = as_json("why", "--json", third)
+    assert found["summary"] == "It waits to be started in the queue build."
+    assert found["details"] == [
+        f"It waits for a ({first}), which runs",
+        "1 process runs in the queue build, which is its limit",
+        "1 process waits before it in the queue build",
+    ]
+    assert "holdfast queue build" in found["next"]
+    out("queue", "build", "--pause")
+    assert "- The queue build is paused: holdfast queue build --resume" in out("why", second)
+    start("--", "sleep", "301")
+    full, said = queued("--queue", "other", "--", "true", "1")
+    assert said == f"holdfast: {full} waits because 2 processes run, which is the limit of all (max_processes)\n"
+    assert "2 processes run, which is the limit of all (max_processes)" in out("why", full)
+
+
+def test_queues_are_listed_with_the_processes_that_wait_without_one() -> None:
+    first, _ = queued("--queue", "build", "--name", "a", "--", "sleep", "300")
+    eventually(lambda: is_running(first))
+    queued("--queue", "build", "--name", "b", "--after-success", "a", "--", "make", "b")
+    queued("--queue", "build", "--", "make", "\x1b[2J")
+    queued("--after", "a", "--", "true")
+    rows = [line.split() for line in out("queue").splitlines()]
+    assert rows[1:] == [["build", "1", "active", "1", "2"], ["-", "-", "-", "-", "1"]]
+    assert [one["name"] for one in as_json("queue", "--json")] == ["build"]
+    head, titles, *lines = out("queue", "build").splitlines()
+    assert head == "build: active, limit 1"
+    assert titles.split() == ["STATUS", "ID", "NAME", "AGE", "WAITS", "FOR", "COMMAND"]
+    assert lines[0].startswith("running ") and first in lines[0] and lines[0].endswith("sleep 300")
+    assert lines[1].startswith("waiting ") and " b " in lines[1] and lines[1].endswith(" a          make b")
+    assert " its turn " in lines[2] and "\x1b" not in lines[2]
+
+
+def test_a_queue_that_was_changed_stays_until_it_is_removed() -> None:
+    out("queue", "typo", "--pause")
+    waiting, _ = queued("--queue", "typo", "--", "true")
+    assert "the queue typo has processes" in refusal("queue", "typo", "--remove")
+    out("kill", waiting)
+    assert "typo" in out("queue")
+    assert out("queue", "typo", "--remove") == ""
+    assert "typo" not in out("queue")
+    assert "no queue 'typo'" in refusal("queue", "typo", "--remove")
+    out("daemon", "stop")
+    assert as_json("queue", "--json") == []
+
+
+def test_a_verb_before_the_name_of_a_queue_is_explained() -> None:
+    assert "holdfast queue build --pause" in refusal("queue", "pause", "build")
+    assert "holdfast queue build --limit N" in refusal("queue", "parallel", "build")
+    assert "--remove" in refusal("queue", "build", "--remove", "--pause")
+    refusal("queue", "--remove")
