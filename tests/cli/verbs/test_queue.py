@@ -107,3 +107,24 @@ def test_a_verb_before_the_name_of_a_queue_is_explained() -> None:
     assert "holdfast queue build --limit N" in refusal("queue", "parallel", "build")
     assert "--remove" in refusal("queue", "build", "--remove", "--pause")
     refusal("queue", "--remove")
+
+
+def test_a_waiting_process_is_not_called_running() -> None:
+    first = start("--name", "a", "--", "sleep", "300")
+    out("queue", "build", "--pause")
+    waiting, _ = queued("--queue", "build", "--name", "b", "--", "true")
+    after, _ = queued("--after", "a", "--", "true", "1")
+    for words in (["rm", "b"], ["kill", "-s", "HUP", "a", "b"], ["exec", "b", "--", "true"]):
+        assert f"{waiting} waits to be started" in refusal(*words)
+    assert f"{waiting} has the name b" in refusal("run", "--name", "b", "--", "false")
+    assert (
+        f"the same command already waits to be started in this directory: {waiting}"
+        in queued("--queue", "build", "--", "true")[1]
+    )
+    assert "1 background process of this session still runs; 3 wait to be started" in out("digest")
+    assert f"{waiting} b, waits to be started" in out("digest")
+    assert "sent to 1" in out("kill", "-s", "CONT", "--all")
+    assert out("kill", "b") == f"{waiting}: removed from the queue build\n"
+    assert out("kill", after) == f"{after}: removed before it was started\n"
+    assert out("kill", "b") == f"{waiting}: has already ended (killed)\n"
+    assert is_running(first)

@@ -103,6 +103,8 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
     does not get them, and variables that were granted to it are judged again.
     """
     model = context.registry.identify(ask.process)
+    if model.is_queued:
+        raise NotNow(f"{model.id} waits to be started", next=f"holdfast why {model.id}")
     try:
         recorded = await asyncio.to_thread(context.place.spec, model.id)
         env: dict[str, str] = recorded["env"]
