@@ -128,3 +128,19 @@ def test_a_waiting_process_is_not_called_running() -> None:
     assert out("kill", after) == f"{after}: removed before it was started\n"
     assert out("kill", "b") == f"{waiting}: has already ended (killed)\n"
     assert is_running(first)
+
+
+def test_inspect_shows_queue_and_awaited_processes() -> None:
+    first = start("--name", "a", "--", "sleep", "300")
+    out("queue", "build", "--limit", "2")
+    queued("--queue", "build", "--name", "b", "--after", "a", "--", "true")
+    shown = [line.split() for line in out("inspect", "b").splitlines()]
+    assert ["queue", "build"] in shown and ["after", first] in shown
+    assert not {"queue", "after"} & {line.split()[0] for line in out("inspect", "a").splitlines() if line}
+
+
+def test_names_of_queues_are_completed() -> None:
+    assert out("--complete", "queue", "") == "words\n"
+    out("queue", "build", "--limit", "2")
+    assert "build\t0 run, 0 wait" in out("--complete", "queue", "")
+    assert "build\t" in out("--complete", "run", "--queue", "bu")
