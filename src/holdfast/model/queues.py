@@ -67,7 +67,7 @@ class Obstacles(NamedTuple):
         found += [f"for {text}" for text in self.awaited]
         if self.most is not None and not found:
             found.append(f"because {self.most} processes run, which is the limit of all (max_processes)")
-        return "; ".join(found)
+        return ", and ".join(found)
 
 
 def next_starts(

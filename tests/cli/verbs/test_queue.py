@@ -42,7 +42,10 @@ def test_run_says_what_a_process_waits_for_and_nothing_of_one_that_starts_at_onc
     assert said == f"holdfast: {third} waits in the queue build, behind 2 others\n"
     eventually(lambda: is_running(first))
     after, said = queued("--after", "a", "--after-success", "b", "--", "true", "1")
-    assert said == f"holdfast: {after} waits for a ({first}), which runs; for b ({second}), which waits to be started\n"
+    assert (
+        said
+        == f"holdfast: {after} waits for a ({first}), which runs, and for b ({second}), which waits to be started\n"
+    )
     out("queue", "other", "--pause")
     paused, said = queued("--queue", "other", "--", "true", "2")
     assert said == f"holdfast: {paused} waits in the queue other, which is paused: holdfast queue other --resume\n"
