@@ -299,9 +299,27 @@ def test_another_session_cannot_be_awaited_by_a_bound_one(hf: Client, gate: Gate
         with pytest.raises(NotFound):
             other.run("true", after=[process.id])
         assert other.queues() == []
-        with pytest.raises(HoldfastError):
-            other.set_queue("build", limit=5)
+        for change in (lambda: other.set_queue("build", limit=5), lambda: other.remove_queue("build")):
+            with pytest.raises(HoldfastError):
+                change()
+        waiting = other.run("true", queue="build")
+        assert waiting.notes == (f"{waiting.id} waits in the queue build",)  # not behind how many of others
     gate.open("a")
+
+
+def test_a_removed_queue_is_gone_also_after_a_crash_and_begins_anew(hf: Client) -> None:
+    hf.set_queue("build", limit=3, paused=True)
+    waiting = hf.run("true", queue="build")
+    with pytest.raises(NotNow, match="has processes"):
+        hf.remove_queue("build")
+    hf.kill(waiting.id)
+    assert hf.remove_queue("build") is True
+    kill_daemon(hf)
+    assert hf.queues() == []
+    assert hf.remove_queue("build") is False
+    assert hf.wait(hf.run("true", queue="build").id, timeout=20).exit_code == 0
+    with pytest.raises(BadValue):
+        hf.remove_queue("../build")
 
 
 def test_a_renamed_session_keeps_its_waiting_processes(hf: Client) -> None:

@@ -287,6 +287,7 @@ class _Session:
         self._do("transfer", server.id, "second")
         self._do("set_queue", "build", limit=2, paused=False)
         self._do("queues")
+        self._do("remove_queue", "build")
         self._do("rename_session", "second", "third")
         self._do("sessions")
         self._do("end_session", "third", to="golden", keep=False)

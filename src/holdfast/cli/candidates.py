@@ -1,4 +1,4 @@
-"""Candidates for completion: ids, names, sessions, tasks, signals, variables. Never starts a daemon."""
+"""Candidates for completion: ids, names, sessions, tasks, queues, signals, variables. Never starts a daemon."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return _approvals()
     if slot in _SESSIONS:
         return _groups("session")
+    if slot == "NAME" and verb == "queue":
+        return _queues()
     if slot in ("FILE", "PATH"):
         return "files"
     return "directories" if slot == "DIR" else []
@@ -46,6 +48,8 @@ def of_option(option: Option, verb: str) -> Found:
         return _groups("session")
     if key == "task":
         return _groups("task")
+    if key == "queue":
+        return _queues()
     if slot == "SIGNAL":
         from holdfast.client.signals import signal_names
 
@@ -77,6 +81,11 @@ def _groups(field: str) -> Found:
         if name:
             counts[name] = counts.get(name, 0) + 1
     return [(name, f"{count} process{'es' if count > 1 else ''}") for name, count in counts.items()]
+
+
+def _queues() -> Found:
+    found = ask_running("queues", {}).get("queues", [])
+    return [(one["name"], f"{len(one['running'])} run, {len(one['waiting'])} wait") for one in found]
 
 
 def _notifications() -> Found:

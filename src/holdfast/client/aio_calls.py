@@ -580,6 +580,14 @@ class AsyncCalls(ClientState):
         )
         return value
 
+    async def remove_queue(self, queue: str) -> bool:
+        """Remove a queue in which no process runs or waits: its limit and its pause are forgotten.
+
+        queue: The name of the queue.
+        """
+        value, _ = await self._call(calls.Ask("remove_queue", {"queue": queue}, limit=60.0))
+        return bool(value["removed"])
+
     async def log_times(
         self, process: Ref, *, stream: str = "out", offset: int | None = 0, upto: int | None = None
     ) -> Message:

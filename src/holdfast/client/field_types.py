@@ -192,6 +192,8 @@ class KillResultAttributes:
     """The number of processes that got the signal."""
     already_ended: bool
     """Whether it had ended before the request."""
+    queue: str | None
+    """The queue that it was removed from, if it waited in one."""
 
 
 class NotificationAttributes:

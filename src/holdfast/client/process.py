@@ -94,7 +94,7 @@ class KillResult(FieldView, KillResultAttributes):
 
     __slots__ = ()
     DEFAULTS: ClassVar[Message] = {
-        **dict.fromkeys(("reason", "forced", "exit_code", "signal", "sent")),
+        **dict.fromkeys(("reason", "forced", "exit_code", "signal", "sent", "queue")),
         "survivors": [],
         "already_ended": False,
     }

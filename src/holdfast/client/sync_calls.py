@@ -573,6 +573,14 @@ class SyncCalls(ClientState):
         value, _ = self._call(calls.Ask("set_queue", {"queue": queue, "limit": limit, "paused": paused}, limit=60.0))
         return value
 
+    def remove_queue(self, queue: str) -> bool:
+        """Remove a queue in which no process runs or waits: its limit and its pause are forgotten.
+
+        queue: The name of the queue.
+        """
+        value, _ = self._call(calls.Ask("remove_queue", {"queue": queue}, limit=60.0))
+        return bool(value["removed"])
+
     def log_times(
         self, process: Ref, *, stream: str = "out", offset: int | None = 0, upto: int | None = None
     ) -> Message:

@@ -110,16 +110,10 @@ def summary(process: HeldProcess, now: float) -> str:
     if isinstance(state, Restarting):
         return f"It runs again in {duration_text(state.due - now)}. {_end(process, state.last)}{_after(state.last)}."
     if process.is_queued:
-        return f"It waits to be started{_waited_for(process)}."
+        queue = f" in the queue {process.meta.queue}" if process.meta.queue is not None else ""
+        return f"It waits to be started{queue}."
     begun = process.meta.requested_at if process.run else process.started_at
     return f"It runs{f', for {age_text(now - begun)}' if begun is not None else ''}."
-
-
-def _waited_for(process: HeldProcess) -> str:
-    meta, awaited = process.meta, [*process.meta.after, *process.meta.after_success]
-    queue = f" in the queue {meta.queue}" if meta.queue is not None else ""
-    after = f", after {', '.join(awaited)}" if awaited else ""
-    return f"{queue}{after}"
 
 
 def _end(process: HeldProcess, state: Ended) -> str:
@@ -269,7 +263,7 @@ def advice(process: HeldProcess, lines: Sequence[str], port: PortHolder | None, 
     if has_output:
         found.append(f"holdfast logs {'' if process.has_ended else '-f '}{_ref(process)}")
     if process.is_queued:
-        found.append("holdfast queue")
+        found.append("holdfast queue" + (f" {process.meta.queue}" if process.meta.queue is not None else ""))
     if why == "skipped" and isinstance(process.state, Ended) and isinstance(process.state.outcome, Skipped):
         found.append(f"holdfast why {process.state.outcome.after}")
     if has_failed and process.pid is not None and why not in ("oom", "deadline"):  # the same limits would end it again

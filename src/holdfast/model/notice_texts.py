@@ -126,14 +126,17 @@ def digest(
     """
     if not processes and not ended and not pending:
         return ""
-    subject = f"{_many(len(processes or ended), 'background process', 'es')} of this session"
-    parts = [f"{subject} still run{_s(len(processes))}"] if processes else []
-    parts += [f"{len(ended) if processes else subject} ended lately"] if ended else []
+    waiting = sum(lenient.table(process).get("status") == "waiting" for process in processes)
+    running = len(processes) - waiting
+    states = [(running, f"still run{_s(running)}"), (waiting, f"wait{_s(waiting)} to be started")]
+    counts = [(count, state) for count, state in (*states, (len(ended), "ended lately")) if count]
+    subject = [f"{_many(count, 'background process', 'es')} of this session {state}" for count, state in counts[:1]]
+    parts = subject + [f"{count} {state}" for count, state in counts[1:]]
     parts += [f"{_many(pending, 'notification')} unread"] if pending else []
     over = _listed([_over(lenient.table(process), now) for process in ended], _ENDED)
     left = _REMINDER - sum(len(one) + 1 for one in over)
-    running = _listed([_running(lenient.table(process), now) for process in processes], left)
-    return block(f"{'; '.join(parts)}.", _source(now), *running, *over)
+    living = _listed([_running(lenient.table(process), now) for process in processes], left)
+    return block(f"{'; '.join(parts)}.", _source(now), *living, *over)
 
 
 def _completion(notice: _Fields) -> str:
@@ -306,6 +309,7 @@ def _running(process: Mapping[str, Any], now: float) -> str:
     started = lenient.moment(process.get("started_at"))
     marks = [mark for mark in ("ready", "stalled") if process.get(mark) is True]
     marks += ["waits for input"] if process.get("needs_input") else []
+    marks += ["waits to be started"] if process.get("status") == "waiting" else []
     age = [age_text(now - started)] if started is not None else []
     return _entry(process, ", ".join(["", *age, *marks]))
 

@@ -40,11 +40,17 @@ def duplicate_key(meta: Meta) -> tuple[object, ...]:
 
 def refuse_duplicate(duplicates: Sequence[HeldProcess]) -> NoReturn:
     """Raises AlreadyRunning with their ids."""
-    raise AlreadyRunning(f"this session already runs this command in this directory: {_ids_of(duplicates)}")
+    has = "already has this command waiting" if _all_wait(duplicates) else "already runs this command"
+    raise AlreadyRunning(f"this session {has} in this directory: {_ids_of(duplicates)}")
 
 
 def duplicate_note(duplicates: Sequence[HeldProcess]) -> str:
-    return f"the same command already runs in this directory: {_ids_of(duplicates)}"
+    state = "waits to be started" if _all_wait(duplicates) else "runs"
+    return f"the same command already {state} in this directory: {_ids_of(duplicates)}"
+
+
+def _all_wait(duplicates: Sequence[HeldProcess]) -> bool:
+    return all(process.is_queued for process in duplicates)
 
 
 def _ids_of(processes: Sequence[HeldProcess]) -> str:

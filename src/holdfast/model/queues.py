@@ -25,6 +25,51 @@ class QueueVerdict(NamedTuple):
     """Those that are not started at all, each with the id of the process that did not succeed."""
 
 
+class Obstacles(NamedTuple):
+    """What keeps a waiting process from being started. Counts are of the processes that the caller sees."""
+
+    queue: str | None
+    """The queue that is paused or full, or in which others come first."""
+    is_paused: bool
+    limit: int | None
+    """The limit of the queue, if it is reached."""
+    running: int
+    """How many run in the queue."""
+    ahead: int
+    """How many wait in the queue before it."""
+    awaited: list[str]
+    """The processes that it waits for: `c (proc_…), which runs`."""
+    most: int | None
+    """max_processes, if that many run."""
+
+    def sentences(self) -> list[str]:
+        found = [f"It waits for {text}" for text in self.awaited]
+        if self.is_paused:
+            found.append(f"The queue {self.queue} is paused: holdfast queue {self.queue} --resume")
+        elif self.limit is not None:
+            run = "process runs" if self.limit == 1 else "processes run"
+            found.append(f"{self.limit} {run} in the queue {self.queue}, which is its limit")
+        if self.ahead:
+            others = "process waits" if self.ahead == 1 else "processes wait"
+            found.append(f"{self.ahead} {others} before it in the queue {self.queue}")
+        if self.most is not None:
+            found.append(f"{self.most} processes run, which is the limit of all (max_processes)")
+        return found
+
+    def text(self) -> str:
+        """`in the queue build, behind 2 others, and for b (proc_…), which runs`; empty if it is started at once."""
+        found = []
+        if self.queue is not None:
+            others = self.running + self.ahead
+            behind = f", behind {others} other{'' if others == 1 else 's'}" if others else ""
+            paused = f", which is paused: holdfast queue {self.queue} --resume" if self.is_paused else ""
+            found.append(f"in the queue {self.queue}{paused or behind}")
+        found += [f"for {text}" for text in self.awaited]
+        if self.most is not None and not found:
+            found.append(f"because {self.most} processes run, which is the limit of all (max_processes)")
+        return ", and ".join(found)
+
+
 def next_starts(
     waiting: Iterable[HeldProcess],
     living: Iterable[HeldProcess],

@@ -25,6 +25,7 @@ _ALL: tuple[type[Operation], ...] = (
     processes.Transfer,
     queues.Queues,
     queues.SetQueue,
+    queues.RemoveQueue,
     output.Logs,
     output.LogTimes,
     output.Search,

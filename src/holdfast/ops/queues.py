@@ -45,3 +45,23 @@ class SetQueue(Operation):
         http_name="changeQueue",
         positional=("queue",),
     )
+
+
+class RemoveQueue(Operation):
+    """Remove a queue in which no process runs or waits: its limit and its pause are forgotten."""
+
+    op = "remove_queue"
+
+    queue: Text = field(longest=64, pattern=QUEUE_NAME, rule=check_queue, help="The name of the queue.")
+
+    class Reply(Record):
+        removed: Flag = field(help="False if there was no such queue.")
+
+    traits = Traits(
+        scope=Scope.OPERATOR,
+        audited=True,
+        route="DELETE /queues/{queue}",
+        http_name="removeQueue",
+        positional=("queue",),
+        returns="removed",
+    )

@@ -152,6 +152,7 @@ class KillResultFields(Record):
     signal: Integer | None = field(None)
     sent: Integer | None = field(None, help="The number of processes that got the signal.")
     already_ended: Flag = field(False, help="Whether it had ended before the request.")
+    queue: Text | None = field(None, help="The queue that it was removed from, if it waited in one.")
 
 
 class NotificationFields(Record):

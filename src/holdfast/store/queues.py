@@ -42,6 +42,10 @@ def put_settings(connection: sqlite3.Connection, name: str, settings: QueueSetti
     )
 
 
+def drop_settings(connection: sqlite3.Connection, name: str) -> None:
+    connection.execute("DELETE FROM queues WHERE name = ?", (name,))
+
+
 def put_start(connection: sqlite3.Connection, start: QueuedStart) -> None:
     # json, because arguments and variables may hold bytes that are no UTF-8, as lone surrogates
     connection.execute(

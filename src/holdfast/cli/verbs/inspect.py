@@ -138,6 +138,8 @@ def _restarts(process: Process, now: float) -> str:
 
 def _state(process: Process, now: float) -> Iterator[tuple[str, str]]:
     yield "pid", str(process.pid) if process.pid is not None else ""
+    yield "queue", process.queue or ""
+    yield "after", ", ".join(process.after or ())
     yield "reason", process.reason or ""
     yield "exit code", str(process.exit_code) if process.exit_code is not None else ""
     if process.signal is not None:

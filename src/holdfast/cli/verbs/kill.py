@@ -30,10 +30,12 @@ VERB = Verb(
         With -s it only sends that signal to the tree: -s STOP and -s CONT pause and resume it. -HUP or -1 is the same
         as -s HUP.
 
+        A process that waits to be started is removed from its queue. It takes no other signal.
+
         Of a process that has already ended it says so, and how it ended.
 
-        With --json an object with id, status, reason, forced, survivors, exit_code, signal, sent and already_ended;
-        unless exactly one ID was given, an array of them.
+        With --json an object with id, status, reason, forced, survivors, exit_code, signal, sent, already_ended and
+        queue; unless exactly one ID was given, an array of them.
     """,
     options=[
         Option("-9", "-SIGKILL", "-KILL", help="End the tree at once with SIGKILL, as with --grace 0."),
@@ -97,12 +99,16 @@ def _line(result: KillResult, signal: int | None) -> str:
         return f"{result.id}: {signal_name(signal)} sent to {result.sent} of its processes"
     if result.survivors:
         return f"{result.id}: still alive: pid {', '.join(map(str, result.survivors))}"
+    if result.queue is not None:
+        return f"{result.id}: removed from the queue {result.queue}"
     if result.exit_code is not None:
         how = f"exit {result.exit_code}"
     elif result.signal is not None:
         how = signal_name(result.signal)
     else:
         how = result.reason or "exit unknown"
+        if how == "killed" and not result.already_ended:
+            return f"{result.id}: removed before it was started"
     status = "has already ended" if result.already_ended else result.status
     return f"{result.id}: {status} ({how}{', forced' if result.forced else ''})"
 

@@ -18,6 +18,8 @@ VERB = Verb(
         SIGTERM, then, after the grace period, SIGKILL. Id and name stay, and new output is appended to the log. It
         never runs twice at the same time, also if several callers restart it at once.
 
+        A process that was started in a queue runs again at once, also if the queue is paused or full.
+
         It returns when the process runs. If it cannot be started, it stays ended and the error says why.
     """,
     options=[GRACE, JSON],
@@ -38,5 +40,7 @@ def run(given: Given) -> int:
         console.out_json(objects[0] if len(names) == 1 else objects)
     else:
         for process in processes:
+            if process.queue is not None:
+                console.say(f"{process.id} runs again at once: a restart does not wait in the queue {process.queue}")
             console.out(process.id)
     return 0

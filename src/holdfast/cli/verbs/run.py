@@ -94,8 +94,6 @@ def show(given: Given, begin: Callable[[Client, CallerStreams], Process]) -> int
         process = begin(client, how)
         for note in process.notes:
             console.say(note)
-        if process.status == "waiting":
-            console.say(f"{process.id} waits: holdfast queue")
         if getattr(given, "on_boot", False):
             _say_if_not_at_login()
         if getattr(given, "wait_ready", False):

@@ -29,7 +29,7 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
     """
     process = context.registry.get(process.id) or process
     if process.is_queued and (withdrawn := await _withdrawn(context, process.id, by, why)) is not None:
-        return result(withdrawn, process.id, forced=False)
+        return {**result(withdrawn, process.id, forced=False), "queue": process.meta.queue}
     stop = {
         "id": process.id,
         "by": asker(by),
@@ -116,6 +116,7 @@ def result(
         "exit_code": exit_code(state) if state is not None else None,
         "signal": end_signal(state) if state is not None else None,
         "sent": sent,
+        "queue": None,
     }
 
 

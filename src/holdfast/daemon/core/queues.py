@@ -12,16 +12,17 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from holdfast.daemon.core.log import note, note_soon
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.tasks import pause
-from holdfast.errors import DiskFull, HoldfastError, LimitReached, from_keeper
+from holdfast.errors import DiskFull, HoldfastError, LimitReached, NotNow, from_keeper
 from holdfast.model.lifecycle import Fact, LaunchFailed, PredecessorFailed, Queued, advance
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.process_rules import check_process_limit
-from holdfast.model.queues import QueueSettings, is_awaited, next_starts
+from holdfast.model.queues import Obstacles, QueueSettings, is_awaited, next_starts
 from holdfast.places.keeper_link import Refused
 from holdfast.store import queues as rows
 from holdfast.store.queues import Launch, QueuedStart, StoredQueues
@@ -99,6 +100,20 @@ class ProcessQueues:
         self._settings[name] = after
         self.changed.set()
 
+    async def remove(self, name: str) -> bool:
+        """Forget its settings; False if it has none. Raises NotNow while it has processes."""
+        if any(process.meta.queue == name for process in self._registry.living.values()):
+            raise NotNow(f"the queue {name} has processes", next=f"holdfast queue {name}")
+        settings = self._settings.pop(name, None)  # a process that is queued from now on is in a new queue
+        if settings is None:
+            return False
+        try:
+            await self._store.change(partial(rows.drop_settings, name=name))
+        except HoldfastError:
+            self._settings.setdefault(name, settings)
+            raise
+        return True
+
     def shown(self, call: Call) -> list[Message]:
         """Every queue that has processes or was changed, with the processes that the caller sees."""
         seen = [process for process in self._registry.living.values() if call.sees(process.meta.session)]
@@ -122,6 +137,35 @@ class ProcessQueues:
     def due(self) -> tuple[list[HeldProcess], list[tuple[HeldProcess, str]]]:
         get = lambda one: self._registry.get(ProcessId(one))  # noqa: E731
         return next_starts(self.waiting(), self._registry.living.values(), self._settings, get)
+
+    def obstacles(self, process: HeldProcess, call: Call, most: int) -> Obstacles:
+        """What a waiting process waits for, as far as the caller may know it. `most`: max_processes."""
+        name, rule = process.meta.queue, self.settings(process.meta.queue or "")
+        taken = [one for one in self._registry.living.values() if one.meta.queue == name and not one.is_queued]
+        before = takewhile(lambda one: one.id != process.id, self.waiting())
+        ahead = [one for one in before if one.meta.queue == name]
+        start, skip = self.due()
+        is_held = name is not None and process.id not in {one.id for one in (*start, *(one for one, _ in skip))}
+        is_full = is_held and len(taken) >= rule.limit
+        after = dict.fromkeys((*process.meta.after, *process.meta.after_success))
+        known = [one for other in after if (one := self._registry.get(ProcessId(other))) is not None]
+        return Obstacles(
+            queue=name if is_held and (is_full or rule.paused or ahead) else None,
+            is_paused=name is not None and rule.paused,
+            limit=rule.limit if is_full else None,
+            running=sum(call.sees(one.meta.session) for one in taken),
+            ahead=sum(call.sees(one.meta.session) for one in ahead) if is_held else 0,
+            awaited=[_awaited_text(one, call.sees(one.meta.session)) for one in known if is_awaited(one)],
+            most=most if len(self._registry.started()) >= most else None,
+        )
+
+
+def _awaited_text(process: HeldProcess, is_seen: bool) -> str:
+    """`c (proc_…), which runs`."""
+    if not is_seen:
+        return process.id
+    state = "waits to be started" if process.is_queued else "will be restarted" if process.is_restarting else "runs"
+    return f"{f'{process.meta.name} ({process.id})' if process.meta.name else process.id}, which {state}"
 
 
 async def enqueue(context: DaemonContext, process: HeldProcess, launch: Launch) -> HeldProcess:

@@ -98,7 +98,7 @@ class Registry:
                     if not everywhere:
                         continue
                     raise NotNow(f"the name {meta.name} is taken", next="choose another name")
-                raise NotNow(f"{other.id} runs under the name {meta.name}", next=f"holdfast inspect {meta.name}")
+                raise NotNow(f"{other.id} has the name {meta.name}", next=f"holdfast inspect {meta.name}")
 
     def put(self, process: HeldProcess) -> None:
         """Replace the process. Tasks that watch it are woken."""

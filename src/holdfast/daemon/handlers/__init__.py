@@ -57,6 +57,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     process_ops.Transfer: control.transfer,
     queue_ops.Queues: queues.handle,
     queue_ops.SetQueue: queues.change,
+    queue_ops.RemoveQueue: queues.remove,
     output_ops.Logs: logs.handle,
     output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,

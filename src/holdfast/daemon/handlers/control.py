@@ -19,6 +19,9 @@ async def kill(context: DaemonContext, call: Call, ask: Kill) -> Message:
     """Replies when the trees are gone, with the pids that do not die. Several processes are ended at the same time."""
     targets = await _targets(context, call, ask)
     if ask.signal is not None:
+        waiting = next((process for process in targets if process.is_queued), None)
+        if waiting is not None:
+            raise NotNow(f"{waiting.id} waits to be started", next=f"holdfast why {waiting.id}")
         works = [_signal(context, process, ask.signal) for process in targets]
     else:
         grace = _grace(context, ask.grace)
@@ -49,7 +52,8 @@ async def remove(context: DaemonContext, call: Call, ask: Remove) -> Message:
     awaited = context.queues.awaited()
     for process in processes.values():
         if not process.has_ended:
-            raise NotNow(f"{process.id} still runs", next=f"holdfast kill {process.id}")
+            state = "waits to be started" if process.is_queued else "still runs"
+            raise NotNow(f"{process.id} {state}", next=f"holdfast kill {process.id}")
         if process.id in awaited:
             raise NotNow(f"another process waits for the result of {process.id}", next="holdfast queue")
     for process_id in processes:
@@ -96,7 +100,9 @@ async def _targets(context: DaemonContext, call: Call, ask: Kill) -> list[HeldPr
     fitting = context.registry.living_of(session, ask.task, ask.all)
     ids = [process.id for process in fitting if call.sees(process.meta.session)]
     living = [process for process_id in ids if (process := await _started(context, process_id)) is not None]
-    return living if ask.signal is not None else [*living, *await _with_leftovers(context, call, session, ask)]
+    if ask.signal is not None:
+        return [process for process in living if not process.is_queued]
+    return [*living, *await _with_leftovers(context, call, session, ask)]
 
 
 async def _with_leftovers(context: DaemonContext, call: Call, session: str | None, ask: Kill) -> list[HeldProcess]:

@@ -90,6 +90,9 @@ async def handle(context: DaemonContext, call: Call, ask: Start, is_whole: bool 
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins and not ask.given("if_running") else []
         notes += _notes(ask)
+        if process.is_queued:
+            what = context.queues.obstacles(process, call, context.settings.max_processes).text()
+            notes += [f"{process.id} waits {what}"] if what else []
         if start_spec.removed:
             notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
@@ -100,6 +103,8 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
     does not get them, and variables that were granted to it are judged again.
     """
     model = context.registry.identify(ask.process)
+    if model.is_queued:
+        raise NotNow(f"{model.id} waits to be started", next=f"holdfast why {model.id}")
     try:
         recorded = await asyncio.to_thread(context.place.spec, model.id)
         env: dict[str, str] = recorded["env"]

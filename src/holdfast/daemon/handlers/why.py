@@ -23,6 +23,8 @@ async def handle(context: DaemonContext, call: Call, ask: Why) -> Message:
     lines, are_errors = diagnosis.error_lines(text)
     port = await _port_holder(context, call, process, text)
     details = diagnosis.details(process, now, shown["dropped_bytes"])
+    if (queued := context.registry.get(process.id)) is not None and queued.is_queued:
+        details += context.queues.obstacles(queued, call, context.settings.max_processes).sentences()
     return {
         "process": shown,
         "summary": diagnosis.summary(process, now),
