@@ -61,6 +61,8 @@ class Groups:
             return None
         try:
             return self.make_or_raise()
+        except FileNotFoundError:  # another program removed the directory while it was empty
+            return self.make_or_raise() if _made(self.root) else None
         except OSError:
             return None
 
@@ -91,6 +93,14 @@ class Groups:
         if self.root is not None:
             self.sweep(set())
             remove(self.root)
+
+
+def _made(directory: str) -> bool:
+    try:
+        os.mkdir(directory)
+    except OSError:
+        return False
+    return True
 
 
 def remove(group: str) -> bool:
@@ -144,6 +154,14 @@ class ProcessLimits:
 
     def make(self, values: LimitValues) -> Paths:
         """New, empty cgroups with these limits. Raises OSError after removing what was created."""
+        try:
+            return self._make(values)
+        except FileNotFoundError:  # another program removed a directory while it was empty: they are set up again
+            self._found = None
+            self.check(values)
+            return self._make(values)
+
+    def _make(self, values: LimitValues) -> Paths:
         made: dict[Groups, str] = {}
         paths: Paths = {}
         try:

@@ -218,9 +218,10 @@ def test_after_a_boot_queues_are_paused(home: Path, gate: Gate) -> None:
     with connect("tests") as hf:
         first = hf.run(gate.command("a"), queue="build")
         waiting = hf.run(gate.command("b"), queue="build")
+        without = hf.run(gate.command("c"), after=[first.id])
         eventually(is_running(hf, first))
         hf.stop_daemon()
-    gate.open("a", "b")
+    gate.open("a", "b", "c")
     with sqlite3.connect(home / "store.db") as store:
         assert store.execute("UPDATE memory SET value = '\"another\"' WHERE name = 'boot'").rowcount == 1
     store.close()
@@ -228,8 +229,10 @@ def test_after_a_boot_queues_are_paused(home: Path, gate: Gate) -> None:
         assert hf.wait(first.id, timeout=20).exit_code == 0
         assert queue_of(hf, "build")["paused"] is True
         assert hf.inspect(waiting.id).status == "waiting"
+        assert hf.wait(without.id, timeout=20).reason == "skipped"
         hf.set_queue("build", paused=False)
         assert hf.wait(waiting.id, timeout=20).exit_code == 0
+        assert gate.begun == ["a", "b"]
         hf.stop_daemon()
 
 

@@ -102,6 +102,26 @@ def test_an_oom_kill_without_a_keeper_is_recorded_afterwards(pair: KeeperPair) -
     assert report["born"]["limits"]
 
 
+def test_directories_that_another_program_removed_are_made_again(pair: KeeperPair) -> None:
+    report = pair.start("first", "true", limits={"pids": 50, "cpus": 0.5})
+    pair.exit_of("first")
+    pair.complete("first")
+    directories = {os.path.dirname(group) for group in groups(report)}
+    for directory in directories:
+        eventually(lambda directory=directory: _rmdir(directory))
+    pair.start("second", "exit 3", limits={"pids": 50, "cpus": 0.5})
+    assert pair.exit_of("second")["code"] == 3
+    assert all(map(os.path.isdir, directories))
+
+
+def _rmdir(directory: str) -> bool:
+    try:
+        os.rmdir(directory)
+    except OSError:
+        return not os.path.exists(directory)
+    return True
+
+
 def test_cgroups_of_a_failed_start_are_removed(pair: KeeperPair) -> None:
     with pytest.raises(Refused):
         pair.start("nothing", ["/nowhere/at-all"], limits={"memory": 64 * MIB})

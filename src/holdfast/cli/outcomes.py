@@ -25,7 +25,7 @@ def exit_status(process: Process) -> int:
         return process.exit_code
     if process.signal is not None:
         return 128 + process.signal
-    return FAILED if process.reason in ("skipped", "failed_start") else UNKNOWN
+    return FAILED if process.started_at is None and process.reason != "lost" else UNKNOWN
 
 
 def colour(process: Process) -> str:

@@ -24,7 +24,7 @@ from holdfast.daemon.core import boot, service_manager, timers
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
-from holdfast.daemon.core.queues import ProcessQueues, watch_queues
+from holdfast.daemon.core.queues import ProcessQueues, end_after_boot, watch_queues
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
 from holdfast.daemon.core.supervisor import Supervisor
@@ -108,7 +108,10 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         if is_after_crash:
             context.store.record_soon([_event("recovered", running=len(context.registry.running()))])
         await _renew_keeper(context)
-        await context.queues.settle(last_boot in (None, context.place.boot_id))
+        same_boot = last_boot in (None, context.place.boot_id)
+        await context.queues.settle(same_boot)
+        if not same_boot:
+            await end_after_boot(context)
         await boot.plan(context, last_boot)
         context.approvals.settle(partial(commands.was_used, context))
         vital.append(context.background.start(context.approvals.watch_time(), "approvals"))

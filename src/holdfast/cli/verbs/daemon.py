@@ -124,7 +124,9 @@ def _stop(given: Given, paths: Paths) -> int:
 
 def _restart(given: Given, paths: Paths) -> int:
     from holdfast.cli import versions
+    from holdfast.settings import read_settings
 
+    read_settings(paths.config)  # the new daemon could not read it either: the old one goes on then
     for tries_left in reversed(range(_RESTART_TRIES)):
         try:
             link = greet(_replace(paths), launch.session_of(None))

@@ -197,6 +197,15 @@ async def withdraw(context: DaemonContext, process: HeldProcess, fact: Fact, tro
     note("not-started", process=process.id, why=type(fact).__name__)
 
 
+async def end_after_boot(context: DaemonContext) -> None:
+    """End what waited for other processes without a queue when the machine went down: nothing starts unasked then."""
+    for process in context.queues.waiting():
+        if process.meta.queue is None:
+            async with context.supervisor.turn(process.id):
+                awaited = (*process.meta.after, *process.meta.after_success)
+                await withdraw(context, process, PredecessorFailed(awaited[0], time.time()))
+
+
 async def watch_queues(context: DaemonContext) -> None:
     """Start processes when their turn has come, for ever."""
     queues = context.queues
