@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli import console
+from holdfast.cli import console, help
 from holdfast.client import launch
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
-_HELP = """\
-  holdfast run -d -- COMMAND     run a command in the background; without -d in the foreground
-  holdfast ps -a                 list running and ended processes
-  holdfast logs -f [ID]          show the output, and follow it
-  holdfast wait ID               wait for the end; exits with its exit code
-  holdfast kill ID               end it with all its children
-  holdfast restart ID            run it again
-  holdfast attach [ID]           connect this terminal to it (started with run -t)
-
-All verbs: holdfast --help. One of them: holdfast VERB --help.
-"""
+_VERBS = (
+    ("run -d -- COMMAND", "run a command in the background; without -d in the foreground"),
+    ("ps -a", "list running and ended processes"),
+    ("logs -f [ID]", "show the output, and follow it"),
+    ("wait ID", "wait for the end; exits with its exit code"),
+    ("kill ID", "end it with all its children"),
+    ("restart ID", "run it again"),
+    ("attach [ID]", "connect this terminal to it (started with run -t)"),
+)
+_MORE = "All verbs: holdfast --help. Of one: holdfast VERB --help."
 
 
 def run() -> int:
@@ -28,7 +27,8 @@ def run() -> int:
         _show_running()
     except HoldfastError as error:
         console.say_error(error)
-    sys.stdout.write(f"\n{_HELP}")
+    verbs = help.pairs_text([(f"  holdfast {words}", does) for words, does in _VERBS], help.page_width())
+    sys.stdout.write(f"\n{verbs}\n\n{_MORE}\n")
     return 0
 
 
