@@ -55,7 +55,7 @@ def verb(word: str) -> str:
     for meant, words in _MEANINGS.items():
         if word.lower() in words.split():
             return f" (did you mean {meant}?)" if meant else ""
-    return _nearest(word, [*VERBS, *ALIASES])
+    return nearest(word, [*VERBS, *ALIASES])
 
 
 def option(verb: str, word: str, known: Sequence[str]) -> str:
@@ -66,10 +66,11 @@ def option(verb: str, word: str, known: Sequence[str]) -> str:
     for (meant, verbs), words in _OPTION_MEANINGS.items():
         if verb in verbs.split() and typed in words.split():
             return f" (did you mean {meant}?)"
-    return _nearest(f"--{word.lstrip('-')}", known)
+    return nearest(f"--{word.lstrip('-')}", known)
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
+def nearest(word: str, known: Sequence[str]) -> str:
+    """By spelling alone."""
     import difflib
 
     close = difflib.get_close_matches(word[:_LONGEST].lower(), known, 1, 0.65)
