@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.settings import Settings, declared, read_settings
+from tests.cli.calling import Terminal
 from tests.support import run_cli
 
 COMMENTED = """\
@@ -53,6 +55,12 @@ def test_every_key_is_shown_with_its_default_and_starts_no_daemon(home: Path) ->
     assert json.loads(config("show", "--json"))["log_cap"] == 256 << 20
     assert all(setting.help.endswith(".") for setting in declared().values())
     assert not (home / "daemon.sock").exists()
+
+
+def test_a_narrow_terminal_shows_keys_and_values_whole(home: Path) -> None:
+    with Terminal("config", cols=40) as terminal:
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal.rest())
+    assert [line.split()[:1] for line in shown.split("\r\n")[1:-1]] == [[name] for name in Settings._fields]
 
 
 @pytest.mark.parametrize(

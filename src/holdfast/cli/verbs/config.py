@@ -83,7 +83,12 @@ def _show(given: Given, paths: Paths) -> int:
         come_from = "file" if name in table else "default"
         rows.append((name, text_of(setting, values[name]), come_from, setting.help))
     console.out(
-        console.table(_HEAD, rows, lambda row, column: colours.BOLD if rows[row][2] == "file" else colours.PLAIN)
+        console.table(
+            _HEAD,
+            rows,
+            lambda row, column: colours.BOLD if rows[row][2] == "file" else colours.PLAIN,
+            drop=("FROM", "MEANING"),
+        )
     )
     return 0
 
