@@ -69,6 +69,13 @@ def option(verb: str, word: str, known: Sequence[str]) -> str:
     return nearest(f"--{word.lstrip('-')}", known)
 
 
+def all_of(verb: str, typed: str) -> str:
+    """What the word `all` in place of an ID may mean; empty if nothing."""
+    if verb in ("kill", "rm", "logs"):
+        return f"holdfast {typed} --all, if all are meant"
+    return "holdfast restart $(holdfast ps -q), if all are meant" if verb == "restart" else ""
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """By spelling alone."""
     import difflib
