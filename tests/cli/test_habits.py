@@ -171,6 +171,18 @@ def test_a_bound_caller_gets_no_names_of_other_sessions(web: str) -> None:
     assert b"web" not in done.stdout
 
 
+def test_alone_with_the_daemon_stopped_it_counts_what_goes_on(web: str, home: Path) -> None:
+    other = start("sleep", "301")
+    run_cli("daemon", "stop")
+    assert out().startswith("The daemon is stopped; 2 processes go on. The first command starts it.\n")
+    assert not (home / "daemon.sock").exists()
+    out("kill", other, web)
+    run_cli("daemon", "stop")
+    (home / "place" / "live" / "broken").mkdir()
+    (home / "place" / "live" / "broken" / "state").write_bytes(b"\xff{")
+    assert out().startswith("No daemon runs. ")
+
+
 def test_alone_it_shows_what_runs_and_the_first_verbs(web: str) -> None:
     shown = out()
     assert web in shown
