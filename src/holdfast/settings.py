@@ -16,16 +16,39 @@ __all__ = ["Paths", "Settings", "find_paths", "make_directories", "parse_size", 
 MIB = 1 << 20
 #: A number of bytes, which may be written as `512M`.
 SIZE = "size"
+#: A program of this machine.
+PROGRAM = "program"
+#: The smallest log of a process.
+LOG_CAP_FLOOR = 64 << 10
+#: Ended processes are kept for half an hour at least, even if `keep_ended` is less.
+KEEP_ENDED_FLOOR = 1800.0
+LONGEST_APPROVAL_WAIT = 300.0
 _LARGEST = (1 << 63) - 1
+
+
+class Bounds(NamedTuple):
+    """The values that `holdfast config set` takes. Beyond them the daemon uses the bound itself, or nothing works."""
+
+    least: float = 0
+    most: float = _LARGEST
 
 
 class Settings(NamedTuple):
     """What the owner of the instance may set in config.toml: type, help and default of every key."""
 
-    max_processes: Annotated[int, "How many processes may run at once."] = 4096
-    log_cap: Annotated[int, "Bytes of output kept per process, unless its start sets another limit.", SIZE] = 256 * MIB
+    max_processes: Annotated[int, "How many processes may run at once.", Bounds(1)] = 4096
+    log_cap: Annotated[
+        int,
+        "Bytes of output kept per process, unless its start sets another limit; 64K or more.",
+        SIZE,
+        Bounds(LOG_CAP_FLOOR),
+    ] = 256 * MIB
     log_total: Annotated[int, "Bytes of output kept for the whole instance; 0 for no limit.", SIZE] = 4096 * MIB
-    keep_ended: Annotated[float, "How long an ended process is remembered; never less than 30 minutes."] = 7 * 86400.0
+    keep_ended: Annotated[
+        float,
+        "How long an ended process is remembered; never less than 30 minutes.",
+        Bounds(KEEP_ENDED_FLOOR),
+    ] = 7 * 86400.0
     max_ended: Annotated[int, "How many ended processes are remembered at most."] = 10_000
     keep_events: Annotated[float, "How long an event can be read again."] = 7 * 86400.0
     max_events: Annotated[int, "How many events can be read again at most."] = 1_000_000
@@ -33,7 +56,11 @@ class Settings(NamedTuple):
     wait_limit: Annotated[float, "The longest single wait that is granted; 0 for no limit."] = 0.0
     grace: Annotated[float, "How long a process may take to end after SIGTERM, before SIGKILL."] = 10.0
     stale_after: Annotated[float, "A process that has run for longer is marked stale."] = 86400.0
-    shell: Annotated[str, "The shell that runs command texts; empty for bash, or sh where there is no bash."] = ""
+    shell: Annotated[
+        str,
+        "The shell that runs command texts; empty for bash, or sh where there is no bash.",
+        PROGRAM,
+    ] = ""
     watch_window: Annotated[
         float,
         "A process sends at most one notification of matches, or digest of them, in this time.",
@@ -57,6 +84,7 @@ class Settings(NamedTuple):
     approval_wait: Annotated[
         float,
         "How long a start waits for an approver, unless it says otherwise; 300 at most.",
+        Bounds(most=LONGEST_APPROVAL_WAIT),
     ] = 60.0
     approval_keep: Annotated[
         float,
@@ -79,18 +107,15 @@ class Settings(NamedTuple):
     ] = ()
 
 
-#: Ended processes are kept for half an hour at least, even if `keep_ended` is less.
-KEEP_ENDED_FLOOR = 1800.0
-
-
 class SettingField(NamedTuple):
     """The declaration of one key."""
 
     name: str
     kind: str
-    """number, size, seconds, switch, text, names or tables."""
+    """number, size, seconds, switch, text, program, names or tables."""
     default: Any
     help: str
+    bounds: Bounds
 
 
 _KINDS = {int: "number", float: "seconds", bool: "switch", str: "text"}
@@ -105,7 +130,9 @@ def declared() -> dict[str, SettingField]:
             usual = "names" if get_args(kind)[0] is str else "tables"
         else:
             usual = _KINDS[kind]
-        found[name] = SettingField(name, more[0] if more else usual, Settings._field_defaults[name], text)
+        bounds = next((one for one in more if isinstance(one, Bounds)), Bounds())
+        named = next((one for one in more if isinstance(one, str)), usual)
+        found[name] = SettingField(name, named, Settings._field_defaults[name], text, bounds)
     return found
 
 
@@ -145,7 +172,10 @@ def unknown_setting(key: str, where: str = "") -> BadValue:
 
     close = difflib.get_close_matches(key, Settings._fields, 1)
     meant = f" (did you mean {close[0]}?)" if close else ""
-    return BadValue(f"unknown setting {key[:80]!r}{where}{meant}", next=f"known: {', '.join(Settings._fields)}")
+    correct = (
+        "correct it: holdfast docs configuration lists all keys" if where else "holdfast config show lists all keys"
+    )
+    return BadValue(f"unknown setting {key[:80]!r}{where}{meant}", next=correct)
 
 
 def _checked(key: str, value: object, default: object, path: str) -> object:

@@ -70,12 +70,19 @@ def test_values_of_options(busy: dict[str, str], monkeypatch: pytest.MonkeyPatch
     assert set(completed("kill", "--session", "")) == {"chat-1", "default", HOSTILE}
     assert completed("ps", "--task", "") == ["t-9"]
     assert completed("kill", "--grace", "") == []
+    assert completed("ps", "--filter", "exit_") == ["exit_code=", "exit_offset="]
+    assert "status=ended" in completed("ps", "--filter", "status")
+    assert {"cpu", "started_at"} <= set(completed("ps", "--sort", ""))
+    for action in ("get", "set", "unset"):
+        assert completed("config", action, "log_") == ["log_cap", "log_total"]
+    assert {"installing", "kill"} <= set(completed("docs", ""))
 
 
 def test_ids_and_names_that_fit_the_verb(busy: dict[str, str]) -> None:
     for verb in ("kill", "send", "attach", "resize"):
         assert set(completed(verb, "")) == {"web", busy["plain"]}
     assert completed("rm", "") == ["old"]
+    assert completed("prune", "") == completed("rm", "--all", "") == completed("stop", "--all", "") == []
     for verb in ("logs", "inspect", "wait"):
         assert set(completed(verb, "")) == {"web", "old", busy["plain"]}
     assert set(completed("logs", "proc_")) == set(busy.values())
@@ -207,6 +214,8 @@ def test_the_tab_key(shell: Shell, busy: dict[str, str], tmp_path: Path) -> None
     shell.see("HUP")
     shell.type("\x15holdfast wait --until=ou\t")
     shell.see("--until=output")
+    shell.type("\x15holdfast ps --filter exit_c\t3 -a; echo do''ne\n")
+    shell.see("done")
     shell.type("\x15holdfast run --cwd de\t")
     shell.see("deep/")
     shell.type("\x15holdfast run -- ech\t--session-of-echo\n")

@@ -102,6 +102,10 @@ def test_ids_alone_for_the_shell(web: str) -> None:
         ("stpo", "stop"),
         ("rnu", "run"),
         ("inspct", "inspect"),
+        ("upgrade", "docs installing"),
+        ("uninstall", "docs installing"),
+        ("enable", "service install"),
+        ("startup", "service install"),
     ],
 )
 def test_an_unknown_verb_names_the_one_that_is_meant(home: Path, typed: str, meant: str) -> None:
@@ -109,7 +113,7 @@ def test_an_unknown_verb_names_the_one_that_is_meant(home: Path, typed: str, mea
     assert not home.exists()
 
 
-@pytest.mark.parametrize("typed", ["xyzzy", "", "\x1b[2J", "\udcff", "a" * 100_000])
+@pytest.mark.parametrize("typed", ["xyzzy", "cp", "reset", "", "\x1b[2J", "\udcff", "a" * 100_000])
 def test_an_unknown_verb_like_no_other_is_refused_in_one_short_line(home: Path, typed: str) -> None:
     said = refusal(typed)
     assert "did you mean" not in said and "\x1b" not in said
@@ -123,11 +127,38 @@ def test_an_unknown_verb_like_no_other_is_refused_in_one_short_line(home: Path, 
         (["ps", "--jsn"], "--json"),
         (["ps", "-json"], "--json"),
         (["logs", "--folow", "x"], "--follow"),
+        (["logs", "-20", "x"], "-n N"),
+        (["stop", "-t", "5", "x"], "--grace"),
+        (["stop", "--time", "5", "x"], "--grace"),
+        (["restart", "--time=5", "x"], "--grace"),
+        (["run", "--timeout", "5", "true"], "--deadline"),
+        (["ps", "--format", "json"], "--json"),
+        (["stats", "--no-stream"], "--once"),
     ],
 )
 def test_an_unknown_option_names_the_nearest_one(words: list[str], meant: str) -> None:
     assert f"(did you mean {meant}?)" in refusal(*words)
     assert "did you mean" not in refusal("ps", "--xyzzy")
+
+
+def test_options_that_are_not_needed_or_not_offered_have_a_remark() -> None:
+    assert "not needed: ended processes are deleted by themselves" in refusal("run", "--rm", "true")
+    assert "end it first: holdfast kill" in refusal("rm", "-f", "web")
+
+
+def test_the_word_all_names_what_selects_all(web: str) -> None:
+    assert "Next: holdfast stop --all" in refusal("stop", "all")
+    assert "Next: holdfast restart $(holdfast ps -q)" in refusal("restart", "all")
+    start("--name", "all", "--", "sleep", "300")
+    assert "ended (SIGTERM)" in out("stop", "all")
+
+
+def test_an_error_names_the_verb_that_was_typed(home: Path) -> None:
+    said = refusal("stop")
+    assert said.startswith("holdfast: stop: ")
+    said = refusal("prune", "--xyzzy")
+    assert said == "holdfast: prune has no option '--xyzzy'. Next: holdfast prune --help\n"
+    assert refusal("prune", "web").startswith("holdfast: prune: ")
 
 
 def test_an_unknown_name_names_the_nearest_running_process(web: str) -> None:
@@ -144,6 +175,18 @@ def test_a_bound_caller_gets_no_names_of_other_sessions(web: str) -> None:
     assert done.returncode == 125
     assert b"no process wbe" in done.stdout
     assert b"web" not in done.stdout
+
+
+def test_alone_with_the_daemon_stopped_it_counts_what_goes_on(web: str, home: Path) -> None:
+    other = start("sleep", "301")
+    run_cli("daemon", "stop")
+    assert out().startswith("The daemon is stopped; 2 processes go on. The first command starts it.\n")
+    assert not (home / "daemon.sock").exists()
+    out("kill", other, web)
+    run_cli("daemon", "stop")
+    (home / "place" / "live" / "broken").mkdir()
+    (home / "place" / "live" / "broken" / "state").write_bytes(b"\xff{")
+    assert out().startswith("No daemon runs. ")
 
 
 def test_alone_it_shows_what_runs_and_the_first_verbs(web: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from holdfast.cli import help
 from holdfast.cli.main import main
 from holdfast.cli.options import Verb
 from holdfast.cli.verbs import VERBS
-from tests.cli.calling import out
+from tests.cli.calling import Terminal, out
 
 
 def verb_of(name: str) -> Verb:
@@ -29,7 +30,27 @@ def test_every_verb_has_a_page_like_a_manual_s(name: str) -> None:
     assert len(verb.examples) >= 2
     assert verb.name == name
     assert all(line.startswith(name) for line in verb.synopsis)
-    assert max(map(len, page.split("\n"))) <= 120
+
+
+@pytest.mark.parametrize("name", ["", *VERBS])
+@pytest.mark.parametrize("width", [60, 80, 96])
+def test_pages_fit_the_terminal_and_commands_to_copy_stay_whole(name: str, width: int) -> None:
+    page = help.verb_page(verb_of(name), width) if name else help.overview("somewhere", width)
+    too_long = [line for line in page.split("\n") if len(line) > width]
+    assert [line for line in too_long if width >= 80 or not line.startswith("        $ ")] == []
+
+
+@pytest.mark.parametrize(("cols", "width"), [(40, 60), (70, 70), (80, 80), (200, 96)])
+def test_a_page_is_as_wide_as_the_terminal_within_bounds(home: Path, cols: int, width: int) -> None:
+    for words in ([], ["--help"], ["ps", "--help"]):
+        with Terminal(*words, cols=cols) as terminal:
+            lines = terminal.rest().split("\r\n")
+        assert width - 16 < max(len(line) for line in lines if " $ " not in line and "/" not in line) <= width
+
+
+def test_without_a_terminal_a_page_has_80_columns(home: Path) -> None:
+    assert out("ps", "--help") == help.verb_page(verb_of("ps"), 80)
+    assert max(map(len, out().split("\n"))) <= 80
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli import console
+from holdfast import light_json
+from holdfast.cli import console, help
 from holdfast.client import launch
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths
 
-_HELP = """\
-  holdfast run -d -- COMMAND     run a command in the background; without -d in the foreground
-  holdfast ps -a                 list running and ended processes
-  holdfast logs -f [ID]          show the output, and follow it
-  holdfast wait ID               wait for the end; exits with its exit code
-  holdfast kill ID               end it with all its children
-  holdfast restart ID            run it again
-  holdfast attach [ID]           connect this terminal to it (started with run -t)
-
-All verbs: holdfast --help. One of them: holdfast VERB --help.
-"""
+_VERBS = (
+    ("run -d -- COMMAND", "run a command in the background; without -d in the foreground"),
+    ("ps -a", "list running and ended processes"),
+    ("logs -f [ID]", "show the output, and follow it"),
+    ("wait ID", "wait for the end; exits with its exit code"),
+    ("kill ID", "end it with all its children"),
+    ("restart ID", "run it again"),
+    ("attach [ID]", "connect this terminal to it (started with run -t)"),
+)
+_LONGEST_STATE = 1024
+#: Of the fields behind the name in /proc/PID/stat.
+_START_TIME = 19
+_MORE = "All verbs: holdfast --help. Of one: holdfast VERB --help."
 
 
 def run() -> int:
@@ -28,15 +31,43 @@ def run() -> int:
         _show_running()
     except HoldfastError as error:
         console.say_error(error)
-    sys.stdout.write(f"\n{_HELP}")
+    verbs = help.pairs_text([(f"  holdfast {words}", does) for words, does in _VERBS], help.page_width())
+    sys.stdout.write(f"\n{verbs}\n\n{_MORE}\n")
     return 0
+
+
+def _count_alive(directory: str) -> int:
+    """The commands that run, by the files of the keeper: a daemon is not needed to read them."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        names = os.listdir(directory)
+    except OSError:
+        return 0
+    return sum(_is_alive(f"{directory}/{name}/state", boot) for name in names)
+
+
+def _is_alive(path: str, boot: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            born = light_json.loads(file.readline(_LONGEST_STATE).decode())
+        if not isinstance(born, dict) or born.get("boot") != boot:
+            return False
+        with open(f"/proc/{int(born['pid'])}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+        return fields[0] not in (b"Z", b"X") and int(fields[_START_TIME]) == born["start"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return False
 
 
 def _show_running() -> None:
     if not os.environ.get("HOLDFAST_URL"):  # a daemon with an address is never started from here
         sock = launch.find(find_paths())
         if sock is None:
-            console.out("No daemon runs. The first command starts it.")
+            count = _count_alive(f"{find_paths().place}/live")
+            go_on = f"{count} process{'' if count == 1 else 'es'} go{'es' if count == 1 else ''} on"
+            state = f"The daemon is stopped; {go_on}" if count else "No daemon runs"
+            console.out(f"{state}. The first command starts it.")
             return
         sock.close()
     from holdfast.cli.options import parse

@@ -37,6 +37,14 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return _groups("session")
     if slot == "NAME" and verb == "queue":
         return _queues()
+    if slot == "KEY" and verb == "config":
+        from holdfast.settings import declared
+
+        return [(setting.name, setting.help) for setting in declared().values()]
+    if slot == "TOPIC" and verb == "docs":
+        from holdfast.cli.verbs.docs import topics
+
+        return [(topic, about) for topic, _, about in topics()]
     if slot in ("FILE", "PATH"):
         return "files"
     return "directories" if slot == "DIR" else []
@@ -54,6 +62,10 @@ def of_option(option: Option, verb: str) -> Found:
         from holdfast.client.signals import signal_names
 
         return [(name, "") for name in signal_names()]
+    if verb == "ps" and key in ("filter", "sort"):
+        from holdfast.cli.verbs import ps
+
+        return [(one, "") for one in (ps.filters() if key == "filter" else ps.sort_names())]
     if slot == "K=V":
         return [(name, "current value") for name in sorted(os.environ)]
     return [] if slot in _SESSIONS else of_slot(slot, verb)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Seconds that a completion may take.
 _TIME_LIMIT = 2.0
 _LONGEST = 60
+#: Verbs that take either IDs or --all.
+_OF_IDS_OR_ALL = ("kill", "rm")
 #: In a synopsis: any number of words.
 _AGAIN = "…"
 
@@ -143,6 +145,8 @@ class _Reader:
     def _position(self, current: str) -> list[str]:
         from holdfast.cli import candidates
 
+        if "all" in self._given and self._verb.name in _OF_IDS_OR_ALL:
+            return ["words"]
         slots = slots_at(self._verb, self._positional)
         found: list[tuple[str, str]] = [(slot, "") for slot in slots if is_literal(slot)]
         for slot in slots:

@@ -95,22 +95,25 @@ def table(
     short: Mapping[str, Sequence[str]] | None = None,
     link: Callable[[str, str], str] | None = None,
     indent: int = 0,
+    least: int = _LEAST_LAST,
 ) -> str:
     """Aligned columns; on a terminal no line is wider than it. `colour_of` gives the colour of a cell.
 
     A narrow terminal has fewer columns: those named in `drop` are left out, the first one first, until the rest fits;
     one that is also in `short` gets these cells instead. Then the widest are cut. `link` makes links of a cell: it is
-    called with the name of the column and the text. `indent`: columns that the caller needs before each line. Without
-    `head` there is no line above the rows.
+    called with the name of the column and the text. `indent`: columns that the caller needs before each line. `least`:
+    the width of the last column while others can be left out. Without `head` there is no line above the
+    rows, and columns are named "0", "1" and so on.
     """
     body = [[visible(cell) for cell in row] for row in rows]
     if head is None:
-        lines_below = table([""] * len(body[0]), body, colour_of, indent=indent) if body else ""
-        return lines_below.partition("\n")[2]
+        numbers = [str(at) for at in range(len(body[0]) if body else 0)]
+        headed = table(numbers, body, colour_of, drop=drop, short=short, link=link, indent=indent, least=least)
+        return headed.partition("\n")[2]
     cells = [list(head), *body]
     columns = [list(column) for column in zip(*cells, strict=True)]
     widths = [max(map(width, column)) for column in columns]
-    shown = _fitting(head, columns, widths, drop, short or {}, terminal_size()[0] - indent)
+    shown = _fitting(head, columns, widths, drop, short or {}, terminal_size()[0] - indent, least)
     is_painted = colour_of is not None and colours.are_on()
     lines: list[list[str]] = [[] for _ in cells]
     for at in shown:
@@ -133,10 +136,15 @@ def _fitting(
     drop: Sequence[str],
     short: Mapping[str, Sequence[str]],
     cols: int,
+    least_last: int,
 ) -> list[int]:
     """The columns that are shown. Changes cells and widths until they fit."""
     shown = list(range(len(head)))
-    least = min(widths[-1], _LEAST_LAST)
+
+    def least_of(at: int) -> int:
+        return widths[at] if head[at] in short else min(widths[at], least_last)
+
+    least = least_of(shown[-1])
 
     def excess() -> int:
         return sum(widths[at] for at in shown[:-1]) + 2 * (len(shown) - 1) + least - cols
@@ -150,11 +158,12 @@ def _fitting(
             widths[at] = max(map(width, columns[at]))
         else:
             shown.remove(at)
-    for floor, least_last in _FLOORS:
+        least = least_of(shown[-1])
+    for floor, least_cut in _FLOORS:
         while excess() > 0 and len(shown) > 1 and max(widths[at] for at in shown[:-1]) > floor:
             widest = max(shown[:-1], key=lambda at: widths[at])
             widths[widest] = max(floor, widths[widest] - excess())
-        least = max(min(least, least_last), least - max(0, excess()))
+        least = max(min(least, least_cut), least - max(0, excess()))
     while excess() > 0 and len(shown) > 1:
         shown.remove(shown[-2])
     widths[shown[-1]] = max(1, cols - sum(widths[at] + 2 for at in shown[:-1]))

@@ -7,7 +7,7 @@ import sys
 
 from holdfast.cli import console
 from holdfast.cli.options import load, parse
-from holdfast.cli.verbs import VERBS, resolved
+from holdfast.cli.verbs import ALIASES, VERBS, resolved
 from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False
@@ -20,7 +20,8 @@ _BAD_DESCRIPTOR = 9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    words = resolved(list(sys.argv[1:] if arguments is None else arguments))
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    words = resolved(typed)
     _open_streams()
     # A name may hold any character: one that the terminal cannot encode is shown as an escape.
     for stream in (sys.stdout, sys.stderr):
@@ -30,13 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(words)
         sys.stdout.flush()
     except HoldfastError as error:
-        code = _report(error, words)
+        code = _report(error, words, typed[:1])
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except BrokenPipeError:
         code = _BROKEN_PIPE
     except OSError as error:
-        code = _report(_explained(error), words)
+        code = _report(_explained(error), words, typed[:1])
     code = _settled(code)
     if arguments is None:
         os._exit(code)  # everything is written and the system closes the rest; the interpreter's own end takes longer
@@ -96,9 +97,15 @@ def _help(words: list[str]) -> int:
     return 0
 
 
-def _report(error: HoldfastError, words: list[str]) -> int:
+def _report(error: HoldfastError, words: list[str], typed: list[str]) -> int:
     if isinstance(error, BadValue) and error.next == BadValue.next:
         error.next = f"holdfast {words[0]} --help" if words and words[0] in VERBS else "holdfast --help"
+    if typed and typed[0] in ALIASES:
+        _name_alias(error, words[0], typed[0])
+    if error.code == "not_found" and "all" in words:
+        from holdfast.cli import similar
+
+        error.next = similar.all_of(words[0], typed[0]) or error.next
     before_command = words[: words.index("--")] if "--" in words else words
     if "--json" in before_command:
         try:
@@ -108,6 +115,15 @@ def _report(error: HoldfastError, words: list[str]) -> int:
             pass
     console.say_error(error)
     return error.exit_status
+
+
+def _name_alias(error: HoldfastError, verb: str, alias: str) -> None:
+    """Name the word that was typed, where the error begins with its verb."""
+    for end in (":", " has no option"):
+        if error.message.startswith(f"{verb}{end}"):
+            error.message = f"{alias}{error.message.removeprefix(verb)}"
+    if error.next == f"holdfast {verb} --help":
+        error.next = f"holdfast {alias} --help"
 
 
 def _explained(error: OSError) -> HoldfastError:

@@ -217,7 +217,8 @@ def _option(given: Given, name: str, word: str = "") -> Option:
 
     typed = word or name
     known = [name for option in given.verb.options for name in option.names if name.startswith("--")]
-    raise BadValue(f"{given.verb.name} has no option {typed[:80]!r}{similar.option(typed, known)}", next=given.usage)
+    hint = similar.option(given.verb.name, typed, known)
+    raise BadValue(f"{given.verb.name} has no option {typed[:80]!r}{hint}", next=given.usage)
 
 
 def _value(given: Given, name: str, rest: Iterator[str]) -> str:

@@ -33,6 +33,25 @@ _MEANINGS = {
     "inbox": "notifications notices messages mail",
     "daemon stop": "shutdown exit",
     "approvals": "requests pending",
+    "docs installing": "upgrade update install uninstall",
+    "service install": "enable startup autostart",
+    "service remove": "disable unstartup",
+    "": "cp copy reset",  # nothing here does this, and what is spelled so does something else
+}
+#: The same for options, after the verbs that have them; `-0` is any number.
+_OPTION_MEANINGS = {
+    ("--grace", "kill restart down"): "-t --time --timeout",
+    ("--deadline", "run exec"): "--timeout --time-limit",
+    ("--json", "ps inspect top"): "--format -f --output -o",
+    ("--once", "top"): "--no-stream",
+    ("-n N", "logs"): "-0",
+}
+#: Options that are not needed, or that nothing here does.
+_OPTION_REMARKS = {
+    "run --rm": "not needed: ended processes are deleted by themselves, see holdfast config get keep_ended",
+    "rm -f": "end it first: holdfast kill -9 ID",
+    "rm --force": "end it first: holdfast kill -9 ID",
+    "config -0": "no setting is negative",
 }
 _LONGEST = 80
 
@@ -41,16 +60,30 @@ def verb(word: str) -> str:
     """` (did you mean …?)`, by meaning, else by spelling; empty if nothing is near."""
     for meant, words in _MEANINGS.items():
         if word.lower() in words.split():
+            return f" (did you mean {meant}?)" if meant else ""
+    return nearest(word, [*VERBS, *ALIASES])
+
+
+def option(verb: str, word: str, known: Sequence[str]) -> str:
+    """The same for an option of a verb; a long option may have been written with one dash."""
+    typed = "-0" if word[1:2].isdigit() else word
+    if remark := _OPTION_REMARKS.get(f"{verb} {typed}"):
+        return f" ({remark})"
+    for (meant, verbs), words in _OPTION_MEANINGS.items():
+        if verb in verbs.split() and typed in words.split():
             return f" (did you mean {meant}?)"
-    return _nearest(word, [*VERBS, *ALIASES])
+    return nearest(f"--{word.lstrip('-')}", known)
 
 
-def option(word: str, known: Sequence[str]) -> str:
-    """The same for an option; a long option may have been written with one dash."""
-    return _nearest(f"--{word.lstrip('-')}", known)
+def all_of(verb: str, typed: str) -> str:
+    """What the word `all` in place of an ID may mean; empty if nothing."""
+    if verb in ("kill", "rm", "logs"):
+        return f"holdfast {typed} --all, if all are meant"
+    return "holdfast restart $(holdfast ps -q), if all are meant" if verb == "restart" else ""
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
+def nearest(word: str, known: Sequence[str]) -> str:
+    """By spelling alone."""
     import difflib
 
     close = difflib.get_close_matches(word[:_LONGEST].lower(), known, 1, 0.65)

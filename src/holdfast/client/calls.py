@@ -110,13 +110,16 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
         raise BadValue(f"cwd is a path, not {cwd!r:.80}", next="give a directory")
     directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else launch.directory()
     cols, rows = size or (None, None)
+    env = dict(os.environ if environ is None else environ)
+    if environ is None and (cwd is not None or notes):
+        env["PWD"] = directory  # without a shell, the command itself would read where the caller is
     arguments: Message = {
         **options,
         "id": launch.new_id(),
         **_command(command),
         "session": client.session if options.get("session") is None else options["session"],
         "cwd": directory,
-        "env": dict(os.environ) if environ is None else dict(environ),
+        "env": env,
         "grant": dict(grant or {}),
         "umask": launch.umask(),
         "cols": cols,

@@ -64,6 +64,9 @@ PROCESS_FIELDS = (
     "ready_by",
 )
 
+#: The values of `status`.
+PROCESS_STATUSES = ("running", "ended", "waiting", "restarting", "unreachable")
+
 #: The options of Client.run.
 RUN_OPTIONS = (
     "asker",

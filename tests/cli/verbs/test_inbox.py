@@ -145,6 +145,14 @@ def test_a_terminal_of_40_columns_has_one_row_for_each() -> None:
     assert len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= 40
 
 
+def test_a_narrow_terminal_has_short_ids_and_space_for_the_event() -> None:
+    process_id = ended("-c", "exit 3")
+    with Terminal("inbox", cols=40) as terminal:
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal.rest())
+    assert f" {process_id.removeprefix('proc_')[:6]} " in shown
+    assert "failed with exit" in shown
+
+
 def test_ack_acknowledges_what_was_printed_and_nothing_else() -> None:
     first, second = ended("true"), ended("false")
     assert [one["process"] for one in as_json("inbox", "--ack", "--limit", "1", "--json")] == [first]

@@ -52,7 +52,9 @@ def test_status_tells_of_the_daemon() -> None:
     assert shown["running"] is True
     assert shown["processes"] == 1
     assert shown["version"] == holdfast.__version__
-    assert f"pid          {shown['pid']}\n" in out("daemon", "status")
+    lines = out("daemon", "status").splitlines()
+    assert lines[0].split() == ["pid", str(shown["pid"])]
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in lines}) == 1
     assert as_json("daemon", "start", "--json")["pid"] == shown["pid"]
 
 

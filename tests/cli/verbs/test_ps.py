@@ -133,8 +133,12 @@ def test_filters_of_any_field() -> None:
     assert names(*of_task, "-a", "--filter", "argv=60") == ["three"]
     assert names(*of_task, "-a", "--filter", "reason=null") == ["three"]
     assert "one" in out("ps", *of_task, "--filter", "reason=exited")
-    said = refusal("ps", "--filter", "colour=red")
-    assert "exit_code" in said and "needs_input" in said
+    assert "Next: holdfast ps --json shows all fields" in refusal("ps", "--filter", "colour=red")
+    assert "(did you mean session?)" in refusal("ps", "--filter", "sesion=x")
+    assert "did you mean --filter status=ended?" in refusal("ps", "--filter", "status=exited")
+    assert "--filter reason=exited --filter exit_code!=0?" in refusal("ps", "--filter", "status=failed")
+    assert "did you mean --filter status=running?" in refusal("ps", "--filter", "status=up")
+    assert "Next: one of: running, ended, waiting, restarting, unreachable" in refusal("ps", "--filter", "status!=x")
     refusal("ps", "--filter", "status")
     refusal("ps", "--filter", "=x")
 
@@ -151,7 +155,8 @@ def test_sorted_and_only_some() -> None:
     assert names(*of, "--sort", "-output", "-n", "2") == ["b", "a"]
     assert names(*of, "--sort=-started_at") == ["a", "c", "b"]
     assert names(*of, "--sort", "exit_code") == ["b", "c", "a"]
-    assert "rss_bytes" in refusal("ps", "--sort", "beauty")
+    assert "memory" in refusal("ps", "--sort", "beauty")
+    assert "(did you mean memory?)" in refusal("ps", "--sort", "-memroy")
     refusal("ps", "-n", "-1")
     refusal("ps", "-n", "many")
 

@@ -87,5 +87,12 @@ def test_what_cannot_be_meant(arguments: tuple[str, ...]) -> None:
     refusal("run", "-d", *arguments, "true")
 
 
+def test_a_process_of_a_queue_can_be_awaited_without_d() -> None:
+    assert out("run", "--queue", "q", "--wait-ready", "--ready-log", "up", "-c", "echo up; sleep 60").startswith(
+        "proc_"
+    )
+    assert refusal("run", "--queue", "q", "--wait-ready", "true").endswith("Next: add --ready-port N\n")
+
+
 def test_nothing_to_be_ready_by() -> None:
     assert "nothing to be ready by" in refusal("wait", "--until", "ready", start("sleep", "60"))

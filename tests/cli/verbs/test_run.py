@@ -112,7 +112,17 @@ def test_a_relative_directory_is_meant_from_here(tmp_path: Path, monkeypatch: py
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
     assert out("run", "--cwd", "sub", "pwd").strip() == str(tmp_path / "sub")
+    assert out("run", "-w", "sub", "printenv", "PWD").strip() == str(tmp_path / "sub")
+    assert out("run", "-w", "sub", "-e", "PWD=/x", "printenv", "PWD").strip() == "/x"
     assert "nowhere" in refusal("run", "--cwd", "nowhere", "pwd")
+
+
+def test_the_name_of_a_directory_that_is_a_link_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path / "link")
+    monkeypatch.setenv("PWD", str(tmp_path / "link"))
+    assert out("run", "printenv", "PWD").strip() == str(tmp_path / "link")
 
 
 def test_stdin_is_passed_on_whole_and_as_far_as_it_is_read() -> None:

@@ -200,7 +200,9 @@ def test_without_systemd_it_says_what_was_not_done(tmp_path: Path, config: Path)
     assert "was written, but systemctl --user daemon-reload failed: Failed to connect to bus" in said
     assert "systemctl --user enable --now" in said
     assert list(config.glob("*.service"))
+    assert "installed  yes\n" in out("service", "status")
     assert "was deleted, but" in refusal("service", "remove")
+    assert b"installed  no\n" in run_cli("service", "status").stdout
     assert not list(config.glob("*"))
 
 

@@ -187,6 +187,15 @@ def test_status_before_and_after() -> None:
     assert [line.split()[1] for line in lines[1:3]] == ["exit", "running"]
 
 
+def test_status_on_a_narrow_terminal_has_fewer_columns_and_short_ids() -> None:
+    run_cli("up", "-d", "web")
+    with Terminal("up", "--status", cols=40) as terminal:
+        head, *rows = terminal.rest().strip().split("\r\n")
+    assert head.split() == ["NAME", "STATUS", "PORTS", "ID"]
+    assert all(len(row) <= 40 and "…" not in row for row in rows)
+    assert "proc_" not in rows[1]
+
+
 def test_wrong_calls(here: Path) -> None:
     assert "no process 'wbe'" in refusal("up", "-d", "wbe")
     assert "no process 'wbe'" in refusal("up", "wbe")

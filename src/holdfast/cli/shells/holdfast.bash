@@ -17,6 +17,7 @@ _holdfast() {
                 printf -v value %q "${value#"$prefix"}"
                 COMPREPLY+=("$value")
             done
+            [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
             ;;
         files) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         directories) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;

@@ -13,7 +13,9 @@ _holdfast() {
                 values+=("${line%%$'\t'*}")
                 [[ ${line#*$'\t'} ]] && displays+=("${line/$'\t'/  -- }") || displays+=("${line%%$'\t'*}")
             done
-            (( $#values )) && compadd -l -d displays -a values
+            local -a end
+            [[ $values[1] == *= ]] && end=(-S '')
+            (( $#values )) && compadd "${end[@]}" -l -d displays -a values
             ;;
         files) compset -P '--[^=]#='; _files ;;
         directories) compset -P '--[^=]#='; _files -/ ;;

@@ -6,7 +6,7 @@ import os
 
 from holdfast import files
 from holdfast.cli import colours, config_file, console
-from holdfast.cli.options import JSON, Verb
+from holdfast.cli.options import JSON, Verb, count
 from holdfast.client import launch
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.model.sinks import Sink
@@ -23,14 +23,19 @@ if TYPE_CHECKING:
 
 VERB = Verb(
     "config",
-    synopsis=["config show|path [--json]", "config get|unset KEY [--json]", "config set KEY VALUE [--json]"],
+    synopsis=[
+        "config [show|list] [--json]",
+        "config get|unset KEY [--json]",
+        "config set KEY VALUE [--json]",
+        "config path [--json]",
+    ],
     about="""
         Shows and changes the settings of this instance, which are in config.toml in its home. docs/configuration.md
         lists every key.
 
-        show lists all keys with their values. get prints one value. set checks a value and writes it; the rest of the
-        file stays as it is, with its comments. unset removes a key, so that its default counts. path prints the path of
-        the file.
+        show, which is also called list and may be left out, lists all keys with their values. get prints one value. set
+        checks a value and writes it; the rest of the file stays as it is, with its comments. unset removes a key, so
+        that its default counts. path prints the path of the file.
 
         VALUE is a number, a size (512M), a time (90, 10m, 7d), true or false, a text, or names separated by commas.
         Sinks are tables: edit the file, see docs/sinks.md.
@@ -53,13 +58,16 @@ _ACTIONS = "show, get, set, unset or path"
 
 
 def run(given: Given) -> int:
-    action, *words = given.words or [""]
+    action, *words = given.words or ["show"]
     acts: dict[str, Callable[..., int]]
-    acts = {"show": _show, "get": _get, "set": _set, "unset": _unset, "path": _path}
+    acts = {"show": _show, "list": _show, "get": _get, "set": _set, "unset": _unset, "path": _path}
     act = acts.get(action)
     if act is None:
-        raise BadValue(f"config: cannot {action[:80]!r}" if action else "config: the action is missing", next=_ACTIONS)
+        raise BadValue(f"config: cannot {action[:80]!r}", next=_ACTIONS)
     takes = {"get": ("KEY",), "unset": ("KEY",), "set": ("KEY", "VALUE")}.get(action, ())
+    key, equals, value = words[0].partition("=") if words else ("", "", "")
+    if action == "set" and len(words) == 1 and equals:
+        raise BadValue("config set takes KEY and VALUE as two words", next=f"holdfast config set {key} {value}")
     if len(words) != len(takes):
         raise BadValue(f"config {action} takes {' and '.join(takes) or 'no further word'}", next=given.usage)
     return act(given, find_paths(), *words)
@@ -75,7 +83,12 @@ def _show(given: Given, paths: Paths) -> int:
         come_from = "file" if name in table else "default"
         rows.append((name, text_of(setting, values[name]), come_from, setting.help))
     console.out(
-        console.table(_HEAD, rows, lambda row, column: colours.BOLD if rows[row][2] == "file" else colours.PLAIN)
+        console.table(
+            _HEAD,
+            rows,
+            lambda row, column: colours.BOLD if rows[row][2] == "file" else colours.PLAIN,
+            drop=("FROM", "MEANING"),
+        )
     )
     return 0
 
@@ -97,12 +110,18 @@ def _set(given: Given, paths: Paths, key: str, value: str) -> int:
     setting = _declared(key)
     if setting.kind == "tables":
         raise BadValue(f"{key} are tables", next=f"edit {paths.config}: see docs/sinks.md")
-    return _change(given, paths, key, _toml(setting, value))
+    try:
+        written = _toml(setting, value)
+    except BadValue as wrong:
+        raise BadValue(f"{key}: {wrong.message}", next=wrong.next) from None
+    return _change(given, paths, key, written)
 
 
 def _unset(given: Given, paths: Paths, key: str) -> int:
     if _declared(key).kind == "tables":
         raise BadValue(f"{key} are tables", next=f"edit {paths.config}")
+    if key not in read_table(paths.config):
+        console.say(f"{key} was not set; its default counts")
     return _change(given, paths, key, None)
 
 
@@ -149,20 +168,40 @@ def _toml(setting: SettingField, value: str) -> str:
     """The value as it is written to the file. Raises BadValue."""
     match setting.kind:
         case "size":
-            parse_size(value)
+            _check_bounds(setting, parse_size(value))
             return value.strip() if value.strip().isascii() and value.strip().isdecimal() else _quoted(value.strip())
         case "number":
-            return str(parse_size(value))
+            return str(_check_bounds(setting, count(value.strip())))
         case "seconds":
-            return f"{parse_seconds(value):.15g}"
+            return f"{_check_bounds(setting, parse_seconds(value)):.15g}"
+        case "program":
+            _check_program(value)
+            return _quoted(value)
         case "switch":
             if value.lower() not in _WORDS:
-                raise BadValue(f"{setting.name} is true or false, not {value[:80]!r}")
+                raise BadValue(f"{value[:80]!r} is neither true nor false")
             return _WORDS[value.lower()]
         case "names":
             return f"[{', '.join(_quoted(one.strip()) for one in value.split(',') if one.strip())}]"
         case _:
             return _quoted(value)
+
+
+def _check_bounds(setting: SettingField, value: float) -> float:
+    """The value itself. Raises BadValue, with the bound."""
+    least, most = setting.bounds
+    if value < least:
+        raise BadValue(f"{text_of(setting, value)} is too little", next=f"{text_of(setting, least)} or more")
+    if value > most:
+        raise BadValue(f"{text_of(setting, value)} is too much", next=f"{text_of(setting, most)} or less")
+    return value
+
+
+def _check_program(path: str) -> None:
+    import shutil
+
+    if path and ("\0" in path or shutil.which(path) is None):
+        raise BadValue(f"there is no program {path[:200]!r}", next="give the path of an executable file")
 
 
 def _quoted(text: str) -> str:

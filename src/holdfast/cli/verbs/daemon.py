@@ -261,9 +261,10 @@ def _show(given: Given, status: Message) -> None:
     if given.json:
         console.out_json({"running": True, **status})
         return
+    width = max(map(len, status))
     for key, value in status.items():
         if value is not None:
-            console.out(f"{key:12} {console.visible(_shown(key, value))}")
+            console.out(f"{key:{width}}  {console.visible(_shown(key, value))}")
 
 
 def _shown(key: str, value: object) -> str:

@@ -36,9 +36,9 @@ VERB = Verb(
 def run(given: Given) -> int:
     if len(given.words) > 1 or (given.list and given.words):
         raise BadValue("docs takes one topic, or --list", next=given.usage)
-    pages = _pages()
     if given.list:
-        return _list(given, pages)
+        return _list(given)
+    pages = _pages()
     topic = given.words[0] if given.words else "README"
     if given.json:
         raise BadValue("--json goes with --list", next="holdfast docs --list --json")
@@ -67,15 +67,19 @@ def _similar(topic: str, pages: Sequence[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _list(given: Given, pages: list[str]) -> int:
-    topics = [
+def topics() -> list[tuple[str, str, str]]:
+    """Each with its kind, and what it is about."""
+    return [
         *((name, "verb", summary) for name, summary in VERBS.items()),
-        *((page, "page", _title(page)) for page in pages),
+        *((page, "page", _title(page)) for page in _pages()),
     ]
+
+
+def _list(given: Given) -> int:
     if given.json:
-        console.out_json([{"topic": topic, "kind": kind, "about": about} for topic, kind, about in topics])
+        console.out_json([{"topic": topic, "kind": kind, "about": about} for topic, kind, about in topics()])
     else:
-        console.out(console.table(("TOPIC", "KIND", "ABOUT"), topics))
+        console.out(console.table(("TOPIC", "KIND", "ABOUT"), topics()))
     return 0
 
 

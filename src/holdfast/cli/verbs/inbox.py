@@ -67,8 +67,9 @@ _MOST = 1000
 _LONGEST_NAME = 17
 _LONGEST_COMMAND = 80
 _WARNINGS = ("stalled", "deadline", "input_needed", "watch_disabled", "watch_overflow_tripped")
-#: A terminal with fewer columns gets no ids.
-_NARROW = 60
+#: A narrow terminal has no ids of notifications, and then short ids of processes, so that the event has this width.
+_ID, _PROCESS, _EVENT = 0, 2, 3
+_LEAST_EVENT = 24
 
 
 def run(given: Given) -> int:
@@ -138,10 +139,21 @@ def _show(found: list[Notification], given: Given) -> None:
         for one in found:
             _show_details(one)
     elif found:
-        is_wide = console.terminal_size()[0] >= _NARROW
-        rows = [_row(one)[0 if is_wide else 1 :] for one in found]
+        from holdfast.cli.verbs.ps import short_ids
+
+        rows = [_row(one) for one in found]
+        ids = [row[_PROCESS] for row in rows if row[_PROCESS].startswith("proc_")]
+        short = dict(zip(ids, short_ids(ids), strict=True))
         levels = [_level(one) for one in found]
-        console.out(console.table(None, rows, lambda row, column: levels[row] if column == len(rows[0]) - 1 else ""))
+        table = console.table(
+            None,
+            rows,
+            lambda row, column: levels[row] if column == _EVENT else "",
+            drop=(str(_ID), str(_PROCESS)),
+            short={str(_PROCESS): [short.get(row[_PROCESS], row[_PROCESS]) for row in rows]},
+            least=_LEAST_EVENT,
+        )
+        console.out(table)
 
 
 def _row(one: Notification) -> tuple[str, str, str, str]:

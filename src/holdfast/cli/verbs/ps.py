@@ -10,13 +10,14 @@ from holdfast.cli import colours, console
 from holdfast.cli.options import JSON, ONLY_SESSION, ONLY_TASK, Option, Verb, count
 from holdfast.cli.outcomes import begun_at, colour, state_text
 from holdfast.cli.versions import say_older_parts
-from holdfast.client.fields import PROCESS_FIELDS
+from holdfast.client.fields import PROCESS_FIELDS, PROCESS_STATUSES
 from holdfast.client.sync import connect
 from holdfast.errors import BadValue
 from holdfast.model.units import age_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from holdfast.cli.options import Given
@@ -26,8 +27,16 @@ if TYPE_CHECKING:
 
 #: Other names of fields, to sort by.
 _SORT_NAMES = {"cpu": "cpu_seconds", "memory": "rss_bytes", "output": "output_bytes", "age": "created_at"}
+#: Status words of other tools, and the filter that selects the same here.
+_STATUS_WORDS = {
+    "exited": "status=ended",
+    "failed": "reason=exited --filter exit_code!=0",
+    "up": "status=running",
+    "stopped": "status=ended",
+}
 #: With a filter on one of these, ended processes are listed, too.
 _OF_ENDED = frozenset({"reason", "exit_code", "signal", "ended_at", "gave_up", "killed_by", "forced"})
+_ALL_FIELDS = "holdfast ps --json shows all fields"
 #: Seconds between two updates of --watch.
 _INTERVAL = 1.0
 
@@ -40,7 +49,10 @@ def _filter(text: str) -> tuple[str, bool, str]:
     if not equals:
         raise BadValue(f"{text[:80]!r} is not a filter", next="write it as FIELD=VALUE, for example status=ended")
     if key.partition(".")[0] not in PROCESS_FIELDS:
-        raise BadValue(f"a process has no field {key[:80]!r}", next=f"one of: {', '.join(PROCESS_FIELDS)}")
+        raise BadValue(f"a process has no field {key[:80]!r}{_nearest(key, PROCESS_FIELDS)}", next=_ALL_FIELDS)
+    if key == "status" and value not in PROCESS_STATUSES:
+        meant = f" (did you mean --filter {_STATUS_WORDS[value]}?)" if value in _STATUS_WORDS else ""
+        raise BadValue(f"no status is {value[:80]!r}{meant}", next=f"one of: {', '.join(PROCESS_STATUSES)}")
     return key, is_equal, value
 
 
@@ -49,9 +61,27 @@ def _sort_key(text: str) -> tuple[str, bool]:
     name = text.removeprefix("-")
     key = _SORT_NAMES.get(name, name)
     if key not in PROCESS_FIELDS:
-        known = ", ".join([*_SORT_NAMES, *PROCESS_FIELDS])
-        raise BadValue(f"cannot sort by {text[:80]!r}", next=f"one of: {known}")
+        meant = _nearest(name, sort_names())
+        raise BadValue(
+            f"cannot sort by {text[:80]!r}{meant}", next=f"cpu, memory, output, age, or a field: {_ALL_FIELDS}"
+        )
     return key, name != text
+
+
+def sort_names() -> list[str]:
+    return [*_SORT_NAMES, *PROCESS_FIELDS]
+
+
+def filters() -> list[str]:
+    """What a filter may begin with."""
+    fields = [f"{field}=" for field in PROCESS_FIELDS if field != "status"]
+    return [*(f"status={status}" for status in PROCESS_STATUSES), *fields]
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    from holdfast.cli import similar
+
+    return similar.nearest(word, known)
 
 
 VERB = Verb(

@@ -206,8 +206,9 @@ def _check(given: Given) -> None:
         raise BadValue("run: --deadline-action needs --deadline", next="add --deadline S")
     if given.restart is None and (given.restart_limit is not None or given.restart_delay is not None):
         raise BadValue("run: --restart-limit and --restart-delay need --restart", next="add --restart on-failure")
-    if given.wait_ready and not (given.detach and any(getattr(given, name) is not None for name in _READY_BY)):
-        raise BadValue("run: --wait-ready needs -d and a --ready option", next="add -d and --ready-port N")
+    if given.wait_ready and not (_returns(given) and any(getattr(given, name) is not None for name in _READY_BY)):
+        missing = "--ready-port N" if _returns(given) else "-d and --ready-port N"
+        raise BadValue("run: --wait-ready needs -d and a --ready option", next=f"add {missing}")
 
 
 def _options(given: Given, how: CallerStreams) -> RunOptions:

@@ -136,11 +136,15 @@ def _status(given: Given, unit: _InstanceUnit) -> int:
     else:
         for key, value in about.items():
             if value is not None:
-                console.out(f"{key:10} {console.visible(str(value))}")
+                console.out(f"{key:10} {console.visible(_shown(value))}")
     if not about["installed"]:
         console.say(f"{unit.name} is not installed: holdfast service install")
         return 125
     return 0
+
+
+def _shown(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _report(given: Given, unit: _InstanceUnit, text: str) -> None:

@@ -29,7 +29,7 @@ VERB = Verb(
         ("All sessions", "holdfast sessions"),
         (
             "With pending notifications",
-            "holdfast sessions --json | jq -r '.[] | select(.pending > 0) | .session'",
+            "holdfast sessions --json | jq -r '.[]|select(.pending > 0)|.session'",
         ),
     ],
 )

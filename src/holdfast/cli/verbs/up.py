@@ -71,6 +71,8 @@ VERB = Verb(
 )
 
 _HEAD = ("NAME", "STATUS", "READY", "RESTARTS", "PORTS", "AGE", "ID")
+#: What a narrow terminal does without, the first one first.
+_DROP = ("ID", "RESTARTS", "READY", "AGE", "PORTS")
 
 
 def run(given: Given) -> int:
@@ -148,6 +150,7 @@ def _check(project: Project, given: Given) -> int:
 
 
 def _status(client: Client, project: Project, given: Given) -> int:
+    from holdfast.cli.verbs.ps import short_ids
     from holdfast.project.state import status
 
     listed = status(client, project)
@@ -155,7 +158,8 @@ def _status(client: Client, project: Project, given: Given) -> int:
         console.out_json([member.to_json() for member in listed])
     else:
         now = time.time()
-        console.out(console.table(_HEAD, [_row(member, now) for member in listed]))
+        rows = [_row(member, now) for member in listed]
+        console.out(console.table(_HEAD, rows, drop=_DROP, short={"ID": short_ids([row[-1] for row in rows])}))
     return 0
 
 

@@ -69,7 +69,11 @@ VERB = Verb(
         ("128+N", "The command was ended by signal N."),
         ("120", "It ended; its exit code is unknown."),
         ("124", "Timeout; the process still runs."),
-        ("125", "With --until ready: it ended with 0 before it was ready, or has no ready option."),
+        (
+            "125",
+            "It never started, or was skipped because another process failed. With --until ready also: it ended with 0 "
+            "before it was ready, or has no ready option.",
+        ),
     ],
     examples=[
         ("Deploy if the tests pass", "holdfast wait tests && holdfast run -- make deploy"),

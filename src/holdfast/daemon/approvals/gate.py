@@ -13,13 +13,13 @@ from holdfast.daemon.core.tasks import first_of
 from holdfast.errors import ApprovalRequired, CommandDenied, HoldfastError, NoApprover, Unreachable
 from holdfast.model.approvals import PREFIX, Action, ApprovalRecord, fingerprint
 from holdfast.ops.start import ApprovalOptions
+from holdfast.settings import LONGEST_APPROVAL_WAIT
 
 if TYPE_CHECKING:
     from holdfast.daemon.approvals.commands import Judged
 
 #: A surface shows a request within this time, or counts as not connected.
 _SHOW_TIMEOUT = 3.0
-_LONGEST_WAIT = 300.0
 
 
 class GatedAction(NamedTuple):
@@ -60,7 +60,7 @@ def gated_action(
         cwd=_printable(what["cwd"]),
         fingerprint=fingerprint({key: value for key, value in bound.items() if action != "start" or key != "process"}),
         asker=how.asker,
-        wait=min(_LONGEST_WAIT, context.settings.approval_wait if wait is None else wait),
+        wait=min(LONGEST_APPROVAL_WAIT, context.settings.approval_wait if wait is None else wait),
     )
 
 

@@ -26,9 +26,8 @@ from holdfast.model.process_rules import check_process_limit
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Start
 from holdfast.places.keeper_link import Refused
-from holdfast.settings import Settings
+from holdfast.settings import LOG_CAP_FLOOR, Settings
 
-_SMALLEST_LOG = 64 << 10
 _COLS, _ROWS = 120, 30
 _LONGEST_DELAY = 86400.0
 
@@ -296,7 +295,7 @@ def _read(ask: Start, settings: Settings, caller: str | None) -> StartSpec:
         argv=tuple(argv),
         session=ask.session or caller or "default",
         requested_at=time.time(),
-        log_cap=ask.log_cap or max(_SMALLEST_LOG, settings.log_cap),
+        log_cap=ask.log_cap or max(LOG_CAP_FLOOR, settings.log_cap),
         given=tuple(sorted(ask.grant)),
         gated=ask.gate,
         **{**given, **_adjusted(ask)},
