@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_directories_that_another_program_removed_are_made_again(pair: KeeperPai
     pair.complete("first")
     directories = {os.path.dirname(group) for group in groups(report)}
     for directory in directories:
-        eventually(lambda directory=directory: _rmdir(directory))
+        eventually(partial(_rmdir, directory))
     pair.start("second", "exit 3", limits={"pids": 50, "cpus": 0.5})
     assert pair.exit_of("second")["code"] == 3
     assert all(map(os.path.isdir, directories))
