@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli import similar
 from holdfast.cli.main import main
 from holdfast.cli.options import load
 from holdfast.cli.verbs import ALIASES, VERBS
@@ -141,6 +142,12 @@ def test_an_unknown_option_names_the_nearest_one(words: list[str], meant: str) -
     assert "did you mean" not in refusal("ps", "--xyzzy")
 
 
+def test_every_option_that_is_named_instead_exists() -> None:
+    for meant, verbs in similar._OPTION_MEANINGS:
+        for verb in verbs.split():
+            assert meant.split()[0] in {name for option in load(verb).options for name in option.names}
+
+
 def test_options_that_are_not_needed_or_not_offered_have_a_remark() -> None:
     assert "not needed: ended processes are deleted by themselves" in refusal("run", "--rm", "true")
     assert "end it first: holdfast kill" in refusal("rm", "-f", "web")
@@ -175,18 +182,6 @@ def test_a_bound_caller_gets_no_names_of_other_sessions(web: str) -> None:
     assert done.returncode == 125
     assert b"no process wbe" in done.stdout
     assert b"web" not in done.stdout
-
-
-def test_alone_with_the_daemon_stopped_it_counts_what_goes_on(web: str, home: Path) -> None:
-    other = start("sleep", "301")
-    run_cli("daemon", "stop")
-    assert out().startswith("The daemon is stopped; 2 processes go on. The first command starts it.\n")
-    assert not (home / "daemon.sock").exists()
-    out("kill", other, web)
-    run_cli("daemon", "stop")
-    (home / "place" / "live" / "broken").mkdir()
-    (home / "place" / "live" / "broken" / "state").write_bytes(b"\xff{")
-    assert out().startswith("No daemon runs. ")
 
 
 def test_alone_it_shows_what_runs_and_the_first_verbs(web: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast import light_json
 from holdfast.cli import console, help
 from holdfast.client import launch
 from holdfast.errors import HoldfastError
@@ -20,9 +19,6 @@ _VERBS = (
     ("restart ID", "run it again"),
     ("attach [ID]", "connect this terminal to it (started with run -t)"),
 )
-_LONGEST_STATE = 1024
-#: Of the fields behind the name in /proc/PID/stat.
-_START_TIME = 19
 _MORE = "All verbs: holdfast --help. Of one: holdfast VERB --help."
 
 
@@ -36,38 +32,11 @@ def run() -> int:
     return 0
 
 
-def _count_alive(directory: str) -> int:
-    """The commands that run, by the files of the keeper: a daemon is not needed to read them."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            boot = file.read().strip()
-        names = os.listdir(directory)
-    except OSError:
-        return 0
-    return sum(_is_alive(f"{directory}/{name}/state", boot) for name in names)
-
-
-def _is_alive(path: str, boot: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            born = light_json.loads(file.readline(_LONGEST_STATE).decode())
-        if not isinstance(born, dict) or born.get("boot") != boot:
-            return False
-        with open(f"/proc/{int(born['pid'])}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
-        return fields[0] not in (b"Z", b"X") and int(fields[_START_TIME]) == born["start"]
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return False
-
-
 def _show_running() -> None:
     if not os.environ.get("HOLDFAST_URL"):  # a daemon with an address is never started from here
         sock = launch.find(find_paths())
         if sock is None:
-            count = _count_alive(f"{find_paths().place}/live")
-            go_on = f"{count} process{'' if count == 1 else 'es'} go{'es' if count == 1 else ''} on"
-            state = f"The daemon is stopped; {go_on}" if count else "No daemon runs"
-            console.out(f"{state}. The first command starts it.")
+            console.out("No daemon runs. The first command starts it.")
             return
         sock.close()
     from holdfast.cli.options import parse

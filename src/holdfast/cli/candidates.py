@@ -35,8 +35,6 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return _approvals()
     if slot in _SESSIONS:
         return _groups("session")
-    if slot == "NAME" and verb == "queue":
-        return _queues()
     if slot == "KEY" and verb == "config":
         from holdfast.settings import declared
 
@@ -45,6 +43,8 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         from holdfast.cli.verbs.docs import topics
 
         return [(topic, about) for topic, _, about in topics()]
+    if slot == "NAME" and verb == "queue":
+        return _queues()
     if slot in ("FILE", "PATH"):
         return "files"
     return "directories" if slot == "DIR" else []

@@ -41,7 +41,7 @@ _MEANINGS = {
 #: The same for options, after the verbs that have them; `-0` is any number.
 _OPTION_MEANINGS = {
     ("--grace", "kill restart down"): "-t --time --timeout",
-    ("--deadline", "run exec"): "--timeout --time-limit",
+    ("--deadline", "run"): "--timeout --time-limit",
     ("--json", "ps inspect top"): "--format -f --output -o",
     ("--once", "top"): "--no-stream",
     ("-n N", "logs"): "-0",
