@@ -16,10 +16,9 @@ from holdfast.mcp import elicitation, progress, push
 from holdfast.mcp.elicitation import McpQuestion, Questions
 from holdfast.mcp.peers import Context, FindPeer, McpPeer, can_ask, client_name, is_modern
 from holdfast.mcp.push import Push
-from holdfast.tools.aio import AsyncTools
+from holdfast.tools.aio import AsyncTools, ToolPool
 from holdfast.tools.answers import Answer, Limits, of_error, with_note
 from holdfast.tools.arguments import parse
-from holdfast.tools.pool import ToolPool
 
 #: The key of arguments that are no object, so that they reach the tools, which say what is wrong with them.
 NOT_AN_OBJECT = "\0arguments"

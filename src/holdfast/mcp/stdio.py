@@ -24,7 +24,7 @@ from holdfast.mcp.calls import Calls, ToolKey, tool_pool
 from holdfast.mcp.peers import stdio_peers
 from holdfast.mcp.push import StdioPush
 from holdfast.mcp.server import HoldfastServer
-from holdfast.tools.pool import ToolPool
+from holdfast.tools.aio import ToolPool
 
 #: An escape, as a whole: a pair of halves, one half, or any other.
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}(\\u[dD][c-fC-F][\da-fA-F]{2})?|(u[dD][c-fC-F][\da-fA-F]{2})|.)")

@@ -17,7 +17,7 @@ from holdfast.mcp.calls import Calls, ToolKey, tool_pool
 from holdfast.mcp.peers import HttpPeers
 from holdfast.mcp.push import push_of_connection
 from holdfast.mcp.server import HoldfastServer
-from holdfast.tools.pool import ToolPool
+from holdfast.tools.aio import ToolPool
 from holdfast.wire.worker import WorkerLink
 
 _MOST_BODY = 16 << 20

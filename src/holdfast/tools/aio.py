@@ -1,14 +1,14 @@
-"""The tools for asyncio: every call is answered, none raises."""
+"""The tools for asyncio: every call is answered, none raises. A pool holds those of many sessions open."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client import launch
 from holdfast.client.aio import AsyncClient
@@ -25,6 +25,7 @@ from holdfast.tools.terminal_tool import terminal as do_terminal
 from holdfast.tools.workdir import WorkingDirectory
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 #: Calls that are interrupted are answered within this time.
 _CLOSE_TIMEOUT = 3.0
@@ -293,3 +294,36 @@ async def find(client: AsyncClient, text: str) -> Process:
         except (NotFound, BadValue):
             continue
     raise NotFound(f"no process {text[:80]}")
+
+
+class ToolPool(Generic[K]):
+    """The tools of many sessions. `make` makes those of a key; `most` are held open, those that were used last. Used on
+    one event loop.
+    """
+
+    def __init__(self, make: Callable[[K], AsyncTools], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._tools: dict[K, AsyncTools] = {}
+        #: How many calls of each are under way.
+        self._busy: dict[AsyncTools, int] = {}
+
+    @asynccontextmanager
+    async def using(self, key: K) -> AsyncIterator[AsyncTools]:
+        """The tools of a key, which are not closed meanwhile."""
+        tools = self._tools[key] = self._tools.pop(key) if key in self._tools else self._make(key)
+        self._busy[tools] = self._busy.get(tools, 0) + 1
+        try:
+            yield tools
+        finally:
+            self._busy[tools] -= 1
+            if not self._busy[tools]:
+                del self._busy[tools]
+            idle = [key for key, tools in self._tools.items() if tools not in self._busy]
+            for tools in [self._tools.pop(key) for key in idle[: max(0, len(self._tools) - self._most)]]:
+                await tools.close()
+
+    async def close(self) -> None:
+        """Calls under way are interrupted; background processes go on."""
+        unused, self._tools = list(self._tools.values()), {}
+        await asyncio.gather(*(tools.close() for tools in unused))

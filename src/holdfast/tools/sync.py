@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, Self
 
 from holdfast.client import launch
 from holdfast.paths import find_paths
-from holdfast.tools.aio import AsyncTools
+from holdfast.tools.aio import AsyncTools, ToolPool
 from holdfast.tools.answers import Answer, Limits, ToolRefusal, of_error, to_text
 from holdfast.tools.arguments import named, text
-from holdfast.tools.pool import ToolPool
 
 #: Work that was cancelled ends within this time.
 _CANCEL_TIMEOUT = 3.0
