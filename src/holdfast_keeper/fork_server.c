@@ -252,6 +252,7 @@ static void run(const struct request *request)
     const char *program;
     int directory = open(request->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     check(directory, "claim");
+    prctl(PR_SET_NAME, "holdfast-start"); /* it is the command soon: not to be taken for the fork server */
     setsid();
     progress->start = start_time();
     send_to_holders(request);
