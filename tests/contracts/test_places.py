@@ -341,21 +341,21 @@ def test_what_a_command_leaves_behind_is_adopted_by_the_keeper(staged: StagedPla
 
 def test_a_command_text_runs_through_the_usual_shell_or_a_named_one(staged: StagedPlace, tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin"}
-    argv = staged.place.shell_argv("printf $((6 * 7))", None, env)
+    argv = staged.run(staged.place.shell_argv("printf $((6 * 7))", None, env))
     assert os.path.basename(argv[0]) in ("bash", "sh")
     process = staged.start(*argv)
     staged.report_at_end(process)
     assert staged.output(process) == b"42"
-    assert staged.place.shell_argv("x", "sh", env) == ("sh", "-c", "x")
+    assert staged.run(staged.place.shell_argv("x", "sh", env)) == ("sh", "-c", "x")
 
 
 def test_a_shell_that_is_missing_or_cannot_run_is_refused_by_name(staged: StagedPlace) -> None:
     env = {"PATH": "/usr/bin:/bin"}
     with pytest.raises(CommandNotFound, match="no-such-shell"):
-        staged.place.shell_argv("x", "no-such-shell", env)
+        staged.run(staged.place.shell_argv("x", "no-such-shell", env))
     plain = next(path for path in ("/etc/passwd", "/etc/hosts") if not os.stat(path).st_mode & stat.S_IXUSR)
     with pytest.raises(NotExecutable, match=plain):
-        staged.place.shell_argv("x", plain, env)
+        staged.run(staged.place.shell_argv("x", plain, env))
 
 
 def test_the_default_directory_exists(staged: StagedPlace) -> None:

@@ -218,7 +218,7 @@ async def _compose(
         place=place,
         supervisor=supervisor,
         queues=ProcessQueues(opened.store, registry, await opened.store.read(queue_rows.load)),
-        stop_commands=StopCommands(place, settings, background, ancestry),
+        stop_commands=StopCommands(lambda process: place, settings, background, ancestry),
         outputs=outputs,
         inputs=inputs,
         screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, background, place.readers),

@@ -1,11 +1,13 @@
-"""Addresses to listen on: loopback only."""
+"""Addresses: to listen on, which are loopback only, and URLs that are asked whether a process is ready."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from holdfast.errors import BadValue
 
+_HINT = "write it like http://localhost:8080/health"
 _NEXT = "127.0.0.1:PORT, [::1]:PORT or localhost:PORT"
 
 
@@ -44,3 +46,35 @@ def is_loopback(host: str) -> bool:
         and parts[0] == "127"
         and all(part.isascii() and part.isdigit() and len(part) <= 3 and int(part) < 256 for part in parts)
     )
+
+
+class HttpTarget(NamedTuple):
+    """Where a URL leads, and the request that is sent there."""
+
+    host: str
+    port: int
+    is_secure: bool
+    request: bytes
+
+
+def parse_url(url: str, key: str) -> HttpTarget:
+    """Where to connect to, and the request. Raises BadValue unless it is an http or https URL."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        raise BadValue(f"{key} has characters that no URL has", next="write them percent-encoded")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as broken:
+        raise BadValue(f"{key} is no URL: {broken}", next=_HINT) from None
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise BadValue(f"{key} must be an http or https URL, not {url[:80]!r}", next=_HINT)
+    if "@" in parts.netloc:
+        raise BadValue(f"{key} must not hold a password or a user", next="let the server answer one URL without")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    is_secure = parts.scheme == "https"
+    return HttpTarget(host, port or (443 if is_secure else 80), is_secure, _request(parts.netloc, path))
+
+
+def _request(host: str, path: str) -> bytes:
+    fields = (f"Host: {host}", "User-Agent: holdfast", "Accept: */*", "Connection: close")
+    return "\r\n".join((f"GET {path} HTTP/1.1", *fields, "", "")).encode()

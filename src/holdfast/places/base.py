@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import socket
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.logs.reader import CHUNK as CHUNK
 from holdfast.logs.reader import Chunk as Chunk
@@ -17,14 +18,14 @@ from holdfast.logs.reader import Extent as Extent
 from holdfast.logs.reader import Log as Log
 from holdfast.machine.proc import ProcessInfo as ProcessInfo
 from holdfast.machine.proc import Sudo as Sudo
+from holdfast.model.addresses import HttpTarget
 from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.model.prompts import Reader, Terminal
+from holdfast.model.usage import Track
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
 from holdfast.places.keeper_link import FdStore, KeeperLink, Note
 from holdfast.places.keeper_link import Refused as Refused
-from holdfast.places.login_env import LoginEnvironment
-from holdfast.places.sampler import UsageSampler
 from holdfast_keeper.protocol import Message
 
 
@@ -70,6 +71,49 @@ class CallerMarks(NamedTuple):
     """HOLDFAST_ID in its environment."""
 
 
+class PlaceGone(OSError):
+    """The place does not exist any more: its processes have ended, and how is not known."""
+
+
+class HelperResult(NamedTuple):
+    """How a command ended that is not held."""
+
+    code: int
+    """Negative for a signal."""
+    output: str
+    """The end of it."""
+
+
+class Login(Protocol):
+    """What the profile files of the user export in the place."""
+
+    is_fresh: bool
+
+    async def get(self, with_secrets: bool = True) -> dict[str, str]:
+        """At once where it is cached, else when the shell has answered."""
+
+    async def refresh(self) -> None:
+        """Read it again."""
+
+
+class Usage(Protocol):
+    """What processes use: processor time, memory, ports."""
+
+    tracks: dict[ProcessId, Track]
+    """What was last measured of each process that was measured."""
+
+    async def run(self) -> None:
+        """Keep measuring, for ever."""
+
+    async def fresh(self, processes: Collection[HeldProcess], max_age: float = 1.0) -> None:
+        """Measure those whose figures are older than that."""
+
+    async def rate(self, processes: Collection[HeldProcess]) -> None:
+        """As fresh, and also measure what share of a processor they use at present."""
+
+    def close(self) -> None: ...
+
+
 class PortWatch(Protocol):
     async def look(self) -> PortState:
         """Cheap as long as nothing has changed since the last call."""
@@ -80,12 +124,14 @@ class ExecutionPlace(Bundles):
 
     name: str
     """The `backend` of process objects."""
-    usage: UsageSampler
-    """What processes use: processor time, memory, ports."""
-    login: LoginEnvironment
-    """What the profile files of the user export there."""
+    key: str | None = None
+    """Identifies the place among all of the instance; None for this machine."""
+    usage: Usage
+    login: Login
     default_directory: str
-    """Where a command runs that names no directory."""
+    """Where a command runs that names no directory. Known once `connect` has returned."""
+    refused: Mapping[str, str] = MappingProxyType({})
+    """Fields of a start that it cannot serve, each with the reason."""
 
     def __init__(self, directory: str, hello: Message, note: Note) -> None:
         super().__init__(directory)
@@ -98,7 +144,9 @@ class ExecutionPlace(Bundles):
     async def connect(self) -> socket.socket:
         """A new control stream to the keeper, which is started first where there is none.
 
-        Called again whenever the last one was cut. Raises OSError when the keeper cannot be reached now.
+        The place is made first where it does not exist yet. Called again whenever the last stream was cut. Raises
+        OSError when the keeper cannot be reached now, PlaceGone when the place existed and does not any more: the next
+        call makes it anew.
         """
 
     @abstractmethod
@@ -183,7 +231,24 @@ class ExecutionPlace(Bundles):
     # Commands.
 
     @abstractmethod
-    def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
+    async def run_helper(
+        self, argv: Sequence[str], spec: Mapping[str, Any], on_start: Callable[[int], None]
+    ) -> HelperResult:
+        """Run a command beside a process, with `cwd`, `env` and `umask` of its spec, in a process group of its own.
+
+        `on_start` gets its pid. When this is cancelled, the group is killed. Raises OSError.
+        """
+
+    @abstractmethod
+    async def has_address(self, host: str) -> bool | None:
+        """Whether a host name stands for the machine there; None when it is not known."""
+
+    @abstractmethod
+    async def http_trouble(self, target: HttpTarget) -> str | None:
+        """Why a GET from within the place is not answered with 2xx or 3xx; None when it is."""
+
+    @abstractmethod
+    async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         """The argv that runs a command text: by this shell, else by bash where the PATH has it, else by sh.
 
         Raises StartFailed when there is no such shell.

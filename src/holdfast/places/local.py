@@ -7,20 +7,33 @@ import fcntl
 import os
 import resource
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 import holdfast_keeper
 from holdfast.errors import CommandNotFound, NotExecutable, StartFailed
-from holdfast.machine import cgroups, listeners, proc, readers
+from holdfast.machine import cgroups, http, listeners, proc, readers
+from holdfast.model.addresses import HttpTarget
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
-from holdfast.places.base import Activity, CallerMarks, ExecutionPlace, InputState, PortOwner, ProcessInfo, Sudo
+from holdfast.places.base import (
+    Activity,
+    CallerMarks,
+    ExecutionPlace,
+    HelperResult,
+    InputState,
+    PortOwner,
+    ProcessInfo,
+    Sudo,
+)
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -53,6 +66,12 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv.pop(1)), resource.getrl
 from holdfast_keeper.__main__ import main
 main()
 """
+
+#: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
+_HELPER_OUTPUT = 2000
+_DRAIN_BUDGET = 0.2
+#: uvloop cannot set the umask of a child.
+_WITH_UMASK = ("/bin/sh", "-c", 'umask "$0" && exec "$@"')
 
 _LOCAL_FLAGS = 3
 #: The number of the terminal that a master belongs to (TIOCGPTN); `termios` has no name for it.
@@ -241,7 +260,29 @@ class LocalPlace(ExecutionPlace):
 
     # Commands.
 
-    def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
+    async def run_helper(
+        self, argv: Sequence[str], spec: Mapping[str, Any], on_start: Callable[[int], None]
+    ) -> HelperResult:
+        child = await asyncio.create_subprocess_exec(
+            *_WITH_UMASK,
+            f"{spec['umask']:04o}",
+            *argv,
+            cwd=spec["cwd"],
+            env=spec["env"],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        on_start(child.pid)
+        return await _outcome(child)
+
+    has_address = staticmethod(http.has_address)
+
+    async def http_trouble(self, target: HttpTarget) -> str | None:
+        return await http.trouble(target)
+
+    async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)
         if not shell:
             return (_usual_shell(path), "-c", text)
@@ -251,6 +292,27 @@ class LocalPlace(ExecutionPlace):
         if "/" in shell and os.path.exists(shell):
             raise NotExecutable(f"the shell {shell[:200]} cannot be executed", next="name another one with --shell")
         raise CommandNotFound(f"there is no shell {shell[:200]}", next="name another one with --shell")
+
+
+async def _outcome(child: asyncio.subprocess.Process) -> HelperResult:
+    assert child.stdout is not None
+    output = bytearray()
+    reader = asyncio.ensure_future(_read_end(child.stdout, output))
+    try:
+        code = await child.wait()
+        await asyncio.wait({reader}, timeout=_DRAIN_BUDGET)  # a descendant may keep its output open
+        return HelperResult(code, output.decode(errors="replace"))
+    finally:
+        reader.cancel()
+        if child.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+async def _read_end(stream: asyncio.StreamReader, output: bytearray) -> None:
+    while data := await stream.read(1 << 16):
+        output += data
+        del output[:-_HELPER_OUTPUT]
 
 
 def _port_owner(port: int) -> PortOwner | None:

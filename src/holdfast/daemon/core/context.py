@@ -86,6 +86,10 @@ class DaemonContext:
     def keeper(self) -> KeeperLink:
         return self.place.keeper
 
+    def place_of(self, process: HeldProcess) -> ExecutionPlace:
+        """Where it runs."""
+        return self.place
+
     def current_name(self, session: str | None) -> str | None:
         """The current name of a session; None for None."""
         return self.sessions.resolve(session) if session is not None else None

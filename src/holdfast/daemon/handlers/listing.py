@@ -110,15 +110,15 @@ async def inspect(context: DaemonContext, call: Call, ask: Inspect) -> Message:
         "process": shown,
         "seen": token,
         "tree": await _tree(context, process) if ask.tree else None,
-        "spec": await context.read(_spec, context, process) if ask.spec else None,
+        "spec": await _spec(context, process) if ask.spec else None,
     }
 
 
-def _spec(context: DaemonContext, process: HeldProcess) -> Message:
+async def _spec(context: DaemonContext, process: HeldProcess) -> Message:
     """What `start` was asked for, as far as it is recorded and differs from the default."""
     meta = process.meta
     try:
-        launched = context.place.spec(process.id)
+        launched = await context.read(context.place.spec, process.id)
     except (OSError, ValueError):
         launched = {}
     found: Message = {}
@@ -128,16 +128,16 @@ def _spec(context: DaemonContext, process: HeldProcess) -> Message:
         is_default = value == (list(field.default) if isinstance(field.default, tuple) else field.default)
         if field.flags and value is not None and (field.default is Required or not is_default):
             found[name] = value
-    return {**_command(context, process, launched), **found, **_exceptions(context, process, launched)}
+    return {**await _command(context, process, launched), **found, **_exceptions(context, process, launched)}
 
 
-def _command(context: DaemonContext, process: HeldProcess, launched: Message) -> Message:
+async def _command(context: DaemonContext, process: HeldProcess, launched: Message) -> Message:
     """The command text and its shell, where that is not the usual one; else the argv."""
     meta = process.meta
     if meta.command == shlex.join(meta.argv) or len(meta.argv) != 3:
         return {"argv": list(meta.argv)}
     env = launched.get("env") or {}
-    usual = context.place.shell_argv("", None, env)[0]
+    usual = (await context.place.shell_argv("", None, env))[0]
     return {"command": meta.command, **({"shell": meta.argv[0]} if meta.argv[0] != usual else {})}
 
 

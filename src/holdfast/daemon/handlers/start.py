@@ -180,7 +180,7 @@ async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec, i
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if start_spec.text is not None:
         shell = start_spec.shell or context.settings.shell
-        meta = replace(meta, argv=context.place.shell_argv(start_spec.text, shell, env))
+        meta = replace(meta, argv=await context.place.shell_argv(start_spec.text, shell, env))
     return start_spec._replace(meta=meta, env=env, removed=removed)
 
 
@@ -343,7 +343,7 @@ def _check(ask: Start) -> None:
 
         compile_pattern(ask.ready_log, key="ready_log")
     if ask.ready_http is not None:
-        from holdfast.daemon.probes.http import parse_url
+        from holdfast.model.addresses import parse_url
 
         parse_url(ask.ready_http, "ready_http")
 

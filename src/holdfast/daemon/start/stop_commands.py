@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.tasks import BackgroundTasks
@@ -20,16 +19,17 @@ from holdfast.settings import Settings
 
 #: Characters of the output of a failed command that are logged, from its end.
 _LOGGED_OUTPUT = 500
-_DRAIN_BUDGET = 0.2
-#: uvloop cannot set the umask of a child.
-_WITH_UMASK = ("/bin/sh", "-c", 'umask "$0" && exec "$@"')
 
 
 class StopCommands:
     def __init__(
-        self, place: ExecutionPlace, settings: Settings, background: BackgroundTasks, ancestry: CallerAncestry
+        self,
+        place_of: Callable[[HeldProcess], ExecutionPlace],
+        settings: Settings,
+        background: BackgroundTasks,
+        ancestry: CallerAncestry,
     ) -> None:
-        self._place = place
+        self._place_of = place_of
         self._ancestry = ancestry
         self._background = background
         self._settings = settings
@@ -69,41 +69,15 @@ class StopCommands:
     async def _call(self, process: HeldProcess) -> tuple[int, str]:
         """Exit code and output of the command. When it is cancelled, its process group is killed."""
         assert process.meta.stop_cmd is not None
-        spec = await asyncio.to_thread(self._place.spec, process.id)
+        place = self._place_of(process)
+        spec = await asyncio.to_thread(place.spec, process.id)
         env = {**spec["env"], "HOLDFAST_PID": str(process.pid)}
-        argv = self._place.shell_argv(process.meta.stop_cmd, self._settings.shell, env)
-        child = await asyncio.create_subprocess_exec(
-            *_WITH_UMASK,
-            f"{spec['umask']:04o}",
-            *argv,
-            cwd=spec["cwd"],
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-        with self._ancestry.helping(child.pid, process):
-            code, text = await _outcome(child)
+        argv = await place.shell_argv(process.meta.stop_cmd, self._settings.shell, env)
+        with ExitStack() as helping:
+
+            def on_start(pid: int) -> None:
+                if place.key is None:  # one in another place cannot call this daemon
+                    helping.enter_context(self._ancestry.helping(pid, process))
+
+            code, text = await place.run_helper(argv, {**spec, "env": env}, on_start)
         return code, text if code == 0 else await asyncio.to_thread(lambda: redact(text, known_forms(env)))
-
-
-async def _outcome(child: asyncio.subprocess.Process) -> tuple[int, str]:
-    assert child.stdout is not None
-    output = bytearray()
-    reader = asyncio.ensure_future(_read(child.stdout, output))
-    try:
-        code = await child.wait()
-        await asyncio.wait({reader}, timeout=_DRAIN_BUDGET)  # a descendant may keep its output open
-        return code, output.decode(errors="replace")
-    finally:
-        reader.cancel()
-        if child.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-
-
-async def _read(stream: asyncio.StreamReader, output: bytearray) -> None:
-    while data := await stream.read(1 << 16):
-        output += data
-        del output[: -_LOGGED_OUTPUT * 4]
