@@ -96,8 +96,9 @@ class LocalPlace(ExecutionPlace):
         running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
+        outage: float = 15.0,
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
