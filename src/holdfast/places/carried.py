@@ -1,0 +1,29 @@
+"""The programs that are carried to a place: the entry of the runtime there, which has only the standard library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(program: str, arguments: Sequence[str]) -> None:
+    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]` or `files ...`."""
+    if program == "keeper":
+        _keeper(*arguments)
+    elif program == "relay":
+        from holdfast.places import relay
+
+        relay.main(arguments)
+    else:
+        sys.exit(f"there is no program {program}")
+
+
+def _keeper(limit: str, *arguments: str) -> None:
+    """The limit on open files is that of commands, which inherit it."""
+    import resource
+
+    from holdfast_keeper.__main__ import main as keep
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    sys.argv[1:] = arguments
+    keep()
