@@ -16,6 +16,7 @@ from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
+from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast_keeper import protocol
 from tests.support import end_instance
@@ -172,5 +173,28 @@ class SharedPlace(RemotePlace):
         return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
 
 
+class RelayedPlace(MirroredPlace):
+    """A place whose directory this side does not see, as on a host; its relay is a program of this machine."""
+
+    name, key = "relay", "relay"
+
+    def __init__(self, staged: StagedPlace) -> None:
+        staged.holds_here = False
+        super().__init__(
+            str(staged.home / "mirror"),
+            hello=HELLO,
+            note=lambda event, **_: staged.notes.append(event),
+            running=lambda: staged.processes,
+        )
+        self._there = str(staged.home / "there")
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+
 #: Every implementation. One that cannot be had on a machine is skipped by its maker.
-IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {"local": local, "shared": SharedPlace}
+IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
+    "local": local,
+    "shared": SharedPlace,
+    "relay": RelayedPlace,
+}
