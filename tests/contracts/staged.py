@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -13,7 +15,8 @@ from typing import Any, TypeVar
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import ExecutionPlace
-from holdfast.places.local import LocalPlace
+from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
+from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast_keeper import protocol
 from tests.support import end_instance
 
@@ -32,6 +35,8 @@ class StagedPlace:
         self.notes: list[str] = []
         self.facts: list[Message] = []
         self.hellos: list[Message] = []
+        #: Whether this side holds descriptors of the keeper.
+        self.holds_here = True
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
         self.until(lambda: self.hellos)
@@ -126,12 +131,46 @@ def local(staged: StagedPlace) -> ExecutionPlace:
     return LocalPlace(
         str(staged.home / "place"),
         {**environ, "HOLDFAST_HOME": str(staged.home)},
-        hello={"version": protocol.VERSION, "log_total": None, "revive": None},
+        hello=HELLO,
         note=lambda event, **_: staged.notes.append(event),
         running=lambda: staged.processes,
         login_file=str(staged.home / "login-env.json"),
     )
 
 
+SOURCE = str(Path(__file__).parents[2] / "src")
+#: The relay, run by this interpreter as the runtime in a place would run it.
+RELAY = (
+    sys.executable, "-I", "-S", "-c",
+    "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.places.carried as c; c.main('relay', sys.argv[2:])",
+    SOURCE,
+)  # fmt: skip
+HELLO = {"version": protocol.VERSION, "log_total": None, "revive": None}
+
+
+class SharedPlace(RemotePlace):
+    """A place that shares its directory with this machine, as a container does; only its relay measures."""
+
+    name, key = "shared", "shared"
+
+    def __init__(self, staged: StagedPlace) -> None:
+        super().__init__(
+            str(staged.home / "place"),
+            hello=HELLO,
+            note=lambda event, **_: staged.notes.append(event),
+            running=lambda: staged.processes,
+        )
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay([*RELAY, self.directory], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def connect(self) -> socket.socket:
+        await self.open()
+        return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
+
+    async def connect_fd_store(self) -> socket.socket:
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
+
+
 #: Every implementation. One that cannot be had on a machine is skipped by its maker.
-IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {"local": local}
+IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {"local": local, "shared": SharedPlace}

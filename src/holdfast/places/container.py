@@ -53,7 +53,8 @@ _LOCK_BUDGET = 60.0
 _LOCK_PAUSE = 0.05
 _LONGEST_ERROR = 300
 #: A container in which that many attempts in a row have not started a relay is broken.
-_MOST_FAILURES = 3
+_MOST_FAILURES = 4
+_KEEPER_BUDGET = 15.0
 
 #: Set by images for programs with their own C library; the main process of a container starts without them.
 _LOADER_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
@@ -95,25 +96,27 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET) -> str:
+    async def run(
+        self, *arguments: str, budget: float = _ENGINE_BUDGET, stderr: int = asyncio.subprocess.PIPE
+    ) -> str:
         """What a command prints, after further attempts where that may help. Raises EngineFailed."""
         for pause in _PAUSES:
             try:
-                return await self._run(arguments, budget)
+                return await self._run(arguments, budget, stderr)
             except EngineFailed as failed:
                 text = str(failed).lower()
                 if failed.is_missing or not any(words in text for words in _TRANSIENT):
                     raise
             await asyncio.sleep(pause)
-        return await self._run(arguments, budget)
+        return await self._run(arguments, budget, stderr)
 
-    async def _run(self, arguments: tuple[str, ...], budget: float) -> str:
+    async def _run(self, arguments: tuple[str, ...], budget: float, stderr: int) -> str:
         try:
             client = await asyncio.create_subprocess_exec(
                 *(self.program, *arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stderr=stderr,
                 env=self.environ,
                 start_new_session=True,
             )
@@ -133,7 +136,7 @@ class Engine:
                     os.killpg(client.pid, signal.SIGKILL)
                 await client.wait()
         if client.returncode != 0:
-            text = _error_line(errors.decode(errors="replace"))
+            text = _error_line((errors or output).decode(errors="replace"))
             missing = ("no such container", "no such object", "no such image", "no such volume", "image not known")
             raise EngineFailed(
                 text or f"{arguments[0]} ended with {client.returncode}", any(words in text.lower() for words in missing)
@@ -160,6 +163,10 @@ class Engine:
                 return None
             raise
         return _variables(config.get("Env"))
+
+    async def last_output(self, name: str) -> str:
+        """The last line that its main process wrote. Raises EngineFailed."""
+        return _error_line(await self.run("logs", "--tail", "5", name, stderr=asyncio.subprocess.STDOUT))
 
     async def remove(self, name: str) -> None:
         """Raises EngineFailed. One that does not exist is removed."""
@@ -217,8 +224,11 @@ class ContainerPlace(RemotePlace):
         instance = hashlib.sha256(site.instance.encode()).hexdigest()[:6]
         self.container_name = f"holdfast-{spec.key}-{instance}"
         self._mark_file = f"{site.directory}.container"
-        self._main_pid = 0
+        #: The /proc of the container.
+        self._proc = -1
+        #: Attempts in a row in which the container did not run a relay, and no keeper answered.
         self._failures = 0
+        self._has_run_relay = False
         self._is_discarded = False
         self.login = ContainerEnvironment(self)
         self.environ: dict[str, str] = {}
@@ -229,9 +239,29 @@ class ContainerPlace(RemotePlace):
         await self.open()
         try:
             return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
-        except OSError:
-            await self.start_keeper()
+        except OSError:  # anchor and keeper were killed, and the relay was not
+            found = await self.link.call("keeper", _KEEPER_BUDGET, hello=self._site.hello)
+            self._keeper_pids = set(found["pids"])
         return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
+
+    async def open(self) -> None:
+        self._has_run_relay = False
+        try:
+            await super().open()
+        except PlaceGone:
+            raise
+        except OSError:
+            if self._has_run_relay and not self._has_keeper():
+                self._failures += 1
+            raise
+
+    def _has_keeper(self) -> bool:
+        """Whether a keeper listens: then the container is not broken, although no relay can be started."""
+        try:
+            connect_socket(self.directory, CONTROL, socket.SOCK_STREAM).close()
+        except OSError:
+            return False
+        return True
 
     async def connect_fd_store(self) -> socket.socket:
         return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
@@ -247,8 +277,9 @@ class ContainerPlace(RemotePlace):
                 container = await self._make(runtime.argv(at, "wait"))
             await asyncio.to_thread(self._prepare, container)
             image = await self._engine.image_environ(container.image)
-        self._main_pid = container.pid
+        self._open_proc(container.pid)
         self.environ = _for_commands(container.environ, image or {}, self._options["env"])
+        self._has_run_relay = True
         relay = runtime.argv(at, "relay", _PLACE, *runtime.argv(at, "keeper"))
         return await start_relay(
             [self._engine.program, "exec", "--interactive", container.id, *relay], self._engine.environ
@@ -289,9 +320,13 @@ class ContainerPlace(RemotePlace):
                 await self._engine.remove(self.container_name)
             raise
         found = await self._engine.find(self.container_name)
-        if found is None or not found.is_running:
-            raise EngineFailed(f"the main process of the container {self.container_name} has ended at once")
-        return found
+        if found is not None and found.is_running:
+            return found
+        why = ""
+        with contextlib.suppress(EngineFailed):
+            why = await self._engine.last_output(self.container_name)
+            await self._engine.remove(self.container_name)
+        raise EngineFailed(f"the main process of the container ended at once: {why or 'it printed nothing'}")
 
     def _arguments(self, argv: list[str]) -> list[str]:
         options = self._options
@@ -367,11 +402,34 @@ class ContainerPlace(RemotePlace):
     # Identity, by the /proc of the container.
 
     def is_alive(self, pid: int, start: int | None = None) -> bool:
-        return proc.is_alive(pid, start, self._proc)
+        fields = self._stat(pid)
+        return bool(fields) and fields[0] not in (b"Z", b"X") and start in (None, int(fields[19]))
 
-    @property
-    def _proc(self) -> str:
-        return f"/proc/{self._main_pid}/root/proc"
+    def _stat(self, pid: int) -> list[bytes]:
+        """The fields of its `stat` from the state on; none where it is dead."""
+        if self._proc < 0:
+            return []
+        try:
+            fd = os.open(f"{pid}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        except OSError:
+            return []
+        try:
+            return os.read(fd, 4096).rpartition(b")")[2].split()
+        except OSError:
+            return []
+        finally:
+            os.close(fd)
+
+    def _open_proc(self, pid: int) -> None:
+        if self._proc >= 0:
+            os.close(self._proc)
+        self._proc = os.open(f"/proc/{pid}/root/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        super().close()
+        if self._proc >= 0:
+            os.close(self._proc)
+            self._proc = -1
 
 
 class ContainerEnvironment:
