@@ -36,6 +36,9 @@ def _wait() -> None:
     import os
     import signal
 
+    from holdfast.title import set_title
+
+    set_title("main")
     expected = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, expected)
     while signal.sigwait(expected) == signal.SIGCHLD:

@@ -35,8 +35,11 @@ _KEEPER = "holdfast_keeper"
 _OWN = ("holdfast", _KEEPER)
 _BOOT = f"import sys; from {_ROOT} import main; main(sys.argv[1], sys.argv[2:])"
 
-#: Modules that the interpreter imports by itself: for errors, for text in other encodings, for names of hosts.
-_IMPLIED = ("traceback", "linecache", "tokenize", "encodings.ascii", "encodings.latin_1", "encodings.idna", "zipimport")
+#: Modules that the standard library imports late: for errors, for other encodings, for names of hosts, for threads.
+_IMPLIED = (
+    *("traceback", "linecache", "tokenize", "encodings.ascii", "encodings.latin_1", "encodings.idna", "zipimport"),
+    "concurrent.futures.thread",
+)
 #: Imports modules and prints where each module that is loaded then comes from.
 _LIST = """
 import importlib, importlib.machinery, json, sys

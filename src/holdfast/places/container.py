@@ -49,6 +49,8 @@ _TRANSIENT = (
     *("is the docker daemon running", "too many requests", "service unavailable", "device or resource busy"),
     *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "being removed"),
 )
+#: What they print of a container or image that does not exist.
+_MISSING = ("no such container", "no such object", "no such image", "image not known")
 _LOCK_BUDGET = 60.0
 _LOCK_PAUSE = 0.05
 _LONGEST_ERROR = 300
@@ -58,6 +60,8 @@ _KEEPER_BUDGET = 15.0
 
 #: Set by images for programs with their own C library; the main process of a container starts without them.
 _LOADER_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
+#: Of an image that names none, as engines have it.
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Variables of a container that are not meant for its commands.
 _NOT_FOR_COMMANDS = ("TERM", "HOSTNAME")
 
@@ -96,9 +100,7 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(
-        self, *arguments: str, budget: float = _ENGINE_BUDGET, stderr: int = asyncio.subprocess.PIPE
-    ) -> str:
+    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, stderr: int = asyncio.subprocess.PIPE) -> str:
         """What a command prints, after further attempts where that may help. Raises EngineFailed."""
         for pause in _PAUSES:
             try:
@@ -139,7 +141,8 @@ class Engine:
             text = _error_line((errors or output).decode(errors="replace"))
             missing = ("no such container", "no such object", "no such image", "no such volume", "image not known")
             raise EngineFailed(
-                text or f"{arguments[0]} ended with {client.returncode}", any(words in text.lower() for words in missing)
+                text or f"{arguments[0]} ended with {client.returncode}",
+                any(words in text.lower() for words in missing),
             )
         return output.decode(errors="replace")
 
@@ -178,7 +181,9 @@ class Engine:
 
     async def labelled(self, instance: str) -> list[Container]:
         """All containers of an instance. Raises EngineFailed."""
-        listed = await self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={INSTANCE_LABEL}={instance}")
+        listed = await self.run(
+            "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={INSTANCE_LABEL}={instance}"
+        )
         found = [await self.find(one) for one in listed.split()]
         return [one for one in found if one is not None]
 
@@ -381,7 +386,7 @@ class ContainerPlace(RemotePlace):
         try:
             try:
                 async with asyncio.timeout(_LOCK_BUDGET):
-                    while not _locked(fd):
+                    while not _locked(fd):  # noqa: ASYNC110 - the kernel does not call back
                         await asyncio.sleep(_LOCK_PAUSE)
             except TimeoutError:
                 raise EngineFailed(f"another daemon has been making the container for {_LOCK_BUDGET:g} s") from None
@@ -442,7 +447,7 @@ class ContainerEnvironment:
 
     async def get(self, with_secrets: bool = True) -> dict[str, str]:
         home = self._place.link.about.get("home")
-        return {**({"HOME": home} if home else {}), **self._place.environ}
+        return {"PATH": _DEFAULT_PATH, **({"HOME": home} if home else {}), **self._place.environ}
 
     async def refresh(self) -> None:
         return
