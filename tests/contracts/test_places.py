@@ -149,7 +149,7 @@ async def _has_size(staged: StagedPlace, process: HeldProcess, size: int) -> boo
 
 
 def test_what_a_process_uses_is_measured(staged: StagedPlace) -> None:
-    process = staged.start(sys.executable, "-c", HELD, stdin=True)
+    process = staged.start(*staged.python, "-c", HELD, stdin=True)
     wrote(staged, process, b"there\n")
 
     async def used() -> bool:
@@ -194,7 +194,7 @@ async def _sleeps(staged: StagedPlace, pid: int) -> bool:
 
 def test_a_port_of_the_tree_differs_from_one_of_another_process(staged: StagedPlace) -> None:
     port = free_port()
-    process = staged.start("sh", "-c", f'exec {sys.executable} -c "$0" {port}', LISTEN, stdin=True)
+    process = staged.start("sh", "-c", f'exec {" ".join(staged.python)} -c "$0" {port}', LISTEN, stdin=True)
     other = staged.start("sleep", "1000")
     own, foreign = staged.place.port_watch(process, port), staged.place.port_watch(other, port)
 
@@ -272,9 +272,8 @@ def test_a_process_without_input_has_no_terminal_and_no_reader(staged: StagedPla
 # Identity.
 
 
-def _skip_unless_here(staged: StagedPlace) -> None:
-    if staged.place.key is not None:
-        pytest.skip("no process of another place can call the daemon")
+#: No process of another place can call the daemon.
+local_only = pytest.mark.parametrize("staged", ["local"], indirect=True)
 
 
 def test_a_process_is_identified_by_boot_pid_and_start(staged: StagedPlace) -> None:
@@ -292,9 +291,9 @@ def test_a_process_is_identified_by_boot_pid_and_start(staged: StagedPlace) -> N
     assert not staged.place.is_alive(pid)
 
 
+@local_only
 @pytest.mark.parametrize("code", [CALL, CALL_AND_DIE])
 def test_a_caller_is_traced_to_the_process_that_it_runs_in(staged: StagedPlace, code: str, tmp_path: Path) -> None:
-    _skip_unless_here(staged)
     path = f"{staged.home}/caller.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
@@ -321,8 +320,8 @@ def test_a_caller_from_elsewhere_is_traced_to_no_held_process(staged: StagedPlac
     staged.stop(process)
 
 
+@local_only
 def test_what_a_command_starts_has_its_marks(staged: StagedPlace) -> None:
-    _skip_unless_here(staged)
     process = staged.start("sh", "-c", "setsid -f sleep 1000; echo; exec sleep 1000")
     staged.until(lambda: staged.output(process).endswith(b"\n"))
     group = process.group and os.path.basename(process.group)
@@ -400,7 +399,7 @@ def test_a_keeper_that_died_is_replaced_and_knows_its_processes(staged: StagedPl
     process = staged.start("cat", stdin=True)
     staged.until(lambda: not staged.holds_here or process.id in staged.place.fd_store.held)
     before, hellos = staged.place.keeper_pids, len(staged.hellos)
-    os.kill(staged.place.keeper.about["pid"], signal.SIGKILL)
+    staged.kill(staged.place.keeper.about["pid"])
     staged.until(lambda: len(staged.hellos) > hellos)
     assert staged.place.keeper_pids != before
     assert process.id in [report["id"] for report in staged.hellos[-1]["live"]]

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 
 def main(program: str, arguments: Sequence[str]) -> None:
-    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]` or `files ...`."""
+    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files ...`."""
     if program == "keeper":
         _keeper(*arguments)
     elif program == "relay":
         from holdfast.places import relay
 
         relay.main(arguments)
+    elif program == "wait":
+        _wait()
     else:
         sys.exit(f"there is no program {program}")
 
@@ -27,3 +29,21 @@ def _keeper(limit: str, *arguments: str) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     sys.argv[1:] = arguments
     keep()
+
+
+def _wait() -> None:
+    """The main process of a container: it reaps orphans, and ends on SIGTERM."""
+    import os
+    import signal
+
+    from holdfast.title import set_title
+
+    set_title("main")
+    expected = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, expected)
+    while signal.sigwait(expected) == signal.SIGCHLD:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass

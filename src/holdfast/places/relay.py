@@ -230,6 +230,7 @@ class Relay:
             "boot_id": self.place.boot_id,
             "default_directory": self.place.default_directory,
             "cwd": _working_directory(),
+            "home": os.environ.get("HOME"),
         }
 
     def _take(self, message: Message) -> None:

@@ -241,7 +241,7 @@ class RelayPeer(asyncio.BaseProtocol):
     # Called by the transport.
 
     def connection_lost(self, why: Exception | None) -> None:
-        self.lose("the connection was cut")
+        self.lose("the relay has ended")
 
     # Sending.
 
@@ -343,7 +343,7 @@ class RelayPeer(asyncio.BaseProtocol):
         if not self.hello.done():
             self.hello.set_exception(ConnectionResetError(why))
             self.hello.exception()
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.abort()
         self._reader.stop()
         with contextlib.suppress(ProcessLookupError):
