@@ -47,8 +47,8 @@ _START_BUDGET = 10.0
 _FIRST_LOOK = 0.005
 _SLOWEST_LOOK = 0.1
 
-_CONTROL = "keeper.sock"
-_FD_STORE = "depot.sock"
+CONTROL = "keeper.sock"
+FD_STORE = "depot.sock"
 _LOCK = "keeper.lock"
 _LOG = "keeper.log"
 _LARGEST_LOG = 1 << 20
@@ -81,7 +81,8 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `keeper_argv` is the
+    command line of the keeper's program, to which its arguments are added; None for that of this interpreter.
     """
 
     name = "local"
@@ -97,9 +98,11 @@ class LocalPlace(ExecutionPlace):
         login_file: str,
         file_limit: int | None = None,
         outage: float = 15.0,
+        keeper_argv: Sequence[str] | None = None,
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
+        self._keeper_argv = keeper_argv
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -113,7 +116,7 @@ class LocalPlace(ExecutionPlace):
     async def connect(self) -> socket.socket:
         """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
-            sock = _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            sock = connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
         except OSError:
             await asyncio.to_thread(self._start_anchor)
             sock = await self._await_keeper()
@@ -128,14 +131,14 @@ class LocalPlace(ExecutionPlace):
         return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
-        return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
 
     async def _await_keeper(self) -> socket.socket:
         pause = _FIRST_LOOK
         until = asyncio.get_running_loop().time() + _START_BUDGET
         while True:
             try:
-                return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+                return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
             except OSError:
                 if asyncio.get_running_loop().time() > until:
                     raise
@@ -165,8 +168,11 @@ class LocalPlace(ExecutionPlace):
 
     def _boot(self, *arguments: str) -> list[str]:
         """The command line of anchor and keeper of this release."""
-        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        return [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), *arguments]
+        program = self._keeper_argv
+        if program is None:
+            source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+            program = [sys.executable, "-I", "-S", "-c", _BOOT, source]
+        return [*program, str(self._file_limit), *arguments]
 
     async def renew_keeper(self) -> None:
         """Let anchor and keeper of an older release execute this one, where they can. Every command stays theirs."""
@@ -337,7 +343,8 @@ def _terminal(master: int) -> Terminal:
     return Terminal(bool(flags & termios.ECHO), bool(flags & termios.ICANON))
 
 
-def _connect(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    """A connection to a socket of the keeper of this directory. Raises OSError."""
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.

@@ -52,7 +52,7 @@ class NeighbourBackend(Backend):
         return options
 
     def open(self, spec, site):  # type: ignore[no-untyped-def]
-        return NeighbourPlace(spec, site)
+        return NeighbourPlace(spec, site)  # type: ignore[no-untyped-call]
 
     async def state(self, environ):  # type: ignore[no-untyped-def]
         return BackendState("ready", "next door")
