@@ -97,9 +97,10 @@ class LocalPlace(ExecutionPlace):
         running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
+        outage: float = 15.0,
         keeper_argv: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._keeper_argv = keeper_argv
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -18,6 +18,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from holdfast.errors import HoldfastError, Unreachable, from_wire
@@ -45,6 +46,8 @@ from holdfast.places.sampler import Target, UsageSampler
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
+#: Without a link for that long, requests are refused and processes are shown as unreachable.
+_OUTAGE = 3.0
 #: Until a relay that was just started says hello.
 _HELLO_BUDGET = 20.0
 #: Until a call is answered; some take longer for good reasons.
@@ -573,10 +576,17 @@ class RemotePortWatch:
 class RemotePlace(ExecutionPlace):
     """A place with a relay. Subclasses have `open_relay`, `connect` and `connect_fd_store`."""
 
+    refused = MappingProxyType(
+        {
+            "sudo": "the password helper works on this machine only",
+            "on_boot": "nothing tells when the place was booted",
+        }
+    )
+
     def __init__(
         self, directory: str, *, hello: Message, note: Note, running: Callable[[], Iterable[HeldProcess]]
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage=_OUTAGE)
         self._hello = hello
         self._note = note
         self._loop = asyncio.get_running_loop()
