@@ -22,8 +22,10 @@ from holdfast.places.container import ContainerBackend, DockerBackend, PodmanBac
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
 from tests.contracts.engines import IMAGE, engine
+from tests.contracts.sshd import SshServer, shared_server
 from tests.support import end_instance
 
 T = TypeVar("T")
@@ -205,6 +207,23 @@ class RelayedPlace(MirroredPlace):
         return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
 
 
+def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
+    """A directory of this machine, reached through a server on loopback."""
+    server = server or shared_server()
+    backend = SshBackend("ssh", {"directory": str(staged.home / "there"), **server.options, **options})
+    staged.holds_here = False
+    site = Site(
+        directory=str(staged.home / "mirror"),
+        cache=str(server.directory / "cache"),
+        instance=str(staged.home),
+        environ=server.environ,
+        hello=HELLO,
+        note=lambda event, **_: staged.notes.append(event),
+        running=lambda: staged.processes,
+    )
+    return backend.open(PlaceSpec("ssh", "", backend.check_options({})), site)
+
+
 def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPlace]:
     """Makes a place in a container of the image with busybox."""
 
@@ -240,6 +259,7 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "local": local,
     "shared": SharedPlace,
     "relay": RelayedPlace,
+    "ssh": ssh,
     "podman": container("podman"),
     "docker": container("docker"),
 }

@@ -123,6 +123,32 @@ def _make(cache: str) -> Runtime:
     return Runtime(directory, digest)
 
 
+def make_sources(cache: str) -> str:
+    """A directory with the modules of a runtime as sources, for a Python that is there already. Raises OSError."""
+    modules = {name.replace(".", "/"): path for name, path in _own_modules()[0].items()}
+    content = {
+        f"{name}/__init__.py" if path.endswith("/__init__.py") else f"{name}.py": _read(path)
+        for name, path in sorted(modules.items())
+    }
+    total = hashlib.sha256()
+    for path, data in content.items():
+        total.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+    directory = os.path.join(cache, f"sources-{total.hexdigest()[:16]}")
+    if not os.path.isdir(directory):
+        os.makedirs(cache, mode=0o700, exist_ok=True)
+        made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
+        try:
+            for path, data in content.items():
+                _write(f"{made}/{path}", data, 0o644)
+            os.rename(made, directory)
+        except OSError:
+            if not os.path.isdir(directory):
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return directory
+
+
 class _Plan(NamedTuple):
     """All that a runtime is made of."""
 
