@@ -20,6 +20,7 @@ from holdfast.places.base import ExecutionPlace
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
+from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast_keeper import protocol
 from tests.contracts.engines import IMAGE, engine
@@ -186,6 +187,25 @@ class SharedPlace(RemotePlace):
         return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
 
 
+class RelayedPlace(MirroredPlace):
+    """A place whose directory this side does not see, as on a host; its relay is a program of this machine."""
+
+    name, key = "relay", "relay"
+
+    def __init__(self, staged: StagedPlace) -> None:
+        staged.holds_here = False
+        super().__init__(
+            str(staged.home / "mirror"),
+            hello=HELLO,
+            note=lambda event, **_: staged.notes.append(event),
+            running=lambda: staged.processes,
+        )
+        self._there = str(staged.home / "there")
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+
 def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **options: Any) -> ContainerPlace:
     """A place in a container of the image with busybox. Nothing is made yet."""
     own = engine(kind)
@@ -203,6 +223,8 @@ def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **
 
 
 def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPlace]:
+    """Makes a place in a container of the image with busybox."""
+
     def make(staged: StagedPlace) -> ExecutionPlace:
         own = engine(kind)
         place = container_place(kind, staged.home, staged, **options)
@@ -224,6 +246,7 @@ CONTAINERS: dict[str, type[ContainerBackend]] = {"podman": PodmanBackend, "docke
 IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "local": local,
     "shared": SharedPlace,
+    "relay": RelayedPlace,
     "podman": container("podman"),
     "docker": container("docker"),
 }

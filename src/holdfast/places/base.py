@@ -25,6 +25,7 @@ from holdfast.model.usage import Track
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
 from holdfast.places.keeper_link import FdStore, KeeperLink, Note
+from holdfast.places.keeper_link import PlaceGone as PlaceGone
 from holdfast.places.keeper_link import Refused as Refused
 from holdfast_keeper.protocol import Message
 
@@ -69,10 +70,6 @@ class CallerMarks(NamedTuple):
     """The name of the cgroup of a held command that it is in."""
     held_id: str | None
     """HOLDFAST_ID in its environment."""
-
-
-class PlaceGone(OSError):
-    """The place does not exist any more: its processes have ended, and how is not known."""
 
 
 class HelperResult(NamedTuple):
@@ -132,10 +129,14 @@ class ExecutionPlace(Bundles):
     """Where a command runs that names no directory. Known once `connect` has returned."""
     refused: Mapping[str, str] = MappingProxyType({})
     """Fields of a start that it cannot serve, each with the reason."""
+    idle_limit: float | None = None
+    """Seconds after which it is discarded while no process is in it; None for never."""
+    is_mirrored: bool = False
+    """Whether the bundles in its directory are copies."""
 
-    def __init__(self, directory: str, hello: Message, note: Note) -> None:
+    def __init__(self, directory: str, hello: Message, note: Note, outage: float = 15.0) -> None:
         super().__init__(directory)
-        self.keeper = KeeperLink(self.connect, hello, note)
+        self.keeper = KeeperLink(self.connect, hello, note, outage)
         self.fd_store = FdStore(self.connect_fd_store, note)
 
     # The keeper.
@@ -168,6 +169,10 @@ class ExecutionPlace(Bundles):
 
         Returns when the new one has answered. Raises OSError, Refused, Unreachable.
         """
+
+    async def discard(self) -> None:
+        """End the place, where no process is in it any more. Raises OSError, Refused, HoldfastError."""
+        await self.keeper.request("leave")
 
     # Measuring.
 

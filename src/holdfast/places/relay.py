@@ -6,6 +6,9 @@ anchor and commands stay. Messages are those of `holdfast_keeper.protocol`:
     relay -> daemon    {"hello": {...}} first
     daemon -> relay    {"rid", "op", ...}, {"cancel": rid}, {"ping": n}
     relay -> daemon    {"rid", "ok"} or {"rid", "error"}, {"pong": n}; of run_helper first {"rid", "started": pid}
+
+Where the daemon does not see the directory of the place, it asks for control streams to the keeper, of which both send
+{"stream": n} + raw and at the end {"stream": n, "end": true}, and for the bundles (`mirror_source.py`).
 """
 
 from __future__ import annotations
@@ -16,11 +19,11 @@ import select
 import socket
 import sys
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unreachable
 from holdfast.light_json import dump_bytes, load_bytes
 from holdfast.machine import proc
 from holdfast.model.addresses import HttpTarget
@@ -28,6 +31,7 @@ from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.base import PortWatch, Refused
 from holdfast.places.local import CONTROL, LocalPlace, connect_socket
+from holdfast.places.mirror_source import Ends, RelayOutput
 from holdfast.places.sampler import UsageSampler
 from holdfast.title import set_title
 from holdfast.version import VERSION
@@ -36,8 +40,12 @@ from holdfast_keeper.protocol import Message
 
 #: Of the conversation with the daemon.
 RELAY_VERSION = 1
+#: Written first: what a login shell printed before is not part of the conversation.
+MARK = b"\0holdfast-relay\0"
 
 _READ_SIZE = 1 << 18
+#: Requests of the daemon whose answers say something about output.
+_OF_OUTPUT = frozenset({"start", "rerun", "report", "stop", "wait_output"})
 #: Port watches that are kept between two looks.
 _MOST_WATCHES = 256
 #: Of the connection that brought the relay, and of the daemon: not for commands.
@@ -48,12 +56,13 @@ def main(arguments: Sequence[str]) -> None:
     """`DIRECTORY [KEEPER...]`: the directory of the place, and the command line of the keeper's program."""
     directory, *keeper_argv = arguments
     source, target = _take_streams()
+    os.write(target, MARK)
     set_title("relay", directory)
     asyncio.run(_serve(directory, keeper_argv or None, source, target))
 
 
 async def _serve(directory: str, keeper_argv: Sequence[str] | None, source: int, target: int) -> None:
-    relay = Relay(directory, keeper_argv, RelayOutput(target))
+    relay = Relay(directory, keeper_argv, RelayOutput(target, directory))
     await relay.serve(source)
     os._exit(0)  # threads that wait for a disk do not keep it
 
@@ -84,43 +93,89 @@ class KnownPlace(LocalPlace):
         return super().keeper_pids - {os.getpid()}
 
 
-class RelayOutput:
-    """Messages to the daemon, written by a thread: the loop does not wait for a slow connection."""
+class _ControlStream(asyncio.Protocol):
+    """A control stream of the daemon to the keeper, which passes through the relay.
 
-    def __init__(self, target: int) -> None:
-        self._target = target
-        self._urgent: deque[bytes] = deque()
-        self._changed = threading.Condition()
-        threading.Thread(target=self._run, name="output", daemon=True).start()
+    What concerns a bundle is passed on behind the bytes of that bundle.
+    """
 
-    def send(self, message: Message, raw: Sequence[bytes] = ()) -> None:
-        frame = protocol.encode(message, raw, dump_bytes)
-        with self._changed:
-            self._urgent.append(frame)
-            self._changed.notify()
+    def __init__(self, number: int, output: RelayOutput, on_message: Callable[[str, Message], None]) -> None:
+        self._number = number
+        self._output = output
+        self._on_message = on_message
+        self._requests = protocol.Decoder(load_bytes)
+        self._answers = protocol.Decoder(load_bytes)
+        #: The operation and the process of each request that is not answered.
+        self._open: dict[Any, tuple[str, str]] = {}
+        self._transport: asyncio.Transport | None = None
 
-    def _run(self) -> None:
-        try:
-            while True:
-                self._write(self._next())
-        except OSError:
-            return  # the connection is cut: stdin ends, too
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
 
-    def _next(self) -> bytes:
-        with self._changed:
-            while not self._urgent:
-                self._changed.wait()
-            frames = b"".join(self._urgent)
-            self._urgent.clear()
-        return frames
+    def forward(self, data: bytes) -> None:
+        """Pass on what the daemon has sent."""
+        assert self._transport is not None
+        for message in self._requests.feed(data):
+            self._open[message.get("rid")] = (str(message.get("op")), str(message.get("id", "")))
+        self._transport.write(data)
 
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._target, view) :]
-            except BlockingIOError:  # a peer that shares the description has set it so
-                select.select([], [self._target], [])
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        for message in self._answers.feed(data):
+            self._take(message)
+
+    def connection_lost(self, why: Exception | None) -> None:
+        self._output.send({"stream": self._number, "end": True})
+
+    def _take(self, message: Message) -> None:
+        if "rid" not in message:
+            self._send(message, message.get("id", ""))
+            self._on_message(message["fact"], message)
+            return
+        op, process_id = self._open.pop(message["rid"], ("", ""))
+        if op == "hello" and "ok" in message:
+            self._greet(message)
+        elif op in _OF_OUTPUT:
+            self._send(message, process_id)
+            if "ok" in message:
+                self._on_message(op, {"id": process_id})
+        elif op == "forget" and "ok" in message:
+            self._output.forget(process_id)
+            self._send(message, process_id)
+        else:
+            self._send(message, "")
+
+    def _greet(self, message: Message) -> None:
+        """The specs of all processes go first. The end of one is reported behind its output, as a fact."""
+        ended = [report for report in message["ok"]["live"] if _is_recent_end(report)]
+        message["ok"]["live"] = [
+            _without_end(report) if report in ended else report for report in message["ok"]["live"]
+        ]
+        for report in message["ok"]["live"]:
+            self._output.send_spec(report["id"])
+        self._send(message, "")
+        for report in ended:
+            self._send({"fact": "ended", "id": report["id"], "report": report}, report["id"])
+
+    def _send(self, message: Message, process_id: str) -> None:
+        frame = protocol.encode(message, (), dump_bytes)
+        if process_id:
+            self._output.send_after(process_id, {"stream": self._number}, [frame])
+        else:
+            self._output.send({"stream": self._number}, [frame])
+
+
+def _is_recent_end(report: Message) -> bool:
+    """Of this boot: the daemon takes one of an earlier boot without an end for lost."""
+    return report["exit"] is not None and report["born"]["boot"] == proc.boot_id()
+
+
+def _without_end(report: Message) -> Message:
+    streams = {name: {**extent, "closed": False} for name, extent in report["streams"].items()}
+    return {**report, "exit": None, "streams": streams}
 
 
 class Relay:
@@ -141,6 +196,12 @@ class Relay:
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._background: list[asyncio.Task[None]] = []
         self._reading_login: asyncio.Task[None] | None = None
+        self._streams: dict[int, _ControlStream] = {}
+        self._is_mirrored = False
+        self._followed: dict[str, asyncio.Task[None]] = {}
+        #: Those that were run again while their last run was still followed.
+        self._run_again: set[str] = set()
+        self._archiving: set[asyncio.Task[None]] = set()
         self._port_watches: dict[tuple[str, int, int | None], PortWatch] = {}
         self._operations: dict[str, Callable[[int, Message], Awaitable[Any]]] = {
             name.removeprefix("_op_"): getattr(self, name) for name in dir(self) if name.startswith("_op_")
@@ -178,6 +239,8 @@ class Relay:
         elif "cancel" in message:
             if (task := self._calls.get(message["cancel"])) is not None:
                 task.cancel()
+        elif "stream" in message:
+            self._forward(message)
         elif "rid" in message:
             rid = message["rid"]
             self._calls[rid] = asyncio.ensure_future(self._answer(rid, message))
@@ -211,6 +274,103 @@ class Relay:
 
     def _on_keeper(self, hello: Message) -> None:
         self.place.fd_store.hurry()
+        for report in hello["live"] if self._is_mirrored else ():
+            self._follow(report["id"])
+
+    # The control stream and the bundles of a place whose directory the daemon does not see.
+
+    async def _op_control(self, rid: int, ask: Message) -> Message:
+        """A control stream to the keeper; its number is that of the call."""
+        sock = await self._connect(ask)
+        stream = _ControlStream(rid, self._output, self._on_message)
+        await asyncio.get_running_loop().create_unix_connection(lambda: stream, sock=sock)
+        self._streams[rid] = stream
+        return {"pids": sorted(self.place.keeper_pids)}
+
+    def _forward(self, message: Message) -> None:
+        stream = self._streams.get(message["stream"])
+        if stream is None:
+            return
+        if message.get("end"):
+            del self._streams[message["stream"]]
+            stream.close()
+        else:
+            stream.forward(message["raw"][0])
+
+    async def _op_mirror(self, rid: int, ask: Message) -> None:
+        """Send all bundles from now on. The daemon has of `live` files of these sizes, and of `done` everything."""
+        self._output.complete = frozenset(ask["done"])
+        for process_id, sizes in ask["live"].items():
+            self._output.know(process_id, sizes)
+        self._is_mirrored = True
+        for process_id in _names(f"{self.place.directory}/live"):
+            self._follow(process_id)
+        for process_id in _names(f"{self.place.directory}/done"):
+            if process_id not in self._output.complete:
+                self._output.sync(process_id)
+
+    def _on_message(self, what: str, message: Message) -> None:
+        """A fact or an answer was passed on."""
+        if what in ("start", "rerun"):
+            self._follow(message["id"])
+        elif what in ("ended", "closed"):
+            task = asyncio.ensure_future(self._archive(message["id"]))
+            self._archiving.add(task)
+            task.add_done_callback(self._archiving.discard)
+
+    async def _archive(self, process_id: str) -> None:
+        """A request makes the keeper archive what has ended: then the end of its bundle is sent."""
+        with suppress(Refused, Unreachable):
+            await self.place.keeper.request("report", id=process_id)
+            self._output.sync(process_id)
+
+    def _follow(self, process_id: str) -> None:
+        if process_id in self._followed:
+            self._run_again.add(process_id)
+            return
+        task = self._followed[process_id] = asyncio.ensure_future(self._send_growth(process_id))
+        task.add_done_callback(lambda _: self._followed_to_the_end(process_id))
+
+    def _followed_to_the_end(self, process_id: str) -> None:
+        del self._followed[process_id]
+        if process_id in self._run_again:
+            self._run_again.discard(process_id)
+            self._follow(process_id)
+
+    async def _send_growth(self, process_id: str) -> None:
+        """Send the output of a process as it grows, until it is closed."""
+        with suppress(Refused, Unreachable):
+            report = await self.place.keeper.request("report", id=process_id)
+            ends = await self._synced(process_id)
+            await asyncio.gather(
+                *(
+                    self._send_stream(process_id, name, ends.get(name, 0))
+                    for name, extent in report["streams"].items()
+                    if not extent["closed"]
+                )
+            )
+
+    async def _send_stream(self, process_id: str, stream: str, end: int) -> None:
+        is_closed = False
+        while not is_closed:
+            grown = await self.place.keeper.request("wait_output", id=process_id, stream=stream, after=end)
+            is_closed = grown["closed"]
+            end = max(grown["end"], (await self._synced(process_id)).get(stream, 0))
+
+    async def _synced(self, process_id: str) -> Ends:
+        """When everything that is in the bundle now was sent: how far its streams reach."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Ends] = loop.create_future()
+
+        def settle(ends: Ends) -> None:
+            if not done.done():
+                done.set_result(ends)
+
+        def on_sent(ends: Ends) -> None:
+            loop.call_soon_threadsafe(settle, ends)
+
+        self._output.sync(process_id, on_sent)
+        return await done
 
     async def _op_keeper_pids(self, rid: int, ask: Message) -> list[int]:
         return sorted(self.place.keeper_pids)
@@ -346,6 +506,13 @@ def _working_directory() -> str:
         return os.getcwd()
     except OSError:
         return "/"
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
 
 
 def _note(event: str, **fields: object) -> None:

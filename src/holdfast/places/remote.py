@@ -18,6 +18,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from holdfast.errors import HoldfastError, Unreachable, from_wire
@@ -40,11 +41,13 @@ from holdfast.places.base import (
     Sudo,
 )
 from holdfast.places.keeper_link import Note
-from holdfast.places.relay import RELAY_VERSION, process_fields
+from holdfast.places.relay import MARK, RELAY_VERSION, process_fields
 from holdfast.places.sampler import Target, UsageSampler
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
+#: Without a link for that long, requests are refused and processes are shown as unreachable.
+_OUTAGE = 3.0
 #: Until a relay that was just started says hello.
 _HELLO_BUDGET = 20.0
 #: Until a call is answered; some take longer for good reasons.
@@ -66,6 +69,8 @@ _READ_SIZE = 1 << 18
 _PIPE_SIZE = 1 << 20
 _SET_PIPE_SIZE = 1031
 _ERROR_TAIL = 2000
+#: What may come before the relay.
+_MOST_NOISE = 1 << 20
 _LENGTH = struct.Struct("!I")
 
 
@@ -137,6 +142,7 @@ class FrameReader:
 
     def __iter__(self) -> Iterator[Message]:
         """Until the end. Raises OSError and ProtocolError."""
+        self._skip_to_mark()
         raw: list[bytes] = []
         while True:
             (head,) = _LENGTH.unpack(self._take(_LENGTH.size))
@@ -157,6 +163,13 @@ class FrameReader:
                 message["raw"], raw = raw, []
             yield message
 
+    def _skip_to_mark(self) -> None:
+        while (at := self._buffer.find(MARK)) < 0:
+            if len(self._buffer) > _MOST_NOISE:
+                raise protocol.ProtocolError("the place does not start the relay")
+            self._buffer += self._read()
+        del self._buffer[: at + len(MARK)]
+
     def _take(self, count: int) -> bytes:
         while len(self._buffer) < count:
             self._buffer += self._read()
@@ -174,6 +187,24 @@ class FrameReader:
             raise ConnectionResetError("the relay has ended")
         return data
 
+    def copy_to(self, file: int, at: int, count: int) -> None:
+        """Write the next bytes to a file at an offset."""
+        while count:
+            if self._buffer:
+                with memoryview(self._buffer) as view:
+                    done = os.pwrite(file, view[:count], at)
+                del self._buffer[:done]
+            else:
+                self.wait()
+                try:
+                    done = os.splice(self._source, file, count, offset_dst=at, flags=os.SPLICE_F_NONBLOCK)
+                except BlockingIOError:
+                    continue
+                if not done:
+                    raise ConnectionResetError("the relay has ended")
+            at += done
+            count -= done
+
     def wait(self) -> None:
         """Until there is something to read. Raises ConnectionAbortedError when this was stopped."""
         ready = dict(self._poll.poll())
@@ -182,7 +213,7 @@ class FrameReader:
         self.heard_at = time.monotonic()
 
 
-class _Peer(asyncio.BaseProtocol):
+class RelayPeer(asyncio.BaseProtocol):
     """One relay, until it is cut. `on_message` gets what is no answer, in the thread that reads."""
 
     def __init__(self, relay: RelayProcess, on_message: Callable[[FrameReader, Message], bool]) -> None:
@@ -239,12 +270,20 @@ class _Peer(asyncio.BaseProtocol):
             self._watch = self._loop.call_later(_PONG_BUDGET, self._look)
             self.send({"ping": 1})
 
+    def next_rid(self) -> int:
+        return next(self._rids)
+
     async def call(
-        self, op: str, arguments: Message, budget: float | None, on_start: Callable[[int], None] | None = None
+        self,
+        op: str,
+        arguments: Message,
+        budget: float | None,
+        on_start: Callable[[int], None] | None = None,
+        rid: int | None = None,
     ) -> Any:
         if not self.is_open:
             raise Unreachable(self.cut.result())
-        rid = next(self._rids)
+        rid = self.next_rid() if rid is None else rid
         answer = self._open[rid] = self._loop.create_future()
         if on_start is not None:
             self._on_start[rid] = on_start
@@ -344,8 +383,8 @@ class RelayLink:
     def __init__(self, open_relay: Callable[[], Awaitable[RelayProcess]], note: Note) -> None:
         self._open_relay = open_relay
         self._note = note
-        self._peer: _Peer | None = None
-        self._opening: asyncio.Task[_Peer] | None = None
+        self._peer: RelayPeer | None = None
+        self._opening: asyncio.Task[RelayPeer] | None = None
         self._pause = 0.0
         self._not_before = 0.0
         self._hurry = asyncio.Event()
@@ -354,7 +393,7 @@ class RelayLink:
         self.about: Message = {}
         #: Why there is no connection; None while there is one, or was never one.
         self.trouble: OSError | None = None
-        self.begin: Callable[[_Peer], Awaitable[None]] | None = None
+        self.begin: Callable[[RelayPeer], Awaitable[None]] | None = None
         self.on_message: Callable[[FrameReader, Message], bool] = lambda reader, message: False
         self.on_cut: Callable[[], None] = lambda: None
 
@@ -388,7 +427,7 @@ class RelayLink:
                 raise Unreachable(str(failed)) from failed
         return await peer.call(op, arguments, budget, on_start)
 
-    async def open(self) -> _Peer:
+    async def open(self) -> RelayPeer:
         """A connection, as soon as the pause after the last failure is over. Raises OSError, TimeoutError."""
         while self._opening is None and not self.is_open and (left := self._not_before - time.monotonic()) > 0:
             self._hurry.clear()
@@ -397,7 +436,7 @@ class RelayLink:
                     await self._hurry.wait()
         return await self._opened()
 
-    async def _opened(self) -> _Peer:
+    async def _opened(self) -> RelayPeer:
         if self._peer is not None and self._peer.is_open:
             return self._peer
         if self._opening is None:
@@ -405,7 +444,7 @@ class RelayLink:
             self._opening.add_done_callback(self._finished)
         return await asyncio.shield(self._opening)
 
-    def _finished(self, opening: asyncio.Task[_Peer]) -> None:
+    def _finished(self, opening: asyncio.Task[RelayPeer]) -> None:
         self._opening = None
         if opening.cancelled():
             return
@@ -418,13 +457,13 @@ class RelayLink:
         self.trouble = failed if isinstance(failed, OSError) else OSError(str(failed))
         self._note("relay-unreachable", why=str(failed))
 
-    async def _connect(self) -> _Peer:
+    async def _connect(self) -> RelayPeer:
         if self._is_closed:
             raise ConnectionAbortedError("the place is closed")
         if self._peer is not None:
             await self._peer.close()
             self._peer = None
-        peer = _Peer(await self._open_relay(), lambda reader, message: self.on_message(reader, message))
+        peer = RelayPeer(await self._open_relay(), lambda reader, message: self.on_message(reader, message))
         try:
             await peer.begin()
             async with asyncio.timeout(_HELLO_BUDGET):
@@ -537,10 +576,17 @@ class RemotePortWatch:
 class RemotePlace(ExecutionPlace):
     """A place with a relay. Subclasses have `open_relay`, `connect` and `connect_fd_store`."""
 
+    refused = MappingProxyType(
+        {
+            "sudo": "the password helper works on this machine only",
+            "on_boot": "nothing tells when the place was booted",
+        }
+    )
+
     def __init__(
         self, directory: str, *, hello: Message, note: Note, running: Callable[[], Iterable[HeldProcess]]
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage=_OUTAGE)
         self._hello = hello
         self._note = note
         self._loop = asyncio.get_running_loop()
@@ -564,8 +610,11 @@ class RemotePlace(ExecutionPlace):
 
     async def open(self) -> None:
         """When this returns, relay and keeper run. Raises OSError and PlaceGone."""
+        await self._opened()
+
+    async def _opened(self) -> RelayPeer:
         try:
-            await self.link.open()
+            return await self.link.open()
         except TimeoutError as late:
             raise ConnectionError(str(late)) from late
 
@@ -573,7 +622,7 @@ class RemotePlace(ExecutionPlace):
         """Try to reach it now, although the last attempt has just failed."""
         self.link.hurry()
 
-    async def _begin(self, peer: _Peer) -> None:
+    async def _begin(self, peer: RelayPeer) -> None:
         self.default_directory = self._start_directory(self.link.about)
         found = await peer.call("keeper", {"hello": self._hello}, _KEEPER_BUDGET)
         self._keeper_pids = set(found["pids"])
