@@ -203,12 +203,13 @@ class Engine:
 
 def _container(value: dict[str, Any]) -> Container:
     state, config = value["State"], value["Config"]
+    is_paused = state.get("Status") == "paused"
     return Container(
         id=value["Id"],
         name=value["Name"].lstrip("/"),
         labels=config.get("Labels") or {},
-        is_running=bool(state["Running"]),
-        is_paused=bool(state.get("Paused")),
+        is_running=bool(state["Running"]) or is_paused,
+        is_paused=is_paused,
         started_at=str(state["StartedAt"]),
         pid=int(state.get("Pid") or 0),
         environ=_variables(config.get("Env")),
@@ -222,11 +223,10 @@ def _variables(words: list[str] | None) -> dict[str, str]:
 
 def _error_line(text: str) -> str:
     """The last line that an engine wrote, without what is the same in all of them."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("See '")]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "docker run --help'" not in line]
     line = lines[-1] if lines else ""
     for start in ("docker: ", "Error: ", "Error response from daemon: "):
         line = line.removeprefix(start)
-    line = line.removesuffix("See 'docker run --help'.").strip()
     return "".join(one if one.isprintable() else " " for one in line)[:_LONGEST_ERROR]
 
 
