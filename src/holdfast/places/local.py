@@ -68,6 +68,14 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
+#: A program that is not the keeper, without site packages as well.
+_BOOT_PROGRAM = """\
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from holdfast.places.file_program import main
+main()
+"""
+
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
 _HELPER_OUTPUT = 2000
 _DRAIN_BUDGET = 0.2
@@ -287,6 +295,21 @@ class LocalPlace(ExecutionPlace):
         )
         on_start(child.pid)
         return await _outcome(child)
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        if program != "files":
+            raise ValueError(f"no program {program}")
+        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source, program, *arguments),
+            cwd="/",
+            env=self._environ,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+        )
 
     has_address = staticmethod(http.has_address)
 
