@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from holdfast.errors import Unsupported
 from holdfast.logs.reader import CHUNK as CHUNK
 from holdfast.logs.reader import Chunk as Chunk
 from holdfast.logs.reader import Extent as Extent
@@ -253,6 +254,13 @@ class ExecutionPlace(Bundles):
 
         Raises StartFailed when there is no such shell.
         """
+
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        """The program that makes the sandbox of a command, with its arguments, as the keeper runs it. Reads the disk.
+
+        Raises Unsupported where there is no sandbox, BadValue for directories that cannot be in it.
+        """
+        raise Unsupported(f"a command of {self.name} cannot run in a sandbox", next="leave out --sandbox")
 
     def close(self) -> None:
         super().close()

@@ -34,6 +34,7 @@ from holdfast.places.base import (
     ProcessInfo,
     Sudo,
 )
+from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -81,7 +82,8 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `hidden` are directories
+    that no sandbox shows.
     """
 
     name = "local"
@@ -96,9 +98,11 @@ class LocalPlace(ExecutionPlace):
         running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
         super().__init__(directory, hello, note)
         self._environ = dict(environ)
+        self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -281,6 +285,9 @@ class LocalPlace(ExecutionPlace):
 
     async def http_trouble(self, target: HttpTarget) -> str | None:
         return await http.trouble(target)
+
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        return sandbox_argv(cwd, writable, network, self._hidden)
 
     async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)
