@@ -35,6 +35,7 @@ from holdfast.places.base import (
     ProcessInfo,
     Sudo,
 )
+from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -92,7 +93,7 @@ class LocalPlace(ExecutionPlace):
 
     `running` gives the processes to measure. The login environment is kept in `login_file`. `daemon_environ` is added
     for a daemon that the keeper starts. `keeper_argv` is the command line of the keeper, to which its arguments are
-    added; None for that of this interpreter.
+    added; None for that of this interpreter. `hidden` are directories that no sandbox shows.
     """
 
     name = "local"
@@ -110,11 +111,13 @@ class LocalPlace(ExecutionPlace):
         outage: float = 15.0,
         daemon_environ: Mapping[str, str] = MappingProxyType({}),
         keeper_argv: Sequence[str] | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._keeper_argv = keeper_argv
         self._daemon_environ = daemon_environ
+        self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -315,6 +318,9 @@ class LocalPlace(ExecutionPlace):
 
     async def http_trouble(self, target: HttpTarget) -> str | None:
         return await http.trouble(target)
+
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        return sandbox_argv(cwd, writable, network, self._hidden)
 
     async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)
