@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -377,14 +378,19 @@ def _terminal(master: int) -> Terminal:
 
 
 def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
-    """A connection to a socket of the keeper of this directory. Raises OSError."""
+    """A connection to a socket of the keeper of this directory. Raises OSError.
+
+    Follows no symbolic link: what runs in a container could lead it to the keeper of this machine.
+    """
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.
     try:
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{directory}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            sock.connect(f"/proc/self/fd/{fd}/{name}")
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                raise ConnectionRefusedError(f"{name} is not a socket")
+            sock.connect(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
     except OSError:
