@@ -215,6 +215,32 @@ def find(place: str, process_id: str) -> str | None:
     return None
 
 
+def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
+    """The report of an archived bundle; None when there is no such"""
+    state = read_state(directory)
+    if state is None or state.born is None:
+        return None
+    streams = {}
+    for name in stream_names(state.born):
+        found = segments(directory, name)
+        first = found[0].start if found else 0
+        end = found[-1].start + found[-1].size if found else 0
+        streams[name] = {"first": first, "end": end, "closed": True}
+    return {
+        "id": process_id,
+        "born": state.born,
+        "stop": state.stop,
+        "exit": state.exit,
+        "streams": streams,
+        "stdin": None,
+        "trouble": None,
+    }
+
+
+def stream_names(born: Slot) -> tuple[str, ...]:
+    return ("out", "err") if born["split"] else ("out",)
+
+
 class DirectoryTaken(Exception):
     """Another anchor and keeper hold this directory."""
 

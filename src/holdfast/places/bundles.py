@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -112,6 +113,21 @@ class Bundles(ABC):
     @abstractmethod
     def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
         """The pids of those that are alive and still the same process."""
+
+    def recorded_end(self, process_id: ProcessId) -> dict[str, Any] | None:
+        """The report of a process whose end is in its bundle; None where it is not. For places without a keeper."""
+        directory = bundle.find(self.directory, process_id)
+        try:
+            report = bundle.finished_report(process_id, directory) if directory is not None else None
+        except OSError:
+            return None
+        return report if report is not None and report["exit"] is not None else None
+
+    def remove_bundle(self, process_id: ProcessId) -> None:
+        """For places without a keeper."""
+        directory = bundle.find(self.directory, process_id)
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def forget(self, process_id: ProcessId) -> None:
         """Its bundle is removed."""

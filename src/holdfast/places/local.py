@@ -33,6 +33,7 @@ from holdfast.places.base import (
     PortOwner,
     ProcessInfo,
     Sudo,
+    start_program,
 )
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
@@ -47,8 +48,8 @@ _START_BUDGET = 10.0
 _FIRST_LOOK = 0.005
 _SLOWEST_LOOK = 0.1
 
-_CONTROL = "keeper.sock"
-_FD_STORE = "depot.sock"
+CONTROL = "keeper.sock"
+FD_STORE = "depot.sock"
 _LOCK = "keeper.lock"
 _LOG = "keeper.log"
 _LARGEST_LOG = 1 << 20
@@ -67,12 +68,12 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
-#: A program that is not the keeper, without site packages as well.
+#: Another program of those that are carried to places, without site packages as well.
 _BOOT_PROGRAM = """\
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from holdfast.places.file_program import main
-main()
+from holdfast.places.carried import main
+main(sys.argv[1], sys.argv[2:])
 """
 
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
@@ -89,7 +90,8 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `keeper_argv` is the
+    command line of the keeper's program, to which its arguments are added; None for that of this interpreter.
     """
 
     name = "local"
@@ -104,9 +106,12 @@ class LocalPlace(ExecutionPlace):
         running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
+        outage: float = 15.0,
+        keeper_argv: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
+        self._keeper_argv = keeper_argv
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -120,7 +125,7 @@ class LocalPlace(ExecutionPlace):
     async def connect(self) -> socket.socket:
         """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
-            sock = _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            sock = connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
         except OSError:
             await asyncio.to_thread(self._start_anchor)
             sock = await self._await_keeper()
@@ -135,14 +140,14 @@ class LocalPlace(ExecutionPlace):
         return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
-        return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
 
     async def _await_keeper(self) -> socket.socket:
         pause = _FIRST_LOOK
         until = asyncio.get_running_loop().time() + _START_BUDGET
         while True:
             try:
-                return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+                return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
             except OSError:
                 if asyncio.get_running_loop().time() > until:
                     raise
@@ -172,8 +177,11 @@ class LocalPlace(ExecutionPlace):
 
     def _boot(self, *arguments: str) -> list[str]:
         """The command line of anchor and keeper of this release."""
-        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        return [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), *arguments]
+        program = self._keeper_argv
+        if program is None:
+            source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+            program = [sys.executable, "-I", "-S", "-c", _BOOT, source]
+        return [*program, str(self._file_limit), *arguments]
 
     async def renew_keeper(self) -> None:
         """Let anchor and keeper of an older release execute this one, where they can. Every command stays theirs."""
@@ -286,19 +294,9 @@ class LocalPlace(ExecutionPlace):
         return await _outcome(child)
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
-        if program != "files":
-            raise ValueError(f"no program {program}")
         source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source, program, *arguments),
-            cwd="/",
-            env=self._environ,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
+        boot = (sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source)
+        return await start_program([*boot, program, *arguments], self._environ)
 
     has_address = staticmethod(http.has_address)
 
@@ -359,7 +357,8 @@ def _terminal(master: int) -> Terminal:
     return Terminal(bool(flags & termios.ECHO), bool(flags & termios.ICANON))
 
 
-def _connect(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    """A connection to a socket of the keeper of this directory. Raises OSError."""
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.

@@ -64,7 +64,7 @@ def file_programs(instance: Path) -> list[int]:
     """The programs that read and write files for this instance: children of its daemon."""
     with holdfast.connect() as client:
         children = Path(f"/proc/{client.status()['pid']}/task/{client.status()['pid']}/children").read_text().split()
-    return [int(pid) for pid in children if b"file_program" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0files\0")]
 
 
 def test_100_mb_both_ways_with_little_memory(work: Path, there: Path) -> None:

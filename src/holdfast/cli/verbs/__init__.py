@@ -18,6 +18,7 @@ VERBS = {
     "screen": "Show the rendered terminal screen of a process",
     "attach": "Connect this terminal to a process",
     "resize": "Change the terminal size of a process",
+    "backends": "Show where commands can run: this machine, containers, hosts; clean up there",
     "queue": "Show or change queues: what waits, how many run at once",
     "restart": "Run processes again, with the same command and id",
     "inbox": "Show the pending notifications of a session, or wait for one",

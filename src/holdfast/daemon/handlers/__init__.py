@@ -9,6 +9,7 @@ from holdfast.daemon.core.context import Handler
 from holdfast.daemon.handlers import (
     approvals,
     askpass,
+    backends,
     control,
     daemon,
     doctor,
@@ -29,6 +30,7 @@ from holdfast.daemon.handlers import (
     why,
 )
 from holdfast.ops import approvals as approval_ops
+from holdfast.ops import backends as backend_ops
 from holdfast.ops import daemon as daemon_ops
 from holdfast.ops import events as event_ops
 from holdfast.ops import files as file_ops
@@ -60,6 +62,10 @@ HANDLERS: dict[type[Operation], Handler] = {
     queue_ops.Queues: queues.handle,
     queue_ops.SetQueue: queues.change,
     queue_ops.RemoveQueue: queues.remove,
+    backend_ops.Backends: backends.handle,
+    backend_ops.CleanBackends: backends.clean,
+    backend_ops.StopBackend: backends.stop,
+    backend_ops.BackendLogin: backends.login,
     output_ops.Logs: logs.handle,
     output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,
