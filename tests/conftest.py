@@ -44,10 +44,12 @@ def _no_daemon_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def _engines_end() -> Iterator[None]:
-    """Engines of containers that tests began are ended."""
+    """Engines of containers and servers that tests began are ended."""
     yield
     if (engines := sys.modules.get("tests.contracts.engines")) is not None:
         engines.close_engines()
+    if (sshd := sys.modules.get("tests.contracts.sshd")) is not None:
+        sshd.close_server()
 
 
 @pytest.fixture

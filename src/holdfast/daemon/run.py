@@ -60,7 +60,7 @@ from holdfast.model.events import Event
 from holdfast.paths import Paths
 from holdfast.places.keeper_link import Refused
 from holdfast.places.local import LocalPlace
-from holdfast.secrets.environment import minimal
+from holdfast.secrets.environment import for_backends, minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store import queues as queue_rows
@@ -184,8 +184,18 @@ async def _compose(
         running=registry.running,
         login_file=paths.login_env,
         file_limit=file_limit,
+        daemon_environ=for_backends(os.environ),
     )
-    places = Places(place, paths.home, settings.backends, environ, _hello(settings), registry, opened.store, background)
+    places = Places(
+        place,
+        paths.home,
+        settings.backends,
+        {**environ, **for_backends(os.environ)},
+        _hello(settings),
+        registry,
+        opened.store,
+        background,
+    )
     outputs, inputs = Outputs(places.keeper_of, background), Inputs(places.keeper_of)
     screen_worker = ScreenWorker(place.directory, places.directory_of, paths.screens, environ)
     tcp = TcpListener(paths, settings.http_listen)

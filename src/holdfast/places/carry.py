@@ -108,8 +108,9 @@ def _make(cache: str) -> Runtime:
     plan = _plan()
     digest = plan.digest()
     directory = os.path.join(cache, f"runtime-{digest}")
+    os.makedirs(cache, exist_ok=True)
+    os.chmod(cache, 0o755)  # it is mounted into containers, which have users of their own
     if not os.path.isdir(directory):
-        os.makedirs(cache, mode=0o700, exist_ok=True)
         _remove_stale(cache)
         made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
         try:
@@ -121,6 +122,32 @@ def _make(cache: str) -> Runtime:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     return Runtime(directory, digest)
+
+
+def make_sources(cache: str) -> str:
+    """A directory with the modules of a runtime as sources, for a Python that is there already. Raises OSError."""
+    modules = {name.replace(".", "/"): path for name, path in _own_modules()[0].items()}
+    content = {
+        f"{name}/__init__.py" if path.endswith("/__init__.py") else f"{name}.py": _read(path)
+        for name, path in sorted(modules.items())
+    }
+    total = hashlib.sha256()
+    for path, data in content.items():
+        total.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
+    directory = os.path.join(cache, f"sources-{total.hexdigest()[:16]}")
+    if not os.path.isdir(directory):
+        os.makedirs(cache, mode=0o700, exist_ok=True)
+        made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
+        try:
+            for path, data in content.items():
+                _write(f"{made}/{path}", data, 0o644)
+            os.rename(made, directory)
+        except OSError:
+            if not os.path.isdir(directory):
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return directory
 
 
 class _Plan(NamedTuple):
@@ -176,7 +203,7 @@ def _plan() -> _Plan:
     binaries = {f"{below}/lib-dynload/{os.path.basename(path)}": _stripped(path) for path in natives}
     binaries |= _interpreter(natives)
     server = os.path.join(os.path.dirname(sources[_KEEPER]), "fork_server")
-    if os.path.exists(server):
+    if os.path.exists(server) and _loader_of(server) is None:  # else it needs the C library that it was made for
         binaries[f"{below}/{_KEEPER}/fork_server"] = _stripped(server)
     return _Plan(binaries, modules)
 

@@ -16,6 +16,7 @@ import termios
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import holdfast_keeper
@@ -90,8 +91,9 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`. `keeper_argv` is the
-    command line of the keeper's program, to which its arguments are added; None for that of this interpreter.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `daemon_environ` is added
+    for a daemon that the keeper starts. `keeper_argv` is the command line of the keeper, to which its arguments are
+    added; None for that of this interpreter.
     """
 
     name = "local"
@@ -107,11 +109,13 @@ class LocalPlace(ExecutionPlace):
         login_file: str,
         file_limit: int | None = None,
         outage: float = 15.0,
+        daemon_environ: Mapping[str, str] = MappingProxyType({}),
         keeper_argv: Sequence[str] | None = None,
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._keeper_argv = keeper_argv
+        self._daemon_environ = daemon_environ
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -165,7 +169,7 @@ class LocalPlace(ExecutionPlace):
             anchor = subprocess.Popen(
                 self._boot(self.directory, VERSION),
                 cwd="/",
-                env=self._environ,
+                env={**self._environ, **self._daemon_environ},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
