@@ -16,6 +16,7 @@ from holdfast.errors import CommandNotFound, NotExecutable
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
 from holdfast.places.base import Refused
+from holdfast.places.file_program import MARK
 from holdfast.wire.frames import FrameDecoder, Message, encode, encode_bytes, peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 
@@ -61,7 +62,7 @@ def copied(
             sent += encode_bytes(data) + (encode_bytes(b"") if ends else b"")
         return (await program.communicate(sent))[0]
 
-    return FrameDecoder().feed(staged.run(copy()))
+    return FrameDecoder().feed(staged.run(copy()).partition(MARK)[2])
 
 
 def test_files_are_written_and_read(staged: StagedPlace) -> None:

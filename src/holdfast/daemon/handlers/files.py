@@ -20,6 +20,7 @@ from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, from
 from holdfast.model.process import HeldProcess
 from holdfast.ops.files import GetFile, PutFile
 from holdfast.places.base import ExecutionPlace
+from holdfast.places.file_program import MARK
 from holdfast.tar_reader import TarReader
 from holdfast.wire import frames
 
@@ -206,8 +207,12 @@ class CopyProgram:
 
     async def _read(self, call: Call | None) -> Message:
         assert self._process.stdout is not None
-        decoder, offset = frames.FrameDecoder(), 0
+        decoder, offset, noise = frames.FrameDecoder(), 0, b""
+        is_marked = False
         while data := await self._process.stdout.read(_READ_SIZE):
+            if not is_marked:
+                noise, mark, data = (noise[-len(MARK) :] + data).partition(MARK)
+                is_marked = bool(mark)
             for frame in decoder.feed(data):
                 if isinstance(frame, dict):
                     if (error := frame.get("error")) is not None:
