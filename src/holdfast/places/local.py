@@ -35,6 +35,7 @@ from holdfast.places.base import (
     PortOwner,
     ProcessInfo,
     Sudo,
+    start_program,
 )
 from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
@@ -70,12 +71,12 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
-#: A program that is not the keeper, without site packages as well.
+#: Another program of those that are carried to places, without site packages as well.
 _BOOT_PROGRAM = """\
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from holdfast.places.file_program import main
-main()
+from holdfast.places.carried import main
+main(sys.argv[1], sys.argv[2:])
 """
 
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
@@ -301,19 +302,9 @@ class LocalPlace(ExecutionPlace):
         return await _outcome(child)
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
-        if program != "files":
-            raise ValueError(f"no program {program}")
         source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source, program, *arguments),
-            cwd="/",
-            env=self._environ,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
+        boot = (sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source)
+        return await start_program([*boot, program, *arguments], self._environ)
 
     has_address = staticmethod(http.has_address)
 
