@@ -18,7 +18,7 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.backend import PlaceSpec, Site
 from holdfast.places.base import ExecutionPlace
 from holdfast.places.carry import make_runtime
-from holdfast.places.container import ContainerBackend, DockerBackend, PodmanBackend
+from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
@@ -81,8 +81,8 @@ class StagedPlace:
     def request(self, op: str, **arguments: Any) -> Message:
         return self.run(self.place.keeper.request(op, **arguments))
 
-    def start(self, *argv: str, **meta: Any) -> HeldProcess:
-        """A running process, as the daemon would know it."""
+    def start(self, *argv: str, launch: Message | None = None, **meta: Any) -> HeldProcess:
+        """A running process, as the daemon would know it. `launch` has further fields of its spec."""
         process_id = ProcessId(f"proc_{os.urandom(6).hex()}")
         known = Meta(process_id, " ".join(argv), argv, "/", "s", time.time(), **meta)
         spec = {
@@ -95,6 +95,7 @@ class StagedPlace:
             "rows": 24,
             "log_cap": 1 << 20,
             "meta": known.to_json(),
+            **(launch or {}),
         }
         born = self.request("start", id=process_id, spec=spec)["born"]
         process = HeldProcess(known, Running(born["pid"], born["at"]), group=born.get("group"))
@@ -229,23 +230,29 @@ def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) ->
     return backend.open(PlaceSpec("ssh", "", backend.check_options({})), site)
 
 
+def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **options: Any) -> ContainerPlace:
+    """A place in a container of the image with busybox. Nothing is made yet."""
+    own = engine(kind)
+    backend = CONTAINERS[kind](kind, {"image": IMAGE, "network": "none", "program": own.program, **options})
+    site = Site(
+        directory=str(home / "place"),
+        cache=str(own.directory / "runtimes"),
+        instance=str(home),
+        environ=own.environ,
+        hello=HELLO,
+        note=lambda event, **_: staged.notes.append(event) if staged else None,
+        running=lambda: staged.processes if staged else (),
+    )
+    return backend.open(PlaceSpec(kind, "s", backend.check_options({})), site)
+
+
 def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPlace]:
     """Makes a place in a container of the image with busybox."""
 
     def make(staged: StagedPlace) -> ExecutionPlace:
         own = engine(kind)
-        backend = CONTAINERS[kind](kind, {"image": IMAGE, "network": "none", "program": own.program, **options})
-        site = Site(
-            directory=str(staged.home / "place"),
-            cache=str(own.directory / "runtimes"),
-            instance=str(staged.home),
-            environ=own.environ,
-            hello=HELLO,
-            note=lambda event, **_: staged.notes.append(event),
-            running=lambda: staged.processes,
-        )
-        place = backend.open(PlaceSpec(kind, "s", backend.check_options({})), site)
-        runtime = make_runtime(site.cache)
+        place = container_place(kind, staged.home, staged, **options)
+        runtime = make_runtime(str(own.directory / "runtimes"))
         argv = runtime.argv(f"/.holdfast/runtimes/{os.path.basename(runtime.directory)}", "")
         staged.python = argv[: argv.index("-c")]
         staged.environ = {"PATH": "/bin"}

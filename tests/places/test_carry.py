@@ -133,10 +133,10 @@ def test_an_interrupted_build_is_not_taken_for_a_runtime(runtime: Runtime, tmp_p
 def test_other_users_may_read_it(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        made = make_runtime(str(tmp_path))
+        make_runtime(str(tmp_path / "cache"))
     finally:
         os.umask(before)
-    for parent, _, names in os.walk(made.directory):
+    for parent, _, names in os.walk(tmp_path / "cache"):
         assert os.stat(parent).st_mode & 0o777 == 0o755
         assert all(os.stat(f"{parent}/{name}").st_mode & 0o044 == 0o044 for name in names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.ops import approvals, backends, daemon, events, output, processes, queues, sessions, start
+from holdfast.ops import approvals, backends, daemon, events, files, output, processes, queues, sessions, start
 from holdfast.ops.declare import Operation
 
 _ALL: tuple[type[Operation], ...] = (
@@ -33,6 +33,8 @@ _ALL: tuple[type[Operation], ...] = (
     output.Logs,
     output.LogTimes,
     output.Search,
+    files.PutFile,
+    files.GetFile,
     sessions.Sessions,
     sessions.EndSession,
     sessions.RenameSession,

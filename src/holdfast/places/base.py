@@ -6,12 +6,14 @@ take the pid of a caller of the daemon, as the daemon's kernel reports it.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from holdfast.errors import Unsupported
 from holdfast.logs.reader import CHUNK as CHUNK
 from holdfast.logs.reader import Chunk as Chunk
 from holdfast.logs.reader import Extent as Extent
@@ -258,6 +260,20 @@ class ExecutionPlace(Bundles):
 
         Raises StartFailed when there is no such shell.
         """
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """Start a program of holdfast in the place, such as "files"; stdin, stdout and stderr are pipes.
+
+        Raises OSError when the place cannot be reached now, Unsupported where it runs no such programs.
+        """
+        raise Unsupported(f"files cannot be copied to or from {self.name}", next="holdfast exec ID -- cat FILE")
+
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        """The program that makes the sandbox of a command, with its arguments, as the keeper runs it. Reads the disk.
+
+        Raises Unsupported where there is no sandbox, BadValue for directories that cannot be in it.
+        """
+        raise Unsupported(f"a command of {self.name} cannot run in a sandbox", next="leave out --sandbox")
 
     def close(self) -> None:
         super().close()

@@ -108,8 +108,9 @@ def _make(cache: str) -> Runtime:
     plan = _plan()
     digest = plan.digest()
     directory = os.path.join(cache, f"runtime-{digest}")
+    os.makedirs(cache, exist_ok=True)
+    os.chmod(cache, 0o755)  # it is mounted into containers, which have users of their own
     if not os.path.isdir(directory):
-        os.makedirs(cache, mode=0o700, exist_ok=True)
         _remove_stale(cache)
         made = tempfile.mkdtemp(prefix=_TEMPORARY, dir=cache)
         try:
@@ -202,7 +203,7 @@ def _plan() -> _Plan:
     binaries = {f"{below}/lib-dynload/{os.path.basename(path)}": _stripped(path) for path in natives}
     binaries |= _interpreter(natives)
     server = os.path.join(os.path.dirname(sources[_KEEPER]), "fork_server")
-    if os.path.exists(server):
+    if os.path.exists(server) and _loader_of(server) is None:  # else it needs the C library that it was made for
         binaries[f"{below}/{_KEEPER}/fork_server"] = _stripped(server)
     return _Plan(binaries, modules)
 

@@ -19,7 +19,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 from holdfast import files
 from holdfast.machine import proc
@@ -50,7 +50,7 @@ _TRANSIENT = (
     *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "being removed"),
 )
 #: What they print of a container or image that does not exist.
-_MISSING = ("no such container", "no such object", "no such image", "image not known")
+_MISSING = ("no such container", "no such object", "no such image", "no such volume", "image not known")
 _LOCK_BUDGET = 60.0
 _LOCK_PAUSE = 0.05
 _LONGEST_ERROR = 300
@@ -100,25 +100,46 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, stderr: int = asyncio.subprocess.PIPE) -> str:
-        """What a command prints, after further attempts where that may help. Raises EngineFailed."""
+    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, with_errors: bool = False) -> str:
+        """What a command prints, after further attempts where that may help. Raises EngineFailed.
+
+        `with_errors`: on stderr, too.
+        """
         for pause in _PAUSES:
             try:
-                return await self._run(arguments, budget, stderr)
+                return await self._run(arguments, budget, with_errors)
             except EngineFailed as failed:
                 text = str(failed).lower()
                 if failed.is_missing or not any(words in text for words in _TRANSIENT):
                     raise
             await asyncio.sleep(pause)
-        return await self._run(arguments, budget, stderr)
+        return await self._run(arguments, budget, with_errors)
 
-    async def _run(self, arguments: tuple[str, ...], budget: float, stderr: int) -> str:
+    async def _run(self, arguments: tuple[str, ...], budget: float, with_errors: bool) -> str:
+        # Files, not pipes: what an engine starts in the background may keep a pipe open for ever.
+        with (
+            os.fdopen(os.memfd_create("output"), "r+b") as output,
+            os.fdopen(os.memfd_create("errors"), "r+b") as errors,
+        ):
+            code = await self._outcome(arguments, budget, output, output if with_errors else errors)
+            for file in (output, errors):
+                file.seek(0)
+            printed, complaint = output.read(), errors.read()
+        if code != 0:
+            text = _error_line((complaint or printed).decode(errors="replace"))
+            is_missing = any(words in text.lower() for words in _MISSING)
+            raise EngineFailed(text or f"{arguments[0]} ended with {code}", is_missing)
+        return printed.decode(errors="replace")
+
+    async def _outcome(
+        self, arguments: tuple[str, ...], budget: float, output: IO[bytes], errors: IO[bytes]
+    ) -> int | None:
         try:
             client = await asyncio.create_subprocess_exec(
                 *(self.program, *arguments),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
+                stdout=output,
+                stderr=errors,
                 env=self.environ,
                 start_new_session=True,
             )
@@ -128,7 +149,7 @@ class Engine:
             raise EngineFailed(f"{self.program} cannot be run: {failed.strerror}") from None
         try:
             async with asyncio.timeout(budget):
-                output, errors = await client.communicate()
+                return await client.wait()
         except TimeoutError:
             what = f"{os.path.basename(self.program)} {arguments[0]}"
             raise EngineFailed(f"{what} has not answered within {budget:g} s") from None
@@ -137,14 +158,6 @@ class Engine:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(client.pid, signal.SIGKILL)
                 await client.wait()
-        if client.returncode != 0:
-            text = _error_line((errors or output).decode(errors="replace"))
-            missing = ("no such container", "no such object", "no such image", "no such volume", "image not known")
-            raise EngineFailed(
-                text or f"{arguments[0]} ended with {client.returncode}",
-                any(words in text.lower() for words in missing),
-            )
-        return output.decode(errors="replace")
 
     async def find(self, name: str) -> Container | None:
         """Raises EngineFailed."""
@@ -169,7 +182,7 @@ class Engine:
 
     async def last_output(self, name: str) -> str:
         """The last line that its main process wrote. Raises EngineFailed."""
-        return _error_line(await self.run("logs", "--tail", "5", name, stderr=asyncio.subprocess.STDOUT))
+        return _error_line(await self.run("logs", "--tail", "5", name, with_errors=True))
 
     async def remove(self, name: str) -> None:
         """Raises EngineFailed. One that does not exist is removed."""
@@ -190,12 +203,13 @@ class Engine:
 
 def _container(value: dict[str, Any]) -> Container:
     state, config = value["State"], value["Config"]
+    is_paused = state.get("Status") == "paused"
     return Container(
         id=value["Id"],
         name=value["Name"].lstrip("/"),
         labels=config.get("Labels") or {},
-        is_running=bool(state["Running"]),
-        is_paused=bool(state.get("Paused")),
+        is_running=bool(state["Running"]) or is_paused,
+        is_paused=is_paused,
         started_at=str(state["StartedAt"]),
         pid=int(state.get("Pid") or 0),
         environ=_variables(config.get("Env")),
@@ -209,11 +223,10 @@ def _variables(words: list[str] | None) -> dict[str, str]:
 
 def _error_line(text: str) -> str:
     """The last line that an engine wrote, without what is the same in all of them."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("See '")]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "docker run --help'" not in line]
     line = lines[-1] if lines else ""
     for start in ("docker: ", "Error: ", "Error response from daemon: "):
         line = line.removeprefix(start)
-    line = line.removesuffix("See 'docker run --help'.").strip()
     return "".join(one if one.isprintable() else " " for one in line)[:_LONGEST_ERROR]
 
 

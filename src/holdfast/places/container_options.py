@@ -75,9 +75,9 @@ def _volumes(value: object) -> list[str]:
 
 def _volume(value: object) -> str:
     text = _text(value, 'must have entries "SOURCE:TARGET" or "SOURCE:TARGET:ro"')
-    source, target, *mode = [*text.split(":"), ""] if text.count(":") == 1 else text.split(":")
+    source, target, *mode = [*text.split(":"), ""]
     shown = repr(text[:200])
-    if mode not in ([""], ["ro"], ["rw"]):
+    if mode not in ([""], ["ro", ""], ["rw", ""]):
         raise ValueError(f'has {shown}, and must have "SOURCE:TARGET" or "SOURCE:TARGET:ro"')
     if not (source.startswith("/") or _NAME.fullmatch(source)):
         raise ValueError(f"has {shown}, whose source must be an absolute path or the name of a volume")

@@ -16,6 +16,7 @@ import termios
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import holdfast_keeper
@@ -34,6 +35,7 @@ from holdfast.places.base import (
     ProcessInfo,
     Sudo,
 )
+from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -67,6 +69,14 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
+#: A program that is not the keeper, without site packages as well.
+_BOOT_PROGRAM = """\
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from holdfast.places.file_program import main
+main()
+"""
+
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
 _HELPER_OUTPUT = 2000
 _DRAIN_BUDGET = 0.2
@@ -81,8 +91,9 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`. `keeper_argv` is the
-    command line of the keeper's program, to which its arguments are added; None for that of this interpreter.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `daemon_environ` is added
+    for a daemon that the keeper starts. `keeper_argv` is the command line of the keeper, to which its arguments are
+    added; None for that of this interpreter. `hidden` are directories that no sandbox shows.
     """
 
     name = "local"
@@ -98,11 +109,15 @@ class LocalPlace(ExecutionPlace):
         login_file: str,
         file_limit: int | None = None,
         outage: float = 15.0,
+        daemon_environ: Mapping[str, str] = MappingProxyType({}),
         keeper_argv: Sequence[str] | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._keeper_argv = keeper_argv
+        self._daemon_environ = daemon_environ
+        self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -156,7 +171,7 @@ class LocalPlace(ExecutionPlace):
             anchor = subprocess.Popen(
                 self._boot(self.directory, VERSION),
                 cwd="/",
-                env=self._environ,
+                env={**self._environ, **self._daemon_environ},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -284,10 +299,28 @@ class LocalPlace(ExecutionPlace):
         on_start(child.pid)
         return await _outcome(child)
 
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        if program != "files":
+            raise ValueError(f"no program {program}")
+        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source, program, *arguments),
+            cwd="/",
+            env=self._environ,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+        )
+
     has_address = staticmethod(http.has_address)
 
     async def http_trouble(self, target: HttpTarget) -> str | None:
         return await http.trouble(target)
+
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        return sandbox_argv(cwd, writable, network, self._hidden)
 
     async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)

@@ -14,6 +14,7 @@ VERBS = {
     "wait": "Wait until processes end, are ready, or print a line",
     "kill": "End processes with all their children, or send a signal",
     "send": "Write to the input of a process",
+    "cp": "Copy files to and from the place of a process",
     "screen": "Show the rendered terminal screen of a process",
     "attach": "Connect this terminal to a process",
     "resize": "Change the terminal size of a process",

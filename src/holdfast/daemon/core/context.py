@@ -158,6 +158,7 @@ class Call:
         "consumed",
         "given_up",
         "send",
+        "receive",
     )
 
     def __init__(
@@ -169,6 +170,7 @@ class Call:
         origin: BoundOrigin | None = None,
         pid: int | None = None,
         claimed: str | None = None,
+        receive_data: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         #: The session that the client speaks for.
         self.session = session
@@ -190,6 +192,8 @@ class Call:
         self.consumed: list[str] = []
         #: Sends some output to the client: stream, offset, data. Returns when the client has read most of it.
         self.send = send_data
+        #: The next bytes that the client uploads; empty at their end. For operations that upload.
+        self.receive = receive_data or _nothing_uploaded
 
     @property
     def owner(self) -> str:
@@ -199,6 +203,10 @@ class Call:
     def sees(self, session: str) -> bool:
         """Whether the caller may see what belongs to this session."""
         return not self.is_strict or session == self.owner
+
+
+async def _nothing_uploaded() -> bytes:
+    return b""
 
 
 #: Called with the checked request of its operation.

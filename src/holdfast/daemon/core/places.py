@@ -174,7 +174,7 @@ class Places:
             place = self.backend(spec.backend).open(spec, site)
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
-        place.key = key
+        place.key, place.name = key, spec.backend
         return place
 
     def _site(self, key: str) -> Site:

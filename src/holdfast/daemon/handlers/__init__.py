@@ -14,6 +14,7 @@ from holdfast.daemon.handlers import (
     daemon,
     doctor,
     events,
+    files,
     foreground,
     inbox,
     listing,
@@ -32,6 +33,7 @@ from holdfast.ops import approvals as approval_ops
 from holdfast.ops import backends as backend_ops
 from holdfast.ops import daemon as daemon_ops
 from holdfast.ops import events as event_ops
+from holdfast.ops import files as file_ops
 from holdfast.ops import output as output_ops
 from holdfast.ops import processes as process_ops
 from holdfast.ops import queues as queue_ops
@@ -67,6 +69,8 @@ HANDLERS: dict[type[Operation], Handler] = {
     output_ops.Logs: logs.handle,
     output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,
+    file_ops.PutFile: files.put,
+    file_ops.GetFile: files.get,
     session_ops.Sessions: sessions.sessions,
     session_ops.EndSession: sessions.end_session,
     session_ops.RenameSession: sessions.rename_session,
