@@ -212,9 +212,10 @@ def from_wire(error: dict[str, Any]) -> HoldfastError:
 
 
 #: Codes of the keeper that have another name here.
-_KEEPER_CODES = {"no_pty": "failed_start", "exists": "not_now", "ended": "not_now"}
+_KEEPER_CODES = {"no_pty": "failed_start", "exists": "not_now", "ended": "not_now", "no_sandbox": "unsupported"}
+_KEEPER_NEXT = {"no_sandbox": "see docs/sandbox.md for what a sandbox needs"}
 
 
 def from_keeper(code: str, message: str) -> HoldfastError:
     """The error for a refusal of the keeper."""
-    return from_wire({"code": _KEEPER_CODES.get(code, code), "message": message})
+    return from_wire({"code": _KEEPER_CODES.get(code, code), "message": message, "next": _KEEPER_NEXT.get(code)})

@@ -3,13 +3,20 @@
    The keeper sends one datagram per command (fork_server.py describes it) and gets one answer, in the same order. The
    child is in its cgroup from its first instruction, because joining one later stops every fork on the machine for some
    milliseconds. It sends its descriptors to the holders, records its identity in the bundle, claims the bundle by a
-   rename and execs. Nothing here allocates memory, and a fork of this small process copies next to nothing. */
+   rename and execs. Nothing here allocates memory, and a fork of this small process copies next to nothing.
+
+   A command in a sandbox is a child of the keeper like any other. Bubblewrap makes the namespaces and runs this program
+   in them as their init (`keep_sandbox`); the child enters them before its exec. So its exit status, its pid and the
+   reason why it did not start are its own, and bubblewrap has ended by then. */
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,9 +26,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LINE 3
@@ -30,6 +39,10 @@
 #define MOST_FDS 24
 #define MOST_WORDS (LARGEST / 2)
 #define MOST_PATH 4096
+#define MOST_MESSAGE 256
+/* The arguments with which this program is the init of a sandbox, and its descriptor to the helper. */
+#define INIT_TITLE "holdfast: sandbox"
+#define INIT_LINE 3
 
 enum flag { TERMINAL = 1, STDIN = 2, SPLIT = 4, IN_MEMFD = 8 };
 
@@ -39,12 +52,20 @@ struct progress {
     int error;
     int claimed;
     int missed; /* a bit per holder that did not take the descriptors */
-    long long start;
+    int pid;    /* of the command, where another process than the server forks it */
+    int init;   /* the init of its sandbox, and its start time */
+    long long start, init_start;
+    char message[MOST_MESSAGE]; /* why there is no sandbox */
 };
+
+/* The namespaces of a sandbox, in the order in which its init sends them. */
+enum space { USER, MOUNT, PID, IPC, NET, SPACES };
+static const char *const space_files[SPACES] = {"/proc/self/ns/user", "/proc/self/ns/mnt", "/proc/self/ns/pid",
+                                                "/proc/self/ns/ipc", "/proc/self/ns/net"};
 
 static struct progress *progress;
 static char inline_payload[LARGEST];
-static char *words[MOST_WORDS + 3];
+static char *words[MOST_WORDS + 6];
 
 /* The request, in the order in which its parts come. */
 struct request {
@@ -53,7 +74,7 @@ struct request {
     char *directory, *pending, *cgroup, *born, *hold, *cwd;
     int umask;
     char *nice;
-    char **joins, **argv, **env;
+    char **joins, **sandbox, **argv, **env;
 };
 
 static char *next(char **at, const char *end)
@@ -81,7 +102,7 @@ static char **list(char **at, const char *end, int count, char ***free_word)
 static int parse(struct request *request, char *payload, size_t size)
 {
     char *at = payload, *end = payload + size, **free_word = words;
-    int joins, arguments;
+    int joins, sandbox, arguments;
     if (size == 0 || end[-1] != 0)
         return EINVAL;
     request->holder_count = atoi(next(&at, end));
@@ -94,11 +115,14 @@ static int parse(struct request *request, char *payload, size_t size)
     request->umask = atoi(next(&at, end));
     request->nice = next(&at, end);
     joins = atoi(next(&at, end));
+    sandbox = atoi(next(&at, end));
     arguments = atoi(next(&at, end));
     request->joins = list(&at, end, joins, &free_word);
+    request->sandbox = list(&at, end, sandbox, &free_word);
+    free_word += 3; /* for what is added to the command line of bubblewrap */
     request->argv = list(&at, end, arguments, &free_word);
     request->env = list(&at, end, -1, &free_word);
-    return request->joins && request->argv && request->env ? 0 : E2BIG;
+    return request->joins && request->sandbox && request->argv && request->env ? 0 : E2BIG;
 }
 
 static void fail(const char *stage, int error)
@@ -117,6 +141,8 @@ static void check(int result, const char *stage)
 /* A test can kill a process here, as failpoints.py describes. */
 static void reach(const char *point, pid_t killed)
 {
+    if (!killed)
+        return; /* the keeper, seen from the pid namespace of a sandbox */
     const char *die_at = getenv("HOLDFAST_DIE_AT"), *mark = getenv("HOLDFAST_DIE_MARK");
     if (die_at && mark && !strcmp(die_at, point) && open(mark, O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0)
         kill(killed, SIGKILL);
@@ -148,10 +174,10 @@ static void take_streams(const struct request *request, int directory)
         check(dup2(1, 2), "setup");
 }
 
-static long long start_time(void)
+static long long start_time(const char *path)
 {
     char text[1024], *at;
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     check(size < 0 ? -1 : 0, "setup");
     close(fd);
@@ -164,13 +190,57 @@ static long long start_time(void)
     return atoll(at);
 }
 
-static void send_to_holders(const struct request *request)
+static int send_with(int to, const char *text, size_t size, const int *fds, int count, int flags)
+{
+    char control[CMSG_SPACE((MOST_FDS + 1) * sizeof(int))];
+    struct iovec data = {(void *)text, size};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (count) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(rights), fds, count * sizeof(int));
+    }
+    return (int)sendmsg(to, &message, MSG_NOSIGNAL | flags);
+}
+
+/* Returns how many descriptors came; `sender` gets the pid of a sender that says it. */
+static int receive_fds(int from, int *fds, int *sender)
+{
+    char byte, control[CMSG_SPACE(MOST_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    int count = 0;
+    ssize_t size;
+    do
+        size = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    struct cmsghdr *part = size > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    for (; part; part = CMSG_NXTHDR(&message, part)) {
+        if (part->cmsg_type == SCM_RIGHTS) {
+            count = (int)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+            memcpy(fds, CMSG_DATA(part), count * sizeof(int));
+        } else if (part->cmsg_type == SCM_CREDENTIALS && sender) {
+            struct ucred found;
+            memcpy(&found, CMSG_DATA(part), sizeof found);
+            *sender = found.pid;
+        }
+    }
+    return count;
+}
+
+/* `init` is the descriptor to the init of its sandbox, -1 without one: it ends when the command has ended. */
+static void send_to_holders(const struct request *request, int pid, int init)
 {
     int first = request->holder_count + (request->flags & TERMINAL ? 1 : 0);
     int count = request->fd_count - first;
     int fds[MOST_FDS + 1];
-    char header[8192], control[CMSG_SPACE(sizeof fds)];
-    int size = snprintf(header, sizeof header, "%s%d}", request->hold, (int)getpid());
+    char header[8192];
+    int size = snprintf(header, sizeof header, "%s%d}", request->hold, pid);
     int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     check(pidfd, "setup");
     if (size >= (int)sizeof header)
@@ -178,30 +248,27 @@ static void send_to_holders(const struct request *request)
     memcpy(fds, request->fds + first, count * sizeof(int));
     fds[count++] = pidfd;
     for (int holder = 0; holder < request->holder_count; holder++) {
-        struct iovec data = {header, size};
-        struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control};
-        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-        memcpy(CMSG_DATA(rights), fds, count * sizeof(int));
-        if (sendmsg(request->fds[holder], &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+        if (send_with(request->fds[holder], header, (size_t)size, fds, count, MSG_DONTWAIT) >= 0)
             continue;
         if (holder == 0 && errno == EPIPE)
             fail("killed", 0); /* the anchor has given up on this keeper, or is dead: the next keeper decides anew */
         progress->missed |= 1 << holder;
     }
+    if (init >= 0)
+        check(send_with(init, "c", 1, &pidfd, 1, 0), "sandbox");
     close(pidfd);
 }
 
-static void record_birth(const struct request *request, int directory)
+static void record_birth(const struct request *request, int directory, int pid)
 {
-    char slot[SLOT_SIZE];
+    char slot[SLOT_SIZE], init[64] = "";
     int state = openat(directory, request->pending, O_WRONLY | O_CLOEXEC);
     check(state, "claim");
     memset(slot, ' ', sizeof slot);
-    int size = snprintf(slot, sizeof slot, "{\"pid\":%d,\"start\":%lld,%s\n", (int)getpid(), progress->start, request->born);
+    if (progress->init)
+        snprintf(init, sizeof init, "\"init\":[%d,%lld],", progress->init, progress->init_start);
+    int size =
+        snprintf(slot, sizeof slot, "{\"pid\":%d,\"start\":%lld,%s%s\n", pid, progress->start, init, request->born);
     if (size >= (int)sizeof slot)
         fail("born", ENAMETOOLONG);
     slot[size] = ' ';
@@ -246,26 +313,130 @@ static const char *find_program(const struct request *request, char *path, size_
     }
 }
 
-static void run(const struct request *request)
+/* The message of bubblewrap, as text that fits into a JSON string. */
+static void read_message(int from)
+{
+    ssize_t size = 0, more;
+    while (size < MOST_MESSAGE - 1 && (more = read(from, progress->message + size, MOST_MESSAGE - 1 - size)) > 0)
+        size += more;
+    progress->message[size] = 0;
+    for (char *at = progress->message; *at; at++)
+        if (*at == '\n')
+            *at = 0;
+        else if (*at == '"' || *at == '\\' || *at < ' ' || *at > '~')
+            *at = '?';
+}
+
+/* What becomes bubblewrap, which becomes the init of the sandbox. */
+static void run_bubblewrap(const struct request *request, int init_line, int errors)
+{
+    static char *no_variables[] = {NULL};
+    static char program_link[] = "/proc/self/fd/4", title[] = INIT_TITLE, separator[] = "--";
+    int program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    char **end = request->sandbox;
+    while (*end)
+        end++;
+    *end++ = separator;
+    *end++ = program_link;
+    *end++ = title;
+    *end = NULL;
+    check(chdir("/"), "sandbox");
+    if (request->flags & TERMINAL) /* bubblewrap shows the terminal of its stdout as /dev/console */
+        check(dup2(request->fds[request->holder_count], 1), "sandbox");
+    check(dup2(errors, 2), "sandbox");
+    /* Above all numbers that are assigned here. */
+    init_line = fcntl(init_line, F_DUPFD_CLOEXEC, 10);
+    program = fcntl(program, F_DUPFD_CLOEXEC, 10);
+    check(dup2(init_line, INIT_LINE), "sandbox");
+    check(dup2(program, INIT_LINE + 1), "sandbox");
+    execve(request->sandbox[0], request->sandbox, no_variables);
+    fail("sandbox", errno);
+}
+
+/* Has bubblewrap make a sandbox. Returns the descriptor to its init, and its namespaces. */
+static int make_sandbox(const struct request *request, int *spaces)
+{
+    int line[2], errors[2], init = 0, yes = 1;
+    char path[64];
+    check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line), "sandbox");
+    check(setsockopt(line[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes), "sandbox");
+    check(pipe2(errors, O_CLOEXEC), "sandbox");
+    pid_t bubblewrap = fork();
+    check(bubblewrap, "sandbox");
+    if (bubblewrap == 0) {
+        run_bubblewrap(request, line[1], errors[1]);
+        _exit(127);
+    }
+    close(line[1]);
+    close(errors[1]);
+    if (receive_fds(line[0], spaces, &init) != SPACES) {
+        read_message(errors[0]);
+        waitpid(bubblewrap, NULL, 0);
+        fail("sandbox", progress->error);
+    }
+    close(errors[0]);
+    snprintf(path, sizeof path, "/proc/%d/stat", init);
+    progress->init_start = start_time(path);
+    progress->init = init;
+    kill(bubblewrap, SIGKILL); /* it only waits for the init, which lives on without it */
+    waitpid(bubblewrap, NULL, 0);
+    return line[0];
+}
+
+/* Everything that a program in the sandbox could use to change it. */
+static void drop_privileges(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "sandbox");
+    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+        check(prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "sandbox");
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    check((int)syscall(SYS_capset, &header, none), "sandbox");
+}
+
+/* The network may be that of the machine, and the user namespace the one that was entered already. */
+static void enter(const int *spaces, enum space space)
+{
+    struct stat own, other;
+    check(fstat(spaces[space], &other), "sandbox");
+    check(stat(space_files[space], &own), "sandbox");
+    if (own.st_ino != other.st_ino)
+        check(setns(spaces[space], 0), "sandbox");
+}
+
+/* The child enters its files last: until then, it works with those of the keeper. */
+static void enter_files(const int *spaces)
+{
+    enter(spaces, MOUNT);
+    enter(spaces, USER); /* bubblewrap makes two where it needs privileges of its own, one below the other */
+    drop_privileges();
+}
+
+/* The child: becomes the command. In a sandbox, `pid` is its pid as the keeper sees it. */
+static void run(const struct request *request, int directory, int pid, int init, const int *spaces)
 {
     char program_path[MOST_PATH];
     const char *program;
-    int directory = open(request->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    check(directory, "claim");
     prctl(PR_SET_NAME, "holdfast-start"); /* it is the command soon: not to be taken for the fork server */
     setsid();
-    progress->start = start_time();
-    send_to_holders(request);
+    progress->start = start_time("/proc/self/stat");
+    send_to_holders(request, pid, init);
     reach("child-deposited", getppid()); /* the keeper */
-    record_birth(request, directory);
+    record_birth(request, directory, pid);
     take_streams(request, directory);
-    check(chdir(request->cwd), "cwd");
+    if (!spaces)
+        check(chdir(request->cwd), "cwd");
     umask(request->umask);
-    program = find_program(request, program_path, sizeof program_path);
-    if (*request->nice)
+    if (!spaces && *request->nice)
         check(setpriority(PRIO_PROCESS, 0, atoi(request->nice)), "nice");
     for (char **cgroup = request->joins; *cgroup; cgroup++)
         join(*cgroup);
+    if (spaces) {
+        enter_files(spaces);
+        check(chdir(request->cwd), "cwd");
+    }
+    program = find_program(request, program_path, sizeof program_path);
     reach("child-ready", getpid());
     check(renameat(directory, request->pending, directory, "state"), "claim");
     progress->claimed = 1;
@@ -277,30 +448,68 @@ static void run(const struct request *request)
     fail("exec", error);
 }
 
+static int fork_child(uint64_t flags, int cgroup, int *pidfd)
+{
+    struct clone_args arguments = {.flags = flags | CLONE_PARENT | CLONE_PIDFD | CLONE_VFORK,
+                                   .pidfd = (uintptr_t)pidfd,
+                                   .parent_tid = (uintptr_t)&progress->pid};
+    if (cgroup >= 0) {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = (uint64_t)cgroup;
+    }
+    int pid = (int)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid < 0 && errno == ENOSYS && cgroup < 0 && !flags) /* containers of Docker refuse clone3 */
+        pid = (int)syscall(SYS_clone, arguments.flags, NULL, pidfd, NULL, NULL);
+    return pid;
+}
+
+/* The helper: has the sandbox made, and forks the command in it, as a child of the keeper. A process enters a pid
+   namespace only with its children, and never leaves a user namespace. */
+static void fork_in_sandbox(const struct request *request, int directory, int cgroup)
+{
+    int spaces[SPACES], pidfd, init = make_sandbox(request, spaces);
+    int owner = ioctl(spaces[MOUNT], NS_GET_USERNS);
+    check(owner, "sandbox");
+    if (*request->nice) /* the privilege for it stays outside */
+        check(setpriority(PRIO_PROCESS, 0, atoi(request->nice)), "nice");
+    check(setns(owner, CLONE_NEWUSER), "sandbox");
+    enter(spaces, PID);
+    enter(spaces, IPC);
+    enter(spaces, NET);
+    int pid = fork_child(CLONE_PARENT_SETTID, cgroup, &pidfd);
+    check(pid, "sandbox");
+    if (pid == 0)
+        run(request, directory, progress->pid, init, spaces);
+    _exit(0);
+}
+
 /* The pid of the child, or a negative error number. Returns when the child has called exec, or is dead. */
 static int start(struct request *request, int *pidfd)
 {
-    struct clone_args arguments = {.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_VFORK, .pidfd = (uintptr_t)pidfd};
-    int cgroup = -1;
+    int is_sandboxed = *request->sandbox != NULL, cgroup = -1;
+    memset(progress, 0, sizeof *progress);
     if (*request->cgroup) {
         cgroup = open(request->cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (cgroup < 0)
             return -errno;
-        arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = cgroup;
     }
-    memset(progress, 0, sizeof *progress);
-    int pid = (int)syscall(SYS_clone3, &arguments, sizeof arguments);
-    if (pid < 0 && errno == ENOSYS && cgroup < 0) /* containers of Docker refuse clone3 */
-        pid = (int)syscall(SYS_clone, arguments.flags, NULL, pidfd, NULL, NULL);
+    int pid = fork_child(0, is_sandboxed ? -1 : cgroup, pidfd);
     if (pid == 0) {
-        run(request);
-        _exit(127);
+        int directory = open(request->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        check(directory, "claim");
+        if (is_sandboxed)
+            fork_in_sandbox(request, directory, cgroup);
+        run(request, directory, (int)getpid(), -1, NULL);
     }
     if (pid < 0)
         pid = -errno;
     if (cgroup >= 0)
         close(cgroup);
+    if (pid > 0 && progress->pid > 0) { /* the helper has forked it; the keeper does not reap it before the answer */
+        close(*pidfd);
+        pid = progress->pid;
+        *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    }
     return pid;
 }
 
@@ -343,21 +552,11 @@ static ssize_t map(struct request *request, char **payload)
 
 static void answer(int pid, int pidfd)
 {
-    char text[128], control[CMSG_SPACE(sizeof pidfd)];
-    struct iovec data = {text, 0};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    data.iov_len = (size_t)snprintf(text, sizeof text, "[%d,%lld,%d,\"%s\",%d,%d]", pid, progress->start,
-                                    progress->claimed, progress->stage, progress->error, progress->missed);
-    if (pid > 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        rights->cmsg_level = SOL_SOCKET;
-        rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(sizeof pidfd);
-        memcpy(CMSG_DATA(rights), &pidfd, sizeof pidfd);
-    }
-    if (sendmsg(LINE, &message, MSG_NOSIGNAL) < 0)
+    char text[128 + MOST_MESSAGE];
+    size_t size = (size_t)snprintf(text, sizeof text, "[%d,%lld,%d,\"%s\",%d,%d,\"%s\"]", pid, progress->start,
+                                   progress->claimed, progress->stage, progress->error, progress->missed,
+                                   progress->message);
+    if (send_with(LINE, text, size, &pidfd, pid > 0 && pidfd >= 0, 0) < 0)
         _exit(0);
 }
 
@@ -387,8 +586,49 @@ static void set_up(char **arguments)
         _exit(1);
 }
 
+/* The init of a sandbox, pid 1 of its pid namespace: sends the namespaces to the helper, reaps orphans, and ends when
+   the command and all that it started have ended. Were it killed, the kernel would kill all of them. */
+static int keep_sandbox(char **arguments)
+{
+    int spaces[SPACES], command;
+    sigset_t child;
+    /* For `ps`: both arguments are one piece of memory. */
+    memset(arguments[0], 0, (size_t)(arguments[1] + strlen(arguments[1]) - arguments[0]));
+    memcpy(arguments[0], INIT_TITLE, sizeof INIT_TITLE);
+    prctl(PR_SET_NAME, "holdfast-init");
+    /* It must not hold the terminal, nor anything else from outside. */
+    syscall(SYS_close_range, 0, INIT_LINE - 1, 0);
+    syscall(SYS_close_range, INIT_LINE + 1, ~0U, 0);
+    for (int space = 0; space < SPACES; space++)
+        if ((spaces[space] = open(space_files[space], O_RDONLY | O_CLOEXEC)) < 0)
+            return 1;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL);
+    if (send_with(INIT_LINE, "s", 1, spaces, SPACES, 0) < 0 || receive_fds(INIT_LINE, &command, NULL) != 1)
+        return 1;
+    for (int space = 0; space < SPACES; space++)
+        close(spaces[space]);
+    close(INIT_LINE);
+    struct pollfd fds[] = {{.fd = command, .events = POLLIN},
+                           {.fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN}};
+    while (!fds[0].revents) {
+        struct signalfd_siginfo seen;
+        while (read(fds[1].fd, &seen, sizeof seen) > 0)
+            ;
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        poll(fds, 2, -1);
+    }
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* what the command left behind is a child of this process now */
+        ;
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
+    if (count == 2 && !strcmp(arguments[1], INIT_TITLE))
+        return keep_sandbox(arguments);
     if (count != 4) {
         fputs("usage: fork_server DIRECTORY SOFT HARD, with the keeper's socket as descriptor 3\n", stderr);
         return 2;

@@ -6,9 +6,9 @@ a crash, only one succeeds. So a start that was undone never runs, and a command
 
 A request to the fork server is one datagram: 4 bytes of flags, then words that each end with a zero byte: number of
 holders · directory of the bundle · name of the pending state file · cgroup or nothing · `born` from its third field
-on · the message to the holders up to the pid · directory to run in · umask · nice · number of cgroups to join and of
-arguments · these two lists · the variables. The descriptors beside it: the holders, the terminal if there is one, what
-is held.
+on · the message to the holders up to the pid · directory to run in · umask · nice · number of cgroups to join, of words
+of the sandbox and of arguments · these three lists · the variables. The descriptors beside it: the holders, the
+terminal if there is one, what is held.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ class ChildAnswer(NamedTuple):
     errno: int
     missed: int
     """A bit per holder that did not get the descriptors."""
+    message: str = ""
+    """Why there is no sandbox."""
     pidfd: int | None = None
 
 
@@ -273,6 +275,7 @@ class _Server:
 
 def _encode(request: ChildRequest) -> tuple[int, bytes]:
     spec = request.spec
+    sandbox = spec.get("sandbox") or []
     words = [
         str(len(request.holders)),
         request.directory,
@@ -284,8 +287,10 @@ def _encode(request: ChildRequest) -> tuple[int, bytes]:
         str(spec["umask"]),
         str(spec.get("nice", "")),
         str(len(request.joins)),
+        str(len(sandbox)),
         str(request.argc),
         *request.joins,
+        *sandbox,
         "",
     ]
     flags = _TERMINAL * spec["pty"] | _STDIN * spec["stdin"] | _SPLIT * spec["split"]
@@ -305,7 +310,7 @@ def _answer_of_bundle(request: ChildRequest) -> ChildAnswer:
         return ChildAnswer(0, 0, False, "killed", 0, 0)
     born = state.born
     missed = (1 << len(request.holders)) - 1
-    return ChildAnswer(born["pid"], born["start"], True, "", 0, missed, os.pidfd_open(born["pid"]))
+    return ChildAnswer(born["pid"], born["start"], True, "", 0, missed, pidfd=os.pidfd_open(born["pid"]))
 
 
 def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> NoReturn:
@@ -331,6 +336,9 @@ def _live(request: ChildRequest, writer: int, file_limit: tuple[int, int]) -> No
         stage = "setup" if request.terminal is None else "terminal"
         _take_streams(request)
         spec = request.spec
+        if spec.get("sandbox"):
+            stage = "sandbox"  # only the fork server can enter one
+            raise OSError(errno.ENOSYS, "no sandbox")
         stage = "cwd"
         os.chdir(spec["cwd"])
         stage = "exec"

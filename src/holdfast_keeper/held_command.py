@@ -163,7 +163,8 @@ def groups_of(born: Slot) -> set[str]:
 
 
 def tree_of(process_id: str, born: Slot) -> Tree:
-    return Tree(process_id, TreeMember(born["pid"], born["start"]), born["group"], born["boot"])
+    init = TreeMember(*born["init"]) if "init" in born else None
+    return Tree(process_id, TreeMember(born["pid"], born["start"]), born["group"], born["boot"], init)
 
 
 def reopen(directory: str, born: Slot, fds: Descriptors) -> None:

@@ -1,8 +1,8 @@
 """What the kernel is asked: system calls that Python lacks, processes in /proc, and the tree of a held command.
 
 The tree of a command is the command and everything it started. With a cgroup, the kernel knows the members. Without,
-they are found in /proc: descendants, the command's session and process group, and HOLDFAST_ID in the environment. No
-process is signalled by its pid alone: a pidfd is opened and the start time compared.
+they are found in /proc: descendants, also of the init of its sandbox, the command's session and process group, and
+HOLDFAST_ID in the environment. No process is signalled by its pid alone: a pidfd is opened and the start time compared.
 """
 
 from __future__ import annotations
@@ -233,6 +233,8 @@ class Tree(NamedTuple):
     """Its cgroup, where it has one."""
     boot: str
     """The boot id of the machine when it ran."""
+    init: TreeMember | None = None
+    """The init of its sandbox: not a member, but orphans of the command become its children."""
 
     def members(self) -> list[TreeMember]:
         """The living members, the leader first if it lives."""
@@ -307,6 +309,8 @@ def _in_proc(tree: Tree) -> Iterator[TreeMember]:
     stats = [found for found in map(stat, _pids()) if found is not None]
     leader = tree.leader
     below = _descendants(stats, leader)
+    if tree.init is not None:
+        below |= _descendants(stats, tree.init) - {tree.init.pid}
     mark = f"HOLDFAST_ID={tree.process_id}".encode()
     # Once the leader is reaped, its pid may be reused, and with it the ids of its session and process group.
     has_leader = any((found.pid, found.start) == leader for found in stats)

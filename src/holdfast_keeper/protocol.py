@@ -88,6 +88,7 @@ SPEC_FIELDS = (
 OPTIONAL_FIELDS = (
     "limits",  # dict of memory (bytes), cpus, pids, each of them or none
     "nice",  # int, -20 to 19
+    "sandbox",  # list of str: bubblewrap and its arguments, without a command. Only with the fork server
 )
 
 #: What the keeper itself needs of a spec.

@@ -74,9 +74,14 @@ def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
         "anchor_pid": os.getppid(),
         "cgroup": keeper.groups.root,
         "fork_server": keeper.starter.forks.has_server,
-        "offers": [*protocol.OPTIONAL_FIELDS, protocol.RAW, renew.OFFER],
+        "offers": [*_offers(keeper), protocol.RAW, renew.OFFER],
         "live": [command.report() for command in keeper.commands.values()],
     }
+
+
+def _offers(keeper: Keeper) -> list[str]:
+    has_server = keeper.starter.forks.has_server
+    return [name for name in protocol.OPTIONAL_FIELDS if has_server or name != "sandbox"]
 
 
 def _start(keeper: Keeper, connection: Connection, message: Message) -> None:

@@ -173,7 +173,7 @@ class Starter:
         if was_killed and not was_too_small and request.tries > 1:
             self._attempt(request._replace(tries=request.tries - 1))
             return
-        stage, errno, message = answer.stage, answer.errno, os.strerror(answer.errno)
+        stage, errno, message = answer.stage, answer.errno, answer.message or os.strerror(answer.errno)
         if was_too_small:
             stage, message = "limits", "that memory is too little to start anything"
         elif was_killed:
@@ -184,6 +184,9 @@ class Starter:
     def _started(self, attempt: _Attempt, answer: ChildAnswer) -> None:
         launch = attempt.launch
         launch.born = {"pid": answer.pid, "start": answer.start, **launch.born}
+        if launch.spec.get("sandbox"):  # the child has added the init of its sandbox
+            recorded = bundle.read_state(launch.directory)
+            launch.born = (recorded and recorded.born) or launch.born
         served = [holder for bit, holder in enumerate(attempt.holders) if not answer.missed >> bit & 1]
         self._keeper.deposit(launch.id, launch.fds, answer.pid, but=served)
         launch.started()
@@ -248,6 +251,8 @@ def _describe(stage: str, errno: int | None, message: str, request: StartRequest
     spec, program = request.spec, request.program.name
     if errno is not None and is_disk_full(OSError(errno, message)):
         return "disk_full", f"the disk cannot be written, so no process can be started: {message}"
+    if stage == "sandbox":
+        return "no_sandbox", f"{program}: cannot run in a sandbox: {message}"
     if stage == "cwd":
         return "failed_start", f"cannot run in {spec['cwd']}: {message}"
     if stage == "exec" and errno in (errors.ENOENT, errors.ENOTDIR):

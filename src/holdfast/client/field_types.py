@@ -61,6 +61,9 @@ class RunOptions(TypedDict, total=False):
     cpus: float | None
     pids: int | None
     nice: int | None
+    sandbox: bool
+    writable: Sequence[str] | None
+    network: Literal["none", "host"] | None
     sudo: bool
     gate: bool
     shell: str | None
@@ -166,6 +169,8 @@ class ProcessAttributes:
     """Ids of the processes that it waits for, or waited for."""
     on_boot: bool | None
     """Whether it is run again after a boot."""
+    sandbox: Message | None
+    """Its sandbox: writable (directories), network (none, host); null without one."""
     started_by_boot: bool | None
     """Whether its last run was started because the machine was booted."""
     limits: Message | None

@@ -102,6 +102,12 @@ class SyncCalls(ClientState):
             cpus: Limit the CPUs that its process tree may use (2, 0.5).
             pids: Limit the number of processes and threads of its tree.
             nice: Its nice value, -20 (highest priority) to 19. Below 0 needs privileges. Default: that of the daemon.
+            sandbox: Run it in a sandbox (bubblewrap): it can write to its directory, to those of --writable and to a
+                /tmp of its own, and only read everything else. It has no network and sees no process outside.
+            writable: With --sandbox: a directory that it can write to as well. A relative one is below its own
+                directory.
+            network: With --sandbox: no network, or that of this machine. Default: none, so that nothing that it can
+                read leaves the machine unnoticed.
             sudo: Let sudo in the command ask for its password in holdfast approvals --follow.
             gate: Check the command first: a dangerous one needs approval (holdfast approvals).
             shell: The shell for -c. Default: as configured, else bash, else sh.

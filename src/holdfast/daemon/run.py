@@ -57,7 +57,7 @@ from holdfast.daemon.workers.watch import WatchWorker
 from holdfast.daemon.workers.watches import OutputWatches
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.model.events import Event
-from holdfast.paths import Paths
+from holdfast.paths import Paths, find_paths
 from holdfast.places.keeper_link import Refused
 from holdfast.places.local import LocalPlace
 from holdfast.secrets.environment import for_backends, minimal
@@ -78,6 +78,12 @@ _RENEW_TIMEOUT = 10.0
 _RECONNECT_TIMEOUT = 10.0
 #: Under this key the store remembers whether the last daemon was stopped on purpose.
 _DAEMON = "daemon"
+
+
+def _hidden(paths: Paths) -> list[str]:
+    """Directories of this instance, and of the one that a command without HOLDFAST_HOME would use."""
+    usual = find_paths({name: value for name, value in os.environ.items() if name != "HOLDFAST_HOME"})
+    return [paths.home, paths.runtime, usual.home, usual.runtime]
 
 
 async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> None:
@@ -185,6 +191,7 @@ async def _compose(
         login_file=paths.login_env,
         file_limit=file_limit,
         daemon_environ=for_backends(os.environ),
+        hidden=_hidden(paths),
     )
     places = Places(
         place,

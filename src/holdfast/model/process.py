@@ -24,6 +24,7 @@ _SESSION_LONGEST = 256
 Lifetime: TypeAlias = Literal["session", "daemon", "detached"]
 DeadlineAction: TypeAlias = Literal["kill", "notify"]
 RestartPolicy: TypeAlias = Literal["never", "on-failure", "always"]
+SandboxNetwork: TypeAlias = Literal["none", "host"]
 Notify: TypeAlias = Literal["any", "failure", "success", "never"]
 
 
@@ -108,6 +109,11 @@ class Meta:
     memory: int | None = None
     cpus: float | None = None
     pids: int | None = None
+    sandbox: bool = False
+    writable: tuple[str, ...] = ()
+    """Directories that its sandbox may write to, beside its own."""
+    network: SandboxNetwork | None = None
+    """That of its sandbox; None for none."""
     given: tuple[str, ...] = ()
     """The names of the variables that were given for it; only its bundle has their values."""
     gated: bool = False
@@ -128,7 +134,8 @@ class Meta:
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         lists = {"argv": tuple(value.get("argv") or ()), "success_codes": tuple(value.get("success_codes") or (0,))}
         lists |= {
-            name: tuple(value.get(name) or ()) for name in ("watch", "watch_regex", "after", "after_success", "given")
+            name: tuple(value.get(name) or ())
+            for name in ("watch", "watch_regex", "after", "after_success", "given", "writable")
         }
         return cls(**{**known, **lists})
 

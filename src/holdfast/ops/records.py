@@ -78,6 +78,7 @@ class ProcessFields(Record):
     queue: Text | None = field(help="The queue that it was started in.")
     after: list[Text] = field(help="Ids of the processes that it waits for, or waited for.")
     on_boot: Flag | None = field(help="Whether it is run again after a boot.")
+    sandbox: Object | None = field(help="Its sandbox: writable (directories), network (none, host); null without one.")
     started_by_boot: Flag | None = field(help="Whether its last run was started because the machine was booted.")
     limits: Object | None = field(help="Its limits: memory (bytes), cpus, pids.")
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")

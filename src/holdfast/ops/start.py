@@ -400,6 +400,26 @@ class Start(ApprovalOptions):
         metavar="N",
         help="Its nice value, -20 (highest priority) to 19. Below 0 needs privileges. Default: that of the daemon.",
     )
+    sandbox: Flag = field(
+        False,
+        flag="--sandbox",
+        help="Run it in a sandbox (bubblewrap): it can write to its directory, to those of --writable and to a /tmp of "
+        "its own, and only read everything else. It has no network and sees no process outside.",
+    )
+    writable: list[Text] = field(
+        (),
+        items=100,
+        item={"longest": 4095},
+        flag="--writable",
+        metavar="DIR",
+        help="With --sandbox: a directory that it can write to as well. A relative one is below its own directory.",
+    )
+    network: Literal["none", "host"] | None = field(
+        None,
+        flag="--network",
+        help="With --sandbox: no network, or that of this machine. Default: none, so that nothing that it can read "
+        "leaves the machine unnoticed.",
+    )
     sudo: Flag = field(
         False,
         flag="--sudo",

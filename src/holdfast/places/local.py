@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from holdfast.places.base import (
     Sudo,
     start_program,
 )
+from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
 from holdfast.places.login_env import LoginEnvironment
 from holdfast.places.ports import LocalPortWatch
@@ -93,7 +95,7 @@ class LocalPlace(ExecutionPlace):
 
     `running` gives the processes to measure. The login environment is kept in `login_file`. `daemon_environ` is added
     for a daemon that the keeper starts. `keeper_argv` is the command line of the keeper, to which its arguments are
-    added; None for that of this interpreter.
+    added; None for that of this interpreter. `hidden` are directories that no sandbox shows.
     """
 
     name = "local"
@@ -111,11 +113,13 @@ class LocalPlace(ExecutionPlace):
         outage: float = 15.0,
         daemon_environ: Mapping[str, str] = MappingProxyType({}),
         keeper_argv: Sequence[str] | None = None,
+        hidden: Sequence[str] = (),
     ) -> None:
         super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
         self._keeper_argv = keeper_argv
         self._daemon_environ = daemon_environ
+        self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
         self._listener_pids: set[int] = set()
@@ -307,6 +311,9 @@ class LocalPlace(ExecutionPlace):
     async def http_trouble(self, target: HttpTarget) -> str | None:
         return await http.trouble(target)
 
+    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+        return sandbox_argv(cwd, writable, network, self._hidden)
+
     async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)
         if not shell:
@@ -362,14 +369,19 @@ def _terminal(master: int) -> Terminal:
 
 
 def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
-    """A connection to a socket of the keeper of this directory. Raises OSError."""
+    """A connection to a socket of the keeper of this directory. Raises OSError.
+
+    Follows no symbolic link: what runs in a container could lead it to the keeper of this machine.
+    """
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.
     try:
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{directory}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            sock.connect(f"/proc/self/fd/{fd}/{name}")
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                raise ConnectionRefusedError(f"{name} is not a socket")
+            sock.connect(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
     except OSError:

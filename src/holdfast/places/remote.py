@@ -580,6 +580,7 @@ class RemotePlace(ExecutionPlace):
         {
             "sudo": "the password helper works on this machine only",
             "on_boot": "nothing tells when the place was booted",
+            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox is of this machine"),
         }
     )
 

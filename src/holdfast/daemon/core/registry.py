@@ -258,12 +258,17 @@ def process_object(
         "queue": meta.queue,
         "after": [*meta.after, *meta.after_success],
         "on_boot": meta.on_boot,
+        "sandbox": _sandbox(meta),
         "started_by_boot": process.boot_run == process.run and process.run > 0,
         "limits": meta.limits or None,
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
         "created_at": meta.requested_at,
         "ready_by": meta.readiness_kind,
     }
+
+
+def _sandbox(meta: Meta) -> dict[str, Any] | None:
+    return {"writable": list(meta.writable), "network": meta.network or "none"} if meta.sandbox else None
 
 
 def _watch(process: HeldProcess) -> dict[str, Any] | None:

@@ -124,6 +124,7 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
         granted = {name: env[name] for name in model.meta.given if name in env}
         given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
         fields = {"cwd": recorded["cwd"], "umask": recorded["umask"], "env": env, "sudo": model.meta.sudo}
+        fields |= {name: getattr(model.meta, name) for name in ("sandbox", "writable", "network")}
     except (OSError, ValueError, KeyError, TypeError) as lost:
         what = f"the environment of {model.id} is not kept any more"
         raise NotNow(what, next="holdfast run -- COMMAND") from lost
@@ -220,13 +221,19 @@ async def _complete(
         removed = await context.secrets.to_remove({**login, **caller}, start_spec.grant)
         login, caller = environment.without(login, removed), environment.without(caller, removed)
     env = environment.merge(login, caller, start_spec.grant, own, meta.pty)
-    if place.key is None and (meta.gated or meta.sudo or context.settings.sudo_password_command):
+    launch = start_spec.launch
+    if meta.sandbox:
+        env = environment.in_sandbox(env, start_spec.grant)
+        network = meta.network or "none"
+        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network)
+        launch = {**launch, "sandbox": argv}
+    elif place.key is None and (meta.gated or meta.sudo or context.settings.sudo_password_command):
         helped = await asyncio.to_thread(context.sudo.with_helper, env) if context.sudo.may_help else None
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if start_spec.text is not None:
         shell = start_spec.shell or context.settings.shell
         meta = replace(meta, argv=await place.shell_argv(start_spec.text, shell, env))
-    return start_spec._replace(meta=meta, env=env, removed=removed)
+    return start_spec._replace(meta=meta, env=env, removed=removed, launch=launch)
 
 
 async def _twins(context: DaemonContext, ask: Start, start_spec: StartSpec) -> list[HeldProcess]:
@@ -304,6 +311,9 @@ def _check_offers(context: DaemonContext, start_spec: StartSpec) -> None:
         return
     for name in (*start_spec.launch, *(("limits",) if start_spec.meta.limits else ())):
         if name not in keeper.about.get("offers", ()):
+            if name == "sandbox" and not keeper.about.get("fork_server", True):
+                what = "a sandbox needs the fork server, which this installation lacks"
+                raise Unsupported(what, next="install a C compiler and holdfast again")
             what = f"the running keeper is of an older release and does not know {name}"
             raise Unsupported(what, next="holdfast daemon stop, then try again")
 
@@ -365,7 +375,7 @@ def _adjusted(ask: Start) -> dict[str, Any]:
         "rows": (ask.rows or _ROWS) if ask.pty else None,
         **_notification_fields(ask),
     }
-    found |= {name: tuple(getattr(ask, name)) for name in ("after", "after_success")}
+    found |= {name: tuple(getattr(ask, name)) for name in ("after", "after_success", "writable")}
     if ask.success_codes:
         found["success_codes"] = tuple(sorted(set(ask.success_codes)))
     if ask.restart_delay > _LONGEST_DELAY:
@@ -385,6 +395,7 @@ def _check(ask: Start) -> None:
         raise BadValue(f"either {' or '.join(signs)}: a process is ready by one sign")
     if ask.ready_timeout is not None and not signs:
         raise BadValue("ready_timeout without a sign to be ready by", next="add ready_log, ready_port or another")
+    _check_sandbox(ask)
     if ask.ready_log is not None:
         from holdfast.logs.pattern import compile_pattern
 
@@ -393,6 +404,20 @@ def _check(ask: Start) -> None:
         from holdfast.model.addresses import parse_url
 
         parse_url(ask.ready_http, "ready_http")
+
+
+def _check_sandbox(ask: Start) -> None:
+    for name in ("writable", "network"):
+        if getattr(ask, name) and not ask.sandbox:
+            raise BadValue(f"{name} without a sandbox", next="add --sandbox")
+    if not ask.sandbox:
+        return
+    if ask.sudo:
+        raise BadValue("there is no sudo in a sandbox", next="leave out --sudo or --sandbox")
+    if ask.stop_cmd is not None:
+        raise BadValue("stop_cmd runs outside the sandbox", next="leave out --stop-cmd or --sandbox")
+    if ask.ready_http is not None and ask.network != "host":
+        raise BadValue("ready_http cannot reach a sandbox without network", next="add --network host")
 
 
 def _notification_fields(ask: Start) -> dict[str, Any]:

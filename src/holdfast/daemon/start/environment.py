@@ -38,6 +38,10 @@ _PREFIXES = (
 #: Most programs need these: they are kept even if they look like secrets.
 _NEEDED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR", "PWD"})
 
+#: Of holdfast's own variables, those that a sandbox has as well.
+_OF_A_COMMAND = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
+_TEMPORARY = frozenset({"TMPDIR", "TMP", "TEMP"})
+
 #: Values that are remembered, the newest ones. Each costs time in every text that is masked.
 _MOST = 2000
 #: Environments that may wait to be searched.
@@ -63,6 +67,15 @@ def merge(login: Environment, caller: Environment, grant: Environment, own: Envi
     env.setdefault("PYTHONUNBUFFERED", "1")
     env.update(own)
     return env
+
+
+def in_sandbox(env: Environment, granted: Collection[str]) -> dict[str, str]:
+    """Without the instance, which is hidden there, and without the directory for temporary files, which is /tmp."""
+    return {
+        name: value
+        for name, value in env.items()
+        if name in _OF_A_COMMAND or not (name.startswith("HOLDFAST_") or (name in _TEMPORARY and name not in granted))
+    }
 
 
 def _is_of_a_terminal(name: str) -> bool:

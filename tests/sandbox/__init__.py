@@ -1,0 +1,1 @@
+"""Commands in a sandbox: real bubblewrap, a real daemon and a real keeper."""
