@@ -59,13 +59,11 @@ class E2bSession(CloudSession):
         self._handle.send_stdin(text)
 
     def receive(self) -> Iterator[bytes]:
-        import sys
-
         for stdout, stderr, _ in self._handle:
             if stdout is not None:
                 yield stdout.encode()
             elif stderr is not None:
-                sys.stderr.write(stderr)
+                self.complaint = stderr
 
     def close(self) -> None:
         self._handle.close_stdin()
