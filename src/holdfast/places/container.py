@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import IO, Any, ClassVar, NamedTuple
 
 from holdfast import files
@@ -236,6 +237,8 @@ class ContainerPlace(RemotePlace):
         self.name = name
         self.key = spec.key
         self.idle_limit = spec.options["idle"]
+        why = f"a container limits all its processes: set it in [backends.{name}]"
+        self.refused = MappingProxyType(dict.fromkeys(("memory", "cpus", "pids"), why))
         self._engine = engine
         self._options = spec.options
         self._site = site
