@@ -25,7 +25,7 @@ from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
 from tests.contracts.engines import IMAGE, engine
-from tests.contracts.sshd import SshServer, shared_server
+from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
 
 T = TypeVar("T")
@@ -51,6 +51,7 @@ class StagedPlace:
         #: Kills a process of the place.
         self.kill: Callable[[int], object] = lambda pid: os.kill(pid, signal.SIGKILL)
         self.on_close: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._is_closed = False
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
         self.until(lambda: self.hellos)
@@ -122,6 +123,10 @@ class StagedPlace:
             return log.read(offset).data
 
     def close(self) -> None:
+        """May be called again."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for task in self._tasks:
             task.cancel()
         self.run(self._gather())
@@ -225,7 +230,7 @@ def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) ->
     staged.holds_here = False
     site = Site(
         directory=str(staged.home / "mirror"),
-        cache=str(server.directory / "cache"),
+        cache=shared_cache(),
         instance=str(staged.home),
         environ=server.environ,
         hello=HELLO,

@@ -44,7 +44,7 @@ _MARK = b"\0holdfast-host\0"
 _ERROR_SIZE = 4000
 
 _HOST = re.compile(
-    r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
+    r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_:][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
 )
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
 #: Within single quotes, these characters mean the same to every login shell.
@@ -365,11 +365,11 @@ class SshPlace(MirroredPlace):
                 f"set `directory` of the backend {self._spec.backend}"
             )
         prefix = self._scope(said)
-        kind = "runtime" if said["machine"] == os.uname().machine else "sources"
+        kind = "runtime" if said["machine"] == _machine() else "sources"
         python = None if kind == "runtime" else said.get("python")
         if kind == "sources" and python is None:
             raise SshFailed(
-                f"{host} is {said['machine']} and this machine {os.uname().machine}: install Python 3.11 or newer there"
+                f"{host} is {said['machine']} and this machine {_machine()}: install Python 3.11 or newer there"
             )
         at = f"{said['runtimes']}/{kind}-{runtime.digest}"
         if kind not in said:
@@ -420,6 +420,10 @@ class SshPlace(MirroredPlace):
     def _save_facts(self, facts: HostFacts) -> None:
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         files.replace(f"{self.directory}/{_FACTS}", json.dumps(facts._asdict()).encode())
+
+
+def _machine() -> str:
+    return os.uname().machine
 
 
 def _program(runtime: Runtime, facts: HostFacts, name: str, *arguments: str) -> list[str]:
