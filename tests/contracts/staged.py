@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.base import ExecutionPlace
+from holdfast.places.base import ExecutionPlace, start_program
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
@@ -161,12 +161,16 @@ def local(staged: StagedPlace) -> ExecutionPlace:
 
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-#: The relay, run by this interpreter as the runtime in a place would run it.
-RELAY = (
-    sys.executable, "-I", "-S", "-c",
-    "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.places.carried as c; c.main('relay', sys.argv[2:])",
-    SOURCE,
-)  # fmt: skip
+
+
+def carried(program: str) -> tuple[str, ...]:
+    """A program that is carried, run by this interpreter as the runtime in a place would run it."""
+    find = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.places.carried import main; "
+    boot = f"{find}main(sys.argv[2], sys.argv[3:])"
+    return sys.executable, "-I", "-S", "-c", boot, SOURCE, program
+
+
+RELAY = carried("relay")
 HELLO = {"version": protocol.VERSION, "log_total": None, "revive": None}
 
 
@@ -185,6 +189,9 @@ class SharedPlace(RemotePlace):
 
     async def open_relay(self) -> RelayProcess:
         return await start_relay([*RELAY, self.directory], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
 
     async def connect(self) -> socket.socket:
         await self.open()
@@ -211,6 +218,9 @@ class RelayedPlace(MirroredPlace):
 
     async def open_relay(self) -> RelayProcess:
         return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
 
 
 def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
