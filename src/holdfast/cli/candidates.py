@@ -47,7 +47,7 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return _queues()
     if slot == "NAME" and verb == "backends":
         return _backends()
-    if slot in ("FILE", "PATH"):
+    if slot in ("FILE", "PATH", "SRC", "DST"):
         return "files"
     return "directories" if slot == "DIR" else []
 

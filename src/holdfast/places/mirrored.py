@@ -144,6 +144,8 @@ class _StreamEnd(asyncio.Protocol):
 class MirroredPlace(RemotePlace):
     """A remote place whose directory here has copies of its bundles. Subclasses have `open_relay`."""
 
+    is_mirrored = True
+
     def __init__(
         self, directory: str, *, hello: Message, note: Note, running: Callable[[], Iterable[HeldProcess]]
     ) -> None:
