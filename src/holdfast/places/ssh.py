@@ -505,7 +505,7 @@ class SshBackend(Backend):
             )
             _, said = await child.communicate()
         except OSError:
-            return BackendState("unusable", "ssh is not installed (apt-get install openssh-client)")
+            return BackendState("unusable", "ssh is not installed (apt-get install openssh-client)", False)
         return BackendState("ready", said.decode(errors="replace").partition(",")[0].strip())
 
     async def login(self, environ: Mapping[str, str], given: Options) -> list[str]:
