@@ -15,6 +15,7 @@ BUILT_IN = {
     "podman": "holdfast.places.container:PodmanBackend",
     "docker": "holdfast.places.container:DockerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
+    "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 
 
