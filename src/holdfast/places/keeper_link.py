@@ -92,6 +92,8 @@ class KeeperLink:
         self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
         self._on_fact: Callable[[Message], None] = _ignore
+        #: Facts that came after a hello that is still being compared; None when none is.
+        self._held_facts: list[Message] | None = None
         self._rids = itertools.count(1)
         self._open: dict[int, _Request] = {}
         self._connection: _KeeperConnection | None = None
@@ -151,6 +153,18 @@ class KeeperLink:
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
         self._send(request)
         return answer
+
+    def hold_facts(self) -> list[Message]:
+        """Hold back the facts that come from now on, and drop those that were held back before."""
+        self._held_facts = []
+        return self._held_facts
+
+    def release_facts(self, held: list[Message]) -> None:
+        """Give out what was held back, in its order; facts that come later are given out at once."""
+        if self._held_facts is held:
+            self._held_facts = None
+            for fact in held:
+                self._on_fact(fact)
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
         """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait.
@@ -217,7 +231,10 @@ class KeeperLink:
     def _on_message(self, connection: _KeeperConnection, message: Message) -> None:
         rid = message.get("rid")
         if rid is None:
-            self._on_fact(message)
+            if self._held_facts is None:
+                self._on_fact(message)
+            else:
+                self._held_facts.append(message)
         elif rid == _HELLO:
             self._greeted(connection, message)
         elif (request := self._open.get(rid)) is not None and not request.answer.done():

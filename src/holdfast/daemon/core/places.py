@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast import files
@@ -174,7 +175,7 @@ class Places:
             place = self.backend(spec.backend).open(spec, site)
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
-        place.key, place.name = key, spec.backend
+        place.key, place.name, place.task = key, spec.backend, spec.task
         place.keeper.backend = spec.backend
         return place
 
@@ -258,7 +259,9 @@ class Places:
             self._background.start(self._forget_forgotten(place), "forget")
 
         opened.tasks = [
-            self._background.start(self._hold(place, on_hello, recovery.on_fact), f"place {key}"),
+            self._background.start(
+                self._hold(place, on_hello, partial(self.supervisor.apply_fact, key)), f"place {key}"
+            ),
             self._background.start(place.fd_store.run(), "fd store"),
             self._background.start(place.usage.run(), "sampler"),
         ]

@@ -85,7 +85,7 @@ async def handle(
         start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
-    if place.key is None:
+    if ask.gate and place.key is None:
         start_spec = await sandboxing.confined(context, ask, start_spec)
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
