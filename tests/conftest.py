@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,16 @@ def _no_daemon_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         for place in places:
             kill_instance(place)
         pytest.fail(f"daemons that tests left behind (pid: arguments): {left}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _engines_end() -> Iterator[None]:
+    """Engines of containers and servers that tests began are ended."""
+    yield
+    if (engines := sys.modules.get("tests.contracts.engines")) is not None:
+        engines.close_engines()
+    if (sshd := sys.modules.get("tests.contracts.sshd")) is not None:
+        sshd.close_server()
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def _figures(run: Run, instance: Instance, process: str, path: str, kind: str) -
 
 
 async def _scan(place: str, process: str, literals: tuple[str, ...], patterns: tuple[str, ...]) -> float:
-    link = WatchWorker(place, dict(os.environ))
+    link = WatchWorker(place, lambda _: place, dict(os.environ))
     try:
         await link.scan(ProcessId(process), "out", literals, patterns, 0, 0, False)  # until it is there
         begun, after, is_complete = time.monotonic(), 0, False

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from holdfast.errors import BadValue
 from holdfast.model.addresses import parse_address
+from holdfast.model.process import is_name
 from holdfast.model.sink_config import read_sinks
 from holdfast.model.sinks import Sink
 from holdfast.model.units import parse_seconds, parse_size
@@ -102,6 +103,10 @@ class Settings(NamedTuple):
         str,
         "Where HTTP is served beside the socket: a loopback address and a port; empty for nowhere.",
     ] = ""
+    backends: Annotated[
+        dict[str, dict[str, Any]],
+        "Where commands can run beside this machine: `[backends.NAME]` tables, see backends.md.",
+    ] = {}  # noqa: RUF012 - never changed
     sinks: Annotated[
         tuple[Sink, ...], "Where notifications go beside the inbox: `[[sinks]]` tables, see sinks.md."
     ] = ()
@@ -126,7 +131,9 @@ def declared() -> dict[str, SettingField]:
     found = {}
     for name, hint in get_type_hints(Settings, include_extras=True).items():
         kind, text, *more = get_args(hint)
-        if get_origin(kind) is tuple:
+        if get_origin(kind) is dict:
+            usual = "tables"
+        elif get_origin(kind) is tuple:
             usual = "names" if get_args(kind)[0] is str else "tables"
         else:
             usual = _KINDS[kind]
@@ -161,7 +168,12 @@ def checked_settings(table: dict[str, Any], path: str) -> Settings:
         default = Settings._field_defaults.get(key)
         if default is None:
             raise unknown_setting(key, f" in {path}")
-        values[key] = read_sinks(value, path) if key == "sinks" else _checked(key, value, default, path)
+        if key == "sinks":
+            values[key] = read_sinks(value, path)
+        elif key == "backends":
+            values[key] = _backends(value, path)
+        else:
+            values[key] = _checked(key, value, default, path)
     if listen := values.get("http_listen"):
         parse_address(str(listen))
     return Settings(**values)  # type: ignore[arg-type]
@@ -176,6 +188,18 @@ def unknown_setting(key: str, where: str = "") -> BadValue:
         "correct it: holdfast docs configuration lists all keys" if where else "holdfast config show lists all keys"
     )
     return BadValue(f"unknown setting {key[:80]!r}{where}{meant}", next=correct)
+
+
+def _backends(value: object, path: str) -> dict[str, dict[str, Any]]:
+    """The tables by name. Their options are checked by the kind of backend, when one is used."""
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+        raise BadValue(f"backends in {path} must be tables", next="write [backends.NAME], see holdfast docs backends")
+    for name, table in value.items():
+        if not is_name(name) or name == "local":
+            raise BadValue(f"no backend can have the name {name[:80]!r} ({path})", next="use A-Z a-z 0-9 . _ -")
+        if not isinstance(table.get("kind", ""), str):
+            raise BadValue(f"backends.{name}.kind in {path} must be a text", next="such as podman or ssh")
+    return value
 
 
 def _checked(key: str, value: object, default: object, path: str) -> object:

@@ -457,7 +457,10 @@ static int fork_child(uint64_t flags, int cgroup, int *pidfd)
         arguments.flags |= CLONE_INTO_CGROUP;
         arguments.cgroup = (uint64_t)cgroup;
     }
-    return (int)syscall(SYS_clone3, &arguments, sizeof arguments);
+    int pid = (int)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid < 0 && errno == ENOSYS && cgroup < 0 && !flags) /* containers of Docker refuse clone3 */
+        pid = (int)syscall(SYS_clone, arguments.flags, NULL, pidfd, NULL, NULL);
+    return pid;
 }
 
 /* The helper: has the sandbox made, and forks the command in it, as a child of the keeper. A process enters a pid

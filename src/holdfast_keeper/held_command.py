@@ -139,7 +139,7 @@ def _pumps(command: HeldCommand, quota: Quota, is_new: bool) -> dict[str, Pump]:
         if "pty" not in fds:
             return {"out": LostPump(log)}
         return {"out": TerminalPump(fds["pty"], (fds["outr"], fds["outw"]), log)}
-    names = _stream_names(command.born)
+    names = bundle.stream_names(command.born)
     return {
         name: PipePump(fds[name], Segments(directory, name, cap // len(names), quota, is_new))
         for name in names
@@ -174,7 +174,7 @@ def reopen(directory: str, born: Slot, fds: Descriptors) -> None:
         if pidfd is not None:
             fds["pidfd"] = pidfd
     if not born["pty"]:
-        for name in _stream_names(born):
+        for name in bundle.stream_names(born):
             if name not in fds:
                 fds[name] = open_fifo(directory, name)
 
@@ -191,36 +191,10 @@ def new_report(process_id: str, born: Slot) -> dict[str, Any]:
         "born": born,
         "stop": None,
         "exit": None,
-        "streams": {name: {"first": 0, "end": 0, "closed": False} for name in _stream_names(born)},
+        "streams": {name: {"first": 0, "end": 0, "closed": False} for name in bundle.stream_names(born)},
         "stdin": {"open": True, "accepted": 0, "consumed": 0} if has_input else None,
         "trouble": None,
     }
-
-
-def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
-    """The report of an archived bundle; None when there is no such bundle."""
-    state = bundle.read_state(directory)
-    if state is None or state.born is None:
-        return None
-    streams = {}
-    for name in _stream_names(state.born):
-        found = bundle.segments(directory, name)
-        first = found[0].start if found else 0
-        end = found[-1].start + found[-1].size if found else 0
-        streams[name] = {"first": first, "end": end, "closed": True}
-    return {
-        "id": process_id,
-        "born": state.born,
-        "stop": state.stop,
-        "exit": state.exit,
-        "streams": streams,
-        "stdin": None,
-        "trouble": None,
-    }
-
-
-def _stream_names(born: Slot) -> tuple[str, ...]:
-    return ("out", "err") if born["split"] else ("out",)
 
 
 class Streams:

@@ -29,7 +29,7 @@ from holdfast_keeper.connections import (
     is_owner,
 )
 from holdfast_keeper.ending import Exits, OomWatch, Stopper
-from holdfast_keeper.held_command import HeldCommand, Streams, finished_report, groups_of
+from holdfast_keeper.held_command import HeldCommand, Streams, groups_of
 from holdfast_keeper.output import Quota
 from holdfast_keeper.starter import Starter
 
@@ -132,7 +132,7 @@ class Keeper:
 
     def _finished_report(self, process_id: str) -> dict[str, Any] | None:
         directory = bundle.find(self.dir.path, process_id)
-        return finished_report(process_id, directory) if directory is not None else None
+        return bundle.finished_report(process_id, directory) if directory is not None else None
 
     def publish(self, fact: dict[str, Any]) -> None:
         for connection in list(self.connections):

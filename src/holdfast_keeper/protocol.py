@@ -7,7 +7,8 @@ raw bytes that belong to the next message. The daemon sends requests
 `{"fact": ..., "id": ..., ...}`. A fact may be lost: after a reconnect the answer to `hello` has the same from disk.
 
 Requests
-    hello         version; log_total (bytes or null), revive (argv or null)
+    hello         version; log_total (bytes or null), revive (argv or null); reader: true for a peer that is not the
+                  daemon: it gets no facts, and the settings stay
                   -> version, release (of the program, or null), pid, anchor_pid, cgroup (path or null), fork_server (bool), offers: [optional field],
                      live: [bundle report]
     start         id, spec (see SPEC_FIELDS, OPTIONAL_FIELDS) -> bundle report. Where the keeper offers `raw`, the spec has
@@ -96,7 +97,7 @@ LAUNCH_FIELDS = ("cwd", "umask", "pty", "cols", "rows", "stdin", "split", "log_c
 RAW = "raw"
 
 _LENGTH = struct.Struct("!I")
-_RAW_BIT = 1 << 31
+RAW_BIT = 1 << 31
 _MOST_RAW = 2
 
 
@@ -113,7 +114,7 @@ def encode(message: Message, raw: Sequence[bytes] = (), dumps: Callable[[Message
     size = len(body) + sum(map(len, raw))
     if size > MAX_FRAME:
         raise ProtocolError(f"a frame holds {MAX_FRAME} bytes, this needs {size}")
-    parts = [part for each in raw for part in (_LENGTH.pack(len(each) | _RAW_BIT), each)]
+    parts = [part for each in raw for part in (_LENGTH.pack(len(each) | RAW_BIT), each)]
     return b"".join([*parts, _LENGTH.pack(len(body)), body])
 
 
@@ -132,14 +133,14 @@ class Decoder:
         at = 0
         while len(buffer) - at >= 4:
             (head,) = _LENGTH.unpack_from(buffer, at)
-            length = head & ~_RAW_BIT
+            length = head & ~RAW_BIT
             if length > MAX_FRAME:
                 raise ProtocolError(f"a frame of {length} bytes announced")
             if len(buffer) - at - 4 < length:
                 break
             body = bytes(buffer[at + 4 : at + 4 + length])
             at += 4 + length
-            if head & _RAW_BIT:
+            if head & RAW_BIT:
                 self._raw.append(body)
                 if len(self._raw) > _MOST_RAW:
                     raise ProtocolError("too many raw parts")

@@ -61,11 +61,12 @@ def _serve_again(keeper: Keeper, connection: Connection, message: Message) -> No
 
 
 def _hello(keeper: Keeper, connection: Connection, message: Message) -> Message:
-    connection.is_daemon = True
-    keeper.settings = {"log_total": message.get("log_total"), "revive": message.get("revive"), "left": False}
-    keeper.dir.write_settings(keeper.settings)
-    keeper.quota.total = message.get("log_total")
-    keeper.daemon_restart.arrived()
+    if not message.get("reader"):
+        connection.is_daemon = True
+        keeper.settings = {"log_total": message.get("log_total"), "revive": message.get("revive"), "left": False}
+        keeper.dir.write_settings(keeper.settings)
+        keeper.quota.total = message.get("log_total")
+        keeper.daemon_restart.arrived()
     return {
         "version": protocol.VERSION,
         "release": keeper.dir.release_name,

@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import signal
+import socket
+import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
-from holdfast.places.base import ExecutionPlace
-from holdfast.places.local import LocalPlace
+from holdfast.places.backend import PlaceSpec, Site
+from holdfast.places.base import ExecutionPlace, start_program
+from holdfast.places.carry import make_runtime
+from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
+from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
+from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
+from tests.contracts.engines import IMAGE, engine
+from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
 
 T = TypeVar("T")
@@ -32,6 +43,15 @@ class StagedPlace:
         self.notes: list[str] = []
         self.facts: list[Message] = []
         self.hellos: list[Message] = []
+        #: Whether this side holds descriptors of the keeper.
+        self.holds_here = True
+        #: The command that runs Python in the place, and the environment of commands there.
+        self.python = [sys.executable]
+        self.environ: Mapping[str, str] = os.environ
+        #: Kills a process of the place.
+        self.kill: Callable[[int], object] = lambda pid: os.kill(pid, signal.SIGKILL)
+        self.on_close: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._is_closed = False
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
         self.until(lambda: self.hellos)
@@ -61,20 +81,21 @@ class StagedPlace:
     def request(self, op: str, **arguments: Any) -> Message:
         return self.run(self.place.keeper.request(op, **arguments))
 
-    def start(self, *argv: str, **meta: Any) -> HeldProcess:
-        """A running process, as the daemon would know it."""
+    def start(self, *argv: str, launch: Message | None = None, **meta: Any) -> HeldProcess:
+        """A running process, as the daemon would know it. `launch` has further fields of its spec."""
         process_id = ProcessId(f"proc_{os.urandom(6).hex()}")
         known = Meta(process_id, " ".join(argv), argv, "/", "s", time.time(), **meta)
         spec = {
             "argv": list(argv),
             "cwd": "/",
-            "env": {**os.environ, "HOLDFAST_ID": process_id, "HOLDFAST_HOME": str(self.home)},
+            "env": {**self.environ, "HOLDFAST_ID": process_id, "HOLDFAST_HOME": str(self.home)},
             "umask": 0o022,
             **{name: getattr(known, name) for name in ("pty", "stdin", "split")},
             "cols": 80,
             "rows": 24,
             "log_cap": 1 << 20,
             "meta": known.to_json(),
+            **(launch or {}),
         }
         born = self.request("start", id=process_id, spec=spec)["born"]
         process = HeldProcess(known, Running(born["pid"], born["at"]), group=born.get("group"))
@@ -102,9 +123,15 @@ class StagedPlace:
             return log.read(offset).data
 
     def close(self) -> None:
+        """May be called again."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for task in self._tasks:
             task.cancel()
         self.run(self._gather())
+        if self.on_close is not None:
+            self.run(self.on_close())
         end_instance(str(self.home))
         self.place.close()
         self._runner.close()
@@ -126,12 +153,135 @@ def local(staged: StagedPlace) -> ExecutionPlace:
     return LocalPlace(
         str(staged.home / "place"),
         {**environ, "HOLDFAST_HOME": str(staged.home)},
-        hello={"version": protocol.VERSION, "log_total": None, "revive": None},
+        hello=HELLO,
         note=lambda event, **_: staged.notes.append(event),
         running=lambda: staged.processes,
         login_file=str(staged.home / "login-env.json"),
     )
 
 
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+def carried(program: str) -> tuple[str, ...]:
+    """A program that is carried, run by this interpreter as the runtime in a place would run it."""
+    find = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.places.carried import main; "
+    boot = f"{find}main(sys.argv[2], sys.argv[3:])"
+    return sys.executable, "-I", "-S", "-c", boot, SOURCE, program
+
+
+RELAY = carried("relay")
+HELLO = {"version": protocol.VERSION, "log_total": None, "revive": None}
+
+
+class SharedPlace(RemotePlace):
+    """A place that shares its directory with this machine, as a container does; only its relay measures."""
+
+    name, key = "shared", "shared"
+
+    def __init__(self, staged: StagedPlace) -> None:
+        super().__init__(
+            str(staged.home / "place"),
+            hello=HELLO,
+            note=lambda event, **_: staged.notes.append(event),
+            running=lambda: staged.processes,
+        )
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay([*RELAY, self.directory], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
+
+    async def connect(self) -> socket.socket:
+        await self.open()
+        return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
+
+    async def connect_fd_store(self) -> socket.socket:
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
+
+
+class RelayedPlace(MirroredPlace):
+    """A place whose directory this side does not see, as on a host; its relay is a program of this machine."""
+
+    name, key = "relay", "relay"
+
+    def __init__(self, staged: StagedPlace) -> None:
+        staged.holds_here = False
+        super().__init__(
+            str(staged.home / "mirror"),
+            hello=HELLO,
+            note=lambda event, **_: staged.notes.append(event),
+            running=lambda: staged.processes,
+        )
+        self._there = str(staged.home / "there")
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
+
+
+def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
+    """A directory of this machine, reached through a server on loopback."""
+    server = server or shared_server()
+    backend = SshBackend("ssh", {"directory": str(staged.home / "there"), **server.options, **options})
+    staged.holds_here = False
+    site = Site(
+        directory=str(staged.home / "mirror"),
+        cache=shared_cache(),
+        instance=str(staged.home),
+        environ=server.environ,
+        hello=HELLO,
+        note=lambda event, **_: staged.notes.append(event),
+        running=lambda: staged.processes,
+    )
+    return backend.open(PlaceSpec("ssh", "", backend.check_options({})), site)
+
+
+def container_place(kind: str, home: Path, staged: StagedPlace | None = None, **options: Any) -> ContainerPlace:
+    """A place in a container of the image with busybox. Nothing is made yet."""
+    own = engine(kind)
+    backend = CONTAINERS[kind](kind, {"image": IMAGE, "network": "none", "program": own.program, **options})
+    site = Site(
+        directory=str(home / "place"),
+        cache=str(own.directory / "runtimes"),
+        instance=str(home),
+        environ=own.environ,
+        hello=HELLO,
+        note=lambda event, **_: staged.notes.append(event) if staged else None,
+        running=lambda: staged.processes if staged else (),
+    )
+    return backend.open(PlaceSpec(kind, "s", backend.check_options({})), site)
+
+
+def container(kind: str, **options: Any) -> Callable[[StagedPlace], ExecutionPlace]:
+    """Makes a place in a container of the image with busybox."""
+
+    def make(staged: StagedPlace) -> ExecutionPlace:
+        own = engine(kind)
+        place = container_place(kind, staged.home, staged, **options)
+        runtime = make_runtime(str(own.directory / "runtimes"))
+        argv = runtime.argv(f"/.holdfast/runtimes/{os.path.basename(runtime.directory)}", "")
+        staged.python = argv[: argv.index("-c")]
+        staged.environ = {"PATH": "/bin"}
+        staged.kill = lambda pid: own.run("exec", place.container_name, "kill", "-9", str(pid))
+        staged.on_close = place.discard
+        return place
+
+    return make
+
+
+CONTAINERS: dict[str, type[ContainerBackend]] = {"podman": PodmanBackend, "docker": DockerBackend}
+
+
 #: Every implementation. One that cannot be had on a machine is skipped by its maker.
-IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {"local": local}
+IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
+    "local": local,
+    "shared": SharedPlace,
+    "relay": RelayedPlace,
+    "ssh": ssh,
+    "podman": container("podman"),
+    "docker": container("docker"),
+}

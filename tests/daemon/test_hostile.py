@@ -30,7 +30,7 @@ STARTS: list[dict[str, Any]] = [
     *each("command", 7, "a\0b", "\ud800", "x" * (129 << 10), ["true"], {"a": 1}),
     *each("argv", None, [], [""], "true", [7], ["a\0"], [None], ["\udc7f"], command=None),
     {"argv": ["true"]},
-    *each("cwd", None, "", "relative", 7, "/a\0b", "/\ud800", "/" + "x" * 5000),
+    *each("cwd", "", "relative", 7, "/a\0b", "/\ud800", "/" + "x" * 5000),
     *each("session", "", "x" * 257, "a\nb", 7, "\ud800"),
     *each("task", "", 7, "a\0"),
     *each("name", "", "a b", "x" * 65, "proc_x", 7, "ä", "a\n"),

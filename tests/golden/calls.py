@@ -205,6 +205,11 @@ class _Session:
         self._read("follow", job.id)
         self._read("read", job.id, lines=1)
         self._read("read", job.id, offset=0, bytes=3, stream="err")
+        copy = str(self._direct.paths.home) + "-copy"
+        self._do("copy_to", "local", "/etc/hostname", copy)
+        with open(copy, "rb") as file:
+            self._do("copy_to", "local", file, copy)
+        self._do("copy_from", "local", copy, copy, follow=True)
         watched = self._do("run", "echo here it is; exec sleep 1000", watch=["here"], check_interval=60.0)
         eventually(lambda: any(one.kind == "watch_match" for one in self._direct.inbox()))
         self._do("kill", watched.id, grace=0.1)

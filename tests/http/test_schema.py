@@ -23,8 +23,8 @@ from holdfast.ops.records import PROCESS_FIELDS
 from tests.http.asking import Api
 from tests.support import end_instance
 
-#: It ends the daemon, or is a WebSocket.
-_LEFT_OUT = ["stopDaemon", "attach", "joinBus"]
+#: It ends the daemon, is a WebSocket, or writes files anywhere.
+_LEFT_OUT = ["stopDaemon", "attach", "joinBus", "putFile"]
 
 schema = schemathesis.openapi.from_dict(document()).exclude(operation_id=_LEFT_OUT)
 
@@ -153,7 +153,7 @@ def test_every_operation_with_a_route_is_served_and_described(operation: Any) ->
     assert described["operationId"] == operation.traits.http_name
     body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     given = {one["name"] for one in described["parameters"]} | body.get("properties", {}).keys()
-    assert operation.FIELDS.keys() - given - set(names) <= {"grant", "fingerprint", "follow"}
+    assert operation.FIELDS.keys() - given - set(names) <= {"grant", "fingerprint", "follow", "format"}
 
 
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS.values() if one.traits.route], ids=lambda one: one.op)

@@ -28,7 +28,7 @@ SLOW_LINE = b"abcdefghij" * 600 + b"\n"
 
 @asynccontextmanager
 async def linked(place: Path) -> AsyncIterator[WatchWorker]:
-    link = WatchWorker(str(place), dict(os.environ))
+    link = WatchWorker(str(place), lambda _: str(place), dict(os.environ))
     try:
         yield link
     finally:

@@ -46,7 +46,27 @@ OPTIONS = [
     Option(
         "--parent-session", metavar="S", help="The parent of the session, which receives its processes when it ends."
     ),
-    Option("-w", "--cwd", metavar="DIR", help="Run in DIR. Default: the current directory."),
+    Option(
+        "--backend",
+        metavar="NAME",
+        help="Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The environment is that of the place, with --env on top. Default: local.",
+    ),
+    Option(
+        "--image",
+        metavar="IMG",
+        help="With a backend of containers: the image. Processes of one task (else of one session) with the same image and options share a container.",
+    ),
+    Option(
+        "--host",
+        metavar="DEST",
+        help="With ssh: the host, as ssh takes it ([USER@]HOST, or a Host of ssh_config). Implies --backend ssh.",
+    ),
+    Option(
+        "-w",
+        "--cwd",
+        metavar="DIR",
+        help="Run in DIR. Default: the current directory; with --backend, the default directory there.",
+    ),
     Option(
         "-e",
         "--env",
@@ -211,6 +231,9 @@ RUN_NAMES = {
     "name": "name",
     "task": "task",
     "parent_session": "parent_session",
+    "backend": "backend",
+    "image": "image",
+    "host": "host",
     "cwd": "cwd",
     "env": "env",
     "clean_env": "clean",

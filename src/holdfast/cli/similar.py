@@ -36,7 +36,8 @@ _MEANINGS = {
     "docs installing": "upgrade update install uninstall",
     "service install": "enable startup autostart",
     "service remove": "disable unstartup",
-    "": "cp copy reset",  # nothing here does this, and what is spelled so does something else
+    "cp": "copy scp",
+    "": "reset",  # nothing here does this, and what is spelled so does something else
 }
 #: The same for options, after the verbs that have them; `-0` is any number.
 _OPTION_MEANINGS = {

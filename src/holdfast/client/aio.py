@@ -17,7 +17,9 @@ from holdfast.errors import BadValue, HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.client.calls import Ask, Call, Reply, T
+    from holdfast.client.copying import Place, Source, Target
     from holdfast.client.reading import Followed
+    from holdfast.wire.frames import Message
 
 
 def aconnect(
@@ -81,6 +83,39 @@ class AsyncClient(AsyncCalls):
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
+
+    async def copy_to(self, place: Place, source: Source, path: str, *, follow: bool = False) -> Message:
+        """Copy a file or a directory of this machine to a place: `local`, a process, or `task/T`.
+
+        Returns its `path` there, and the numbers of `files` and `bytes`.
+
+        `source` is a path, or a binary file that is read to its end. If `path` is a directory, the copy is put into it;
+        `DIR/.` copies what is in DIR. A file is replaced at once, or stays as it was. `follow`: if `source` is a
+        symbolic link, what it points to is copied.
+        """
+        from holdfast.client import aio_copying, copying
+
+        fields, pieces = await asyncio.to_thread(copying.upload_request, place, source, path, follow)
+        connection = await self._open()
+        try:
+            return await aio_copying.AsyncCopy(connection).send(fields, pieces)
+        finally:
+            await connection.close()
+
+    async def copy_from(self, place: Place, path: str, target: Target, *, follow: bool = False) -> Message:
+        """Copy a file or a directory of a place to this machine, as `copy_to`. Returns its `path` here.
+
+        `target` is a path, or a binary file that gets the bytes of one file.
+        """
+        from holdfast.client import aio_copying, copying
+
+        fields = copying.download_request(place, path, target, follow)
+        connection = await self._open()
+        try:
+            copied = await aio_copying.AsyncCopy(connection).receive(fields, target)
+            return dict(zip(("path", "files", "bytes"), copied, strict=True))
+        finally:
+            await connection.close()
 
     async def _do(self, call: Call[T]) -> T:
         try:

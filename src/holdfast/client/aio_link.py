@@ -18,6 +18,7 @@ from holdfast.client.link import (
     Failed,
     LinkCut,
     Output,
+    Want,
     check_version,
     hello,
 )
@@ -134,6 +135,11 @@ class AsyncLink(asyncio.Protocol):
         self.transport.write(question)
         return rid
 
+    def upload(self, rid: int, data: bytes) -> None:
+        """Send a piece that the daemon wants (`Want`); an empty one is the end."""
+        if self.is_usable:
+            self.transport.write(self._protocol.piece(rid, data))
+
     async def call(self, op: str, arguments: Message, limit: float | None = None) -> Reply:
         """Ask and wait for the answer. Raises what the daemon answered, and Unreachable after `limit` seconds."""
         output: list[Output] = []
@@ -142,7 +148,7 @@ class AsyncLink(asyncio.Protocol):
         def listen(answer: Answer | LinkCut) -> None:
             if isinstance(answer, Output):
                 output.append(answer)
-            elif not answered.done():
+            elif not isinstance(answer, Want) and not answered.done():
                 _settle(answered, answer)
 
         rid = self.ask(op, arguments, listen)

@@ -108,10 +108,11 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
     environ = options.pop("environ", None)
     if cwd is not None and not isinstance(cwd, (str, os.PathLike)):
         raise BadValue(f"cwd is a path, not {cwd!r:.80}", next="give a directory")
-    directory, notes = (os.path.abspath(cwd), ()) if cwd is not None else launch.directory()
+    is_elsewhere = options.get("backend") not in (None, "local") or options.get("host") is not None
+    directory, notes = _directory(cwd, is_elsewhere)
     cols, rows = size or (None, None)
-    env = dict(os.environ if environ is None else environ)
-    if environ is None and (cwd is not None or notes):
+    env = {} if is_elsewhere else dict(os.environ if environ is None else environ)
+    if environ is None and directory is not None and (cwd is not None or notes):
         env["PWD"] = directory  # without a shell, the command itself would read where the caller is
     arguments: Message = {
         **options,
@@ -130,6 +131,13 @@ def run(client: ClientState, command: str | Sequence[str], **options: Unpack[Run
     limit = _START + (_LONGEST_APPROVAL if options.get("gate") else 0.0)
     value, _ = yield Ask("start", _given(arguments), limit=limit)
     return Process(value["process"], (*notes, *value.get("notes", ())))
+
+
+def _directory(cwd: str | os.PathLike[str] | None, is_elsewhere: bool) -> tuple[str | None, tuple[str, ...]]:
+    """Where to run it, and notes on that. In another place a path of the caller means nothing."""
+    if is_elsewhere:
+        return (None if cwd is None else os.fspath(cwd)), ()
+    return (os.path.abspath(cwd), ()) if cwd is not None else launch.directory()
 
 
 def exec(

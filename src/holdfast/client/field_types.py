@@ -21,6 +21,9 @@ class RunOptions(TypedDict, total=False):
     session: str | None
     task: str | None
     parent_session: str | None
+    backend: str | None
+    image: str | None
+    host: str | None
     cwd: str | os.PathLike[str] | None
     environ: Mapping[str, str] | None
     env: Mapping[str, str] | None
@@ -84,7 +87,7 @@ class ProcessAttributes:
     task: str | None
     """A second key to group processes by."""
     backend: str
-    """Where it runs: `local`."""
+    """Where it runs: `local`, or the name of another backend."""
     pid: int | None
     """The pid of the command itself; kept after its end."""
     status: str

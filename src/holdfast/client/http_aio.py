@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.client.aio_link import AsyncLink
 from holdfast.client.http_exchange import HttpExchange, check_listener
 from holdfast.client.http_link import RECONNECT_TIMEOUT, unreachable
-from holdfast.client.link import LinkCut
+from holdfast.client.link import LinkCut, Want
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class HttpConnection(AsyncLink):
         self._strict = strict
         self._idle: list[_Streams] = []
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._uploading: dict[int, tuple[HttpExchange, asyncio.StreamWriter]] = {}
         self._last_rid = 0
 
     async def close(self) -> None:
@@ -57,8 +59,24 @@ class HttpConnection(AsyncLink):
         self._last_rid = rid
         self._listeners[rid] = listener
         task = self._tasks[rid] = asyncio.get_running_loop().create_task(self._do(exchange))
-        task.add_done_callback(lambda _: self._tasks.pop(rid, None))
+        task.add_done_callback(lambda _: self._ended(rid))
         return rid
+
+    def _ended(self, rid: int) -> None:
+        self._tasks.pop(rid, None)
+        self._uploading.pop(rid, None)
+
+    def upload(self, rid: int, data: bytes) -> None:
+        if rid in self._uploading:
+            exchange, writer = self._uploading[rid]
+            writer.write(exchange.piece(data))
+            if data:
+                self._draining = asyncio.get_running_loop().create_task(self._want_more(rid, writer))
+
+    async def _want_more(self, rid: int, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):  # the exchange itself finds that it was cut
+            await writer.drain()
+            self._pass(rid, Want(rid, 1))
 
     def say_got(self, answer: Answer) -> None:
         """Over HTTP a reply is delivered when it was sent."""
@@ -83,6 +101,9 @@ class HttpConnection(AsyncLink):
 
     async def _talk(self, exchange: HttpExchange, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(exchange.request)
+        if exchange.uploads:
+            self._uploading[exchange.rid] = exchange, writer
+            self._pass(exchange.rid, Want(exchange.rid, 1))
         while not exchange.is_over:
             await self._reading.open.wait()
             data = await reader.read(_READ_SIZE)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _API = "/api/v1"
 _EVENT_STREAM = "text/event-stream"
+#: Of a copy: an archive, and the bytes of one file.
+_FILE_TYPES = ("application/x-tar", "application/octet-stream")
 _NEXT = "http://127.0.0.1:PORT, as `holdfast daemon http` prints it"
 
 
@@ -87,6 +89,8 @@ class HttpExchange:
     ) -> None:
         self.rid = rid
         self.request = _request(op, arguments, address, session, strict)
+        #: Whether pieces of a body follow the request; False again after the last.
+        self.uploads = op in OPERATIONS and OPERATIONS[op].traits.uploads
         self.is_answered = False
         self._op = op
         self._response = ResponseParser()
@@ -94,6 +98,7 @@ class HttpExchange:
         self._body: list[bytes] = []
         #: The number of the last event of a stream.
         self._last_event = 0
+        self._received = 0
 
     @property
     def keeps_alive(self) -> bool:
@@ -102,6 +107,11 @@ class HttpExchange:
     @property
     def is_over(self) -> bool:
         return self._response.is_over
+
+    def piece(self, data: bytes) -> bytes:
+        """The bytes that send a piece of the body; an empty piece is its end."""
+        self.uploads = bool(data)
+        return b"%x\r\n%b\r\n" % (len(data), data)
 
     def feed(self, data: bytes) -> list[Answer]:
         """Raises LinkCut when the daemon sends something else than HTTP, is stopping, or closed before it replied."""
@@ -119,6 +129,8 @@ class HttpExchange:
         if response.status == 200 and response.headers.get("content-type") == _EVENT_STREAM:
             events = [event for piece in pieces for event in self._events.feed(piece)]
             return [self._event(kind, light_json.loads(data)) for kind, data in events]
+        if response.status == 200 and response.headers.get("content-type") in _FILE_TYPES:
+            return self._file(pieces)
         self._body += pieces
         if not response.is_over:
             return []
@@ -129,6 +141,16 @@ class HttpExchange:
         if "retry-after" in response.headers:
             raise LinkCut("the daemon is stopping")
         return [Failed(self.rid, _error(value))]
+
+    def _file(self, pieces: list[bytes]) -> list[Answer]:
+        answers: list[Answer] = []
+        for piece in pieces:
+            answers.append(Output(self.rid, "file", self._received, piece))
+            self._received += len(piece)
+        if self.is_over:
+            self.is_answered = True
+            answers.append(Done(self.rid, {}))
+        return answers
 
     def _event(self, kind: str, value: Message) -> Answer:
         if kind == "output":
@@ -164,7 +186,9 @@ def _request(op: str, arguments: Message, address: HttpAddress, session: str | N
         except (TypeError, ValueError, RecursionError) as invalid:
             raise refusal(fields, invalid) from None
         head.append("Content-Type: application/json")
-    if method == "POST":
+    if method == "PUT":
+        head += [f"Content-Type: {_file_type(arguments)}", "Transfer-Encoding: chunked"]
+    elif method == "POST":
         head.append(f"Content-Length: {len(body)}")
     return ("\r\n".join(head) + "\r\n\r\n").encode("utf-8", "replace") + body
 
@@ -183,7 +207,7 @@ def _http_request(op: str, arguments: Message) -> tuple[str, str, Message | None
     path = _API + template
     for name in in_path:
         path = path.replace(f"{{{name}}}", quote(str(ask.pop(name, "")), safe="", errors="replace"))
-    if method != "GET":
+    if method not in ("GET", "PUT"):
         return method, path, ask if operation.FIELDS.keys() - in_path else None
     query = {name: light_json.dumps(value) if isinstance(value, bool) else value for name, value in ask.items()}
     return method, f"{path}?{urlencode(query, errors='replace')}" if query else path, None
@@ -198,12 +222,20 @@ def _http_fields(op: str, ask: Message) -> Message:
         return {"follow": False, **ask, "view": "raw", "until": "closed"}
     if op == "events":
         return {"follow": False, **ask}
+    if op in ("put_file", "get_file"):  # the media type says it
+        ask.pop("format", None)
     if op == "approvals":  # the media type says whether to follow
         ask.pop("follow", None)
     return ask
 
 
+def _file_type(arguments: Message) -> str:
+    return _FILE_TYPES[arguments.get("format") == "file"]
+
+
 def _accepted(op: str, arguments: Message) -> str:
+    if op == "get_file":
+        return _file_type(arguments)
     is_stream = op in ("logs", "events", "notices") or (op == "approvals" and bool(arguments.get("follow")))
     return _EVENT_STREAM if is_stream else "application/json"
 

@@ -7,7 +7,7 @@ import socket
 import time
 
 from holdfast.client.http_exchange import HttpExchange, check_listener
-from holdfast.client.link import Link, LinkCut
+from holdfast.client.link import Link, LinkCut, Want
 from holdfast.errors import Unreachable
 
 TYPE_CHECKING = False
@@ -72,8 +72,18 @@ class HttpLink(Link):
             raise self._cut(cut) from cut
         self._last_rid += 1
         self._under_way[sock.fileno()] = sock, exchange
-        self._epoll.register(sock.fileno(), select.EPOLLIN)
+        self._epoll.register(sock.fileno(), select.EPOLLIN | (select.EPOLLOUT if exchange.uploads else 0))
         return exchange.rid
+
+    def upload(self, rid: int, data: bytes) -> None:
+        for sock, exchange in self._under_way.values():
+            if exchange.rid == rid:
+                try:
+                    sock.sendall(exchange.piece(data))
+                except OSError as cut:
+                    raise self._cut(cut) from cut
+                if data:
+                    self._epoll.modify(sock.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def cancel(self, rid: int) -> None:
         """A request is given up by closing its connection."""
@@ -86,8 +96,12 @@ class HttpLink(Link):
         answers: list[Answer] = []
         if not self._under_way and timeout is None:
             raise self._cut("there is no request")
-        for fd, _ in self._epoll.poll(timeout):
+        for fd, events in self._epoll.poll(timeout):
             sock, exchange = self._under_way[fd]
+            if events == select.EPOLLOUT:
+                self._epoll.modify(fd, select.EPOLLIN)
+                answers.append(Want(exchange.rid, 1))
+                continue
             try:
                 data = sock.recv(_READ_SIZE)
                 answers += exchange.feed(data)

@@ -290,9 +290,9 @@ def _spawn(ready_fd: int, log: int, env: dict[str, str]) -> None:
 
 def environment(paths: Paths) -> dict[str, str]:
     """What the daemon is given of the caller's environment. Nothing else: it may hold secrets."""
-    from holdfast.secrets.environment import minimal
+    from holdfast.secrets.environment import for_backends, minimal
 
-    env = minimal(os.environ)
+    env = {**minimal(os.environ), **for_backends(os.environ)}
     if paths.runtime == paths.home:
         env["HOLDFAST_HOME"] = paths.home  # absolute: the daemon works in another directory
     if _is_id(outer := os.environ.get("HOLDFAST_ID", "")):

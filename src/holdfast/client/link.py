@@ -9,7 +9,7 @@ import time
 from holdfast.client import launch
 from holdfast.errors import BadValue, Unreachable, Unsupported, from_wire
 from holdfast.version import VERSION as RELEASE
-from holdfast.wire.frames import PROTOCOL_VERSION, FrameDecoder, FrameError, encode, peer_credentials
+from holdfast.wire.frames import PROTOCOL_VERSION, FrameDecoder, FrameError, encode, encode_bytes, peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.paths import Paths
     from holdfast.wire.frames import Message
 
-    Answer: TypeAlias = "Done | Failed | Output"
+    Answer: TypeAlias = "Done | Failed | Output | Want"
 
 #: The most ids of notifications that a client keeps.
 MOST_DELIVERED = 1000
@@ -71,6 +71,16 @@ class Output:
         return self.offset + len(self.data)
 
 
+class Want:
+    """The daemon takes so many more pieces of an upload."""
+
+    __slots__ = ("rid", "count")
+
+    def __init__(self, rid: int, count: int) -> None:
+        self.rid = rid
+        self.count = count
+
+
 class ClientProtocol:
     """Numbers the requests and assembles the answers. Several requests may be in flight.
 
@@ -93,6 +103,10 @@ class ClientProtocol:
             raise refusal(arguments, failed) from None
         self._last_rid = rid
         return rid, request
+
+    def piece(self, rid: int, data: bytes) -> bytes:
+        """The bytes that send a piece of an upload; an empty piece is its end."""
+        return encode({"op": "data", "rid": rid}) + encode_bytes(data)
 
     def cancel(self, rid: int) -> bytes:
         """The bytes that cancel a request. Answers to it may still come."""
@@ -119,6 +133,8 @@ class ClientProtocol:
             return Done(rid, value)
         if isinstance(error := frame.get("error"), dict):
             return Failed(rid, from_wire(error))
+        if isinstance(count := frame.get("want"), int):
+            return Want(rid, count)
         if isinstance(announced := frame.get("data"), dict):
             self._announced = {"rid": rid, **announced}
         return None
@@ -186,6 +202,10 @@ class Link:
     def cancel(self, rid: int) -> None:
         self._send(self._protocol.cancel(rid))
 
+    def upload(self, rid: int, data: bytes) -> None:
+        """Send a piece that the daemon wants (`Want`); an empty one is the end. Raises LinkCut."""
+        self._send(self._protocol.piece(rid, data))
+
     def receive(self, timeout: float | None = None) -> list[Answer]:
         """What has come, after waiting for something; nothing when `timeout` ran out. Raises LinkCut."""
         if timeout is not None and not self._is_readable(timeout):
@@ -220,7 +240,8 @@ class Link:
                     return answer.value, output
                 if isinstance(answer, Failed):
                     raise answer.error
-                output.append(answer)
+                if isinstance(answer, Output):
+                    output.append(answer)
             if until is not None and time.monotonic() >= until:
                 raise self._unanswered(op)
 

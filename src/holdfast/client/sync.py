@@ -13,11 +13,14 @@ from holdfast.errors import BadValue, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from holdfast.client.calls import Ask, Call, Reply, T
+    from holdfast.client.copying import Place, Source, Target
     from holdfast.client.link import Link
     from holdfast.client.reading import Followed, Reading
+    from holdfast.wire.frames import Message
 
 #: Connections kept open between calls.
 _KEPT_OPEN = 4
@@ -77,6 +80,55 @@ class Client(SyncCalls):
             links, self._idle = self._idle, []
             self._is_open = False
         for link in links:
+            link.close()
+
+    def copy_to(
+        self,
+        place: Place,
+        source: Source,
+        path: str,
+        *,
+        follow: bool = False,
+        on_moved: Callable[[int], None] | None = None,
+    ) -> Message:
+        """Copy a file or a directory of this machine to a place: `local`, a process, or `task/T`.
+
+        Returns its `path` there, and the numbers of `files` and `bytes`.
+
+        `source` is a path, or a binary file that is read to its end. If `path` is a directory, the copy is put into it;
+        `DIR/.` copies what is in DIR. A file is replaced at once, or stays as it was. `follow`: if `source` is a
+        symbolic link, what it points to is copied.
+        """
+        from holdfast.client import copying
+
+        fields, pieces = copying.upload_request(place, source, path, follow)
+        link = self.open_link()
+        try:
+            return copying.BlockingCopy(link).send(fields, pieces, copying.slow_input(source), on_moved)
+        finally:
+            link.close()
+
+    def copy_from(
+        self,
+        place: Place,
+        path: str,
+        target: Target,
+        *,
+        follow: bool = False,
+        on_moved: Callable[[int], None] | None = None,
+    ) -> Message:
+        """Copy a file or a directory of a place to this machine, as `copy_to`. Returns its `path` here.
+
+        `target` is a path, or a binary file that gets the bytes of one file.
+        """
+        from holdfast.client import copying
+
+        fields = copying.download_request(place, path, target, follow)
+        link = self.open_link()
+        try:
+            copied = copying.write(copying.BlockingCopy(link).receive(fields, on_moved), target)
+            return dict(zip(("path", "files", "bytes"), copied, strict=True))
+        finally:
             link.close()
 
     def open_link(self, resume: float | None = None) -> Link:

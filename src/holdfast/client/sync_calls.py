@@ -50,6 +50,11 @@ class SyncCalls(ClientState):
             session: The session that owns the process. Default: $HOLDFAST_SESSION, else default.
             task: A second key to group processes by.
             parent_session: The parent of the session, which receives its processes when it ends.
+            backend: Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The
+                environment is that of the place, with --env on top. Default: local.
+            image: With a backend of containers: the image. Processes of one task (else of one session) with the same
+                image and options share a container.
+            host: With ssh: the host, as ssh takes it ([USER@]HOST, or a Host of ssh_config). Implies --backend ssh.
             cwd: The directory it runs in. Default: the current one.
             environ: The environment itself, in place of the caller's.
             env: Variables on top of the environment.
@@ -587,6 +592,40 @@ class SyncCalls(ClientState):
         """
         value, _ = self._call(calls.Ask("remove_queue", {"queue": queue}, limit=60.0))
         return bool(value["removed"])
+
+    def backends(self) -> list[Message]:
+        """List the backends, whether each can be used, and its places."""
+        value, _ = self._call(calls.Ask("backends", {}, limit=120.0))
+        return list(value["backends"])
+
+    def clean_backends(self) -> Message:
+        """Remove containers and sandboxes of this instance that no process needs.
+
+        Returns: removed (their names), failed (those that could not be removed, each with the reason).
+        """
+        value, _ = self._call(calls.Ask("clean_backends", {}, limit=120.0))
+        return value
+
+    def stop_backend(self, backend: str, *, all: bool = False) -> Message:
+        """Close the places of a backend: its containers and sandboxes are removed, connections to hosts are closed.
+
+        backend: The name of the backend.
+        all: Also places in which processes run. These processes end.
+
+        Returns: closed (how many places were closed), kept (how many were not, because processes run in them), ended
+        (how many processes ended with their place).
+        """
+        value, _ = self._call(calls.Ask("stop_backend", {"backend": backend, "all": all}, limit=120.0))
+        return value
+
+    def backend_login(self, backend: str, *, host: str | None = None) -> list[str]:
+        """The command with which a person authenticates to a backend, in a terminal.
+
+        backend: The name of the backend.
+        host: The host, where the backend does not name one.
+        """
+        value, _ = self._call(calls.Ask("backend_login", {"backend": backend, "host": host}, limit=60.0))
+        return list(value["argv"])
 
     def log_times(
         self, process: Ref, *, stream: str = "out", offset: int | None = 0, upto: int | None = None

@@ -21,7 +21,7 @@ from holdfast.daemon.core import instance, log, service_manager
 from holdfast.daemon.run import run
 from holdfast.errors import HoldfastError
 from holdfast.paths import find_paths, make_directories
-from holdfast.secrets.environment import minimal
+from holdfast.secrets.environment import for_backends, minimal
 from holdfast.settings import read_settings
 from holdfast.title import set_title
 
@@ -49,7 +49,7 @@ _ALSO_KEPT = ("NOTIFY_SOCKET", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
 def _drop_environment() -> None:
     """Execute this program again with the variables that it needs: others can read the first environment in /proc."""
     given = _first_environment()
-    env = {**minimal(given), **{name: given[name] for name in _ALSO_KEPT if name in given}}
+    env = {**minimal(given), **for_backends(given), **{name: given[name] for name in _ALSO_KEPT if name in given}}
     if env.keys() != given.keys():
         sys.stdout.flush()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -24,6 +24,7 @@ from holdfast.daemon.core import boot, service_manager, timers
 from holdfast.daemon.core.context import DaemonContext, Message
 from holdfast.daemon.core.home_watcher import watch_home
 from holdfast.daemon.core.log import note
+from holdfast.daemon.core.places import Places
 from holdfast.daemon.core.queues import ProcessQueues, end_after_boot, watch_queues
 from holdfast.daemon.core.recovery import Recovery
 from holdfast.daemon.core.registry import Registry
@@ -59,7 +60,7 @@ from holdfast.model.events import Event
 from holdfast.paths import Paths, find_paths
 from holdfast.places.keeper_link import Refused
 from holdfast.places.local import LocalPlace
-from holdfast.secrets.environment import minimal
+from holdfast.secrets.environment import for_backends, minimal
 from holdfast.settings import Settings
 from holdfast.store import approvals as approval_rows
 from holdfast.store import queues as queue_rows
@@ -71,7 +72,6 @@ from holdfast_keeper import protocol
 
 #: Longer than a keeper takes to start and to read a thousand bundles. After that the daemon serves without it.
 _RECOVERY_TIMEOUT = 15.0
-_LEAVE_TIMEOUT = 2.0
 #: How long a new release of the keeper may take until it answers. After that the daemon serves without it.
 _RENEW_TIMEOUT = 10.0
 #: Clients that waited for a reply when the daemon died may come back, or confirm the reply, within this time.
@@ -104,11 +104,12 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
 
     try:
         context.background.start(context.place.login.refresh(), "login environment")
-        context.background.start(context.secrets.relearn(context.place, context.registry.owner), "secrets")
+        context.background.start(context.secrets.relearn(context.places.all(), context.registry.owner), "secrets")
         vital = [
-            context.background.start(context.keeper.run(on_hello, context.supervisor.on_fact), "keeper"),
+            context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
+        context.places.reopen()
         # Clients are served when the true state of the processes is known, not before.
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:
@@ -134,6 +135,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
         context.background.start(watch_progress(context), "progress")
         context.background.start(publish_output(context), "output events")
         context.background.start(context.place.usage.run(), "sampler")
+        context.background.start(context.places.watch_idle(), "idle places")
         context.sinks.start(message_maker(context))
         await server.open()
         context.background.start(context.inbox.release_earlier(_RECONNECT_TIMEOUT), "claims")
@@ -188,23 +190,36 @@ async def _compose(
         running=registry.running,
         login_file=paths.login_env,
         file_limit=file_limit,
+        daemon_environ=for_backends(os.environ),
         hidden=_hidden(paths),
     )
-    outputs, inputs = Outputs(place.keeper, background), Inputs(place.keeper)
-    screen_worker = ScreenWorker(place.directory, paths.screens, environ)
+    places = Places(
+        place,
+        paths.home,
+        settings.backends,
+        {**environ, **for_backends(os.environ)},
+        _hello(settings),
+        registry,
+        opened.store,
+        background,
+    )
+    outputs, inputs = Outputs(places.keeper_of, background), Inputs(places.keeper_of)
+    screen_worker = ScreenWorker(place.directory, places.directory_of, paths.screens, environ)
     tcp = TcpListener(paths, settings.http_listen)
     names = Names(opened.kept.aliases, opened.found, time.time())
     stream = EventStream(opened.store)
     inbox = SessionInboxes(opened.store, opened.kept.pending, names.resolve, registry.owner)
     opened.store.on_events.append(inbox.arrived)
-    supervisor = Supervisor(registry, opened.store, background, place.usage.tracks, inbox.claimed, names.begins)
+    supervisor = places.supervisor = Supervisor(
+        registry, opened.store, background, places.tracks_of, inbox.claimed, names.begins
+    )
     sessions = SessionOwnership(names, registry, inbox, opened.store, supervisor.turn)
     asked = await opened.store.read(approval_rows.load)
     approvals = ApprovalRequests(opened.store, asked, settings.approval_keep)
     sessions.on_rename.append(approvals.renamed)
     ancestry = CallerAncestry(registry, place)
     secrets = KnownSecrets(settings, lambda: (tcp.token,), names.resolve)
-    sessions.on_transfer.append(partial(secrets.transferred, place))
+    sessions.on_transfer.append(partial(secrets.transferred, places.of_id))
     context = DaemonContext(
         paths=paths,
         settings=settings,
@@ -222,17 +237,19 @@ async def _compose(
         sessions=sessions,
         sinks=SinkManager(settings.sinks, paths.config, opened.store, background, environ),
         bridges=Bridges(opened.store),
-        place=place,
+        places=places,
         supervisor=supervisor,
         queues=ProcessQueues(opened.store, registry, await opened.store.read(queue_rows.load)),
-        stop_commands=StopCommands(lambda process: place, settings, background, ancestry),
+        stop_commands=StopCommands(lambda process: places.get(process.meta.place), settings, background, ancestry),
         outputs=outputs,
         inputs=inputs,
-        screens=ProcessScreens(paths.screens, screen_worker, place.keeper, outputs, inputs, background, place.readers),
+        screens=ProcessScreens(
+            paths.screens, screen_worker, places.keeper_of, outputs, inputs, background, place.readers
+        ),
         secrets=secrets,
         tcp=tcp,
         mcp=McpWorker(environ),
-        watch_worker=WatchWorker(place.directory, environ),
+        watch_worker=WatchWorker(place.directory, places.directory_of, environ),
         background=background,
     )
     match_events = MatchEvents(opened.kept.memory.get(BREAKER), settings, registry.get)
@@ -292,9 +309,7 @@ async def _stop(context: DaemonContext, server: Server) -> None:
                 lambda connection: inbox_rows.remember(connection, _DAEMON, {"stopped": True}),
                 [_event("stop", running=len(context.registry.running()))],
             )
-        with contextlib.suppress(Unreachable, Refused, TimeoutError):
-            async with asyncio.timeout(_LEAVE_TIMEOUT):
-                await context.keeper.request("leave")
+        await context.places.leave()
     # Messages that are being sent may end, so that none is sent twice.
     await context.sinks.close()
     context.mcp.close()
@@ -303,4 +318,4 @@ async def _stop(context: DaemonContext, server: Server) -> None:
     # The store last: all of the others write to it.
     await context.store.close()
     context.screens.close()
-    context.place.close()
+    context.places.close()

@@ -125,6 +125,9 @@ def _operation(route: Route) -> Schema:
         described["description"] = route.about
     if route.body is not None:
         described["requestBody"] = _body(route.body)
+    if route.uploads:
+        content = {media: {"schema": {"type": "string", "format": "binary"}} for media in route.uploads}
+        described["requestBody"] = {"required": True, "content": content}
     if route.path == "/livez":
         described["security"] = [{}]
     return described
@@ -156,7 +159,13 @@ def _errors(route: Route) -> list[int]:
 def _parameter(name: str, declared: Field, where: str) -> Schema:
     schema = declared.schema()
     about = schema.pop("description", "") or ("The name of a session." if name == "session" else "")
-    return {"name": name, "in": where, "required": where == "path", "schema": schema, "description": about}
+    return {
+        "name": name,
+        "in": where,
+        "required": where == "path" or declared.is_required,
+        "schema": schema,
+        "description": about,
+    }
 
 
 def _header(header: HeaderField) -> Schema:

@@ -31,6 +31,7 @@ _BODY_TIME = 30.0
 _MOST_PARAMETERS = 100
 
 SendData = Callable[[str, int, bytes], Awaitable[None]]
+ReceiveData = Callable[[], Awaitable[bytes]]
 
 
 class HttpRequest:
@@ -52,6 +53,8 @@ class HttpRequest:
         self._receive = receive
         self._route: Route | None = None
         self._body: bytes | None = None
+        #: Whether `next_piece` has seen the end of the body.
+        self._is_read = False
         #: Calls whose replies stand for notifications.
         self._undelivered: list[PendingCall] = []
 
@@ -127,24 +130,43 @@ class HttpRequest:
             if not message.get("more_body"):
                 return b"".join(pieces)
 
+    async def next_piece(self) -> bytes:
+        """The next bytes of a body that is used as it comes; empty at its end. Raises ClientGone."""
+        while not self._is_read:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            self._is_read = not message.get("more_body")
+            if data := message.get("body"):
+                return bytes(data)
+        return b""
+
     async def ask(
-        self, op: str, arguments: Message, send_data: SendData | None = None, taker: object = None
+        self,
+        op: str,
+        arguments: Message,
+        send_data: SendData | None = None,
+        taker: object = None,
+        receive_data: ReceiveData | None = None,
     ) -> Message:
         """The daemon's reply to an operation. Raises what its handler raises."""
-        pending = PendingCall(self.context, self.call(send_data, taker), op)
+        pending = PendingCall(self.context, self.call(send_data, taker, receive_data), op)
         reply = await pending.reply(arguments)
         if pending.needs_delivery:
             self._undelivered.append(pending)
         return reply
 
-    def call(self, send_data: SendData | None = None, taker: object = None) -> Call:
+    def call(
+        self, send_data: SendData | None = None, taker: object = None, receive_data: ReceiveData | None = None
+    ) -> Call:
         """Who asks. Raises BadValue."""
         origin: BoundOrigin | None = self.scope["state"]["origin"]
         named = self._session()
         session = origin.session if origin is not None else named
         resolved = self.context.sessions.resolve(session) if session is not None else None
         claimed = named if origin is not None else None
-        return Call(resolved, send_data or _cannot_stream, taker, self._is_strict(), origin, claimed=claimed)
+        send_data = send_data or _cannot_stream
+        return Call(resolved, send_data, taker, self._is_strict(), origin, None, claimed, receive_data)
 
     def find(self, name: str | None = None) -> HeldProcess:
         """The process that the path names, or `name`, among those that the caller sees.
@@ -175,6 +197,19 @@ class HttpRequest:
             for waiting in (task, gone):
                 waiting.cancel()
             await asyncio.wait({task, gone})
+
+    async def until_stopping(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something that reads the body as it comes. It is cancelled when the daemon stops."""
+        task = asyncio.ensure_future(work)
+        try:
+            waits: set[asyncio.Future[Any]] = {task, self.stopping}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise HttpRefusal(503, "unreachable", "the daemon is stopping", next="try again", headers=_AGAIN)
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     async def _disconnected(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

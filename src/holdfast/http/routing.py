@@ -100,6 +100,8 @@ class Route:
     query: Mapping[str, Field] = field(default_factory=dict)
     headers: Sequence[HeaderField] = ()
     body: RequestBody | None = None
+    uploads: Sequence[str] = ()
+    """Media types of a body that is used as it comes, in place of `body`."""
     errors: Sequence[int] = ()
     about: str = ""
     is_described: bool = True
@@ -154,7 +156,7 @@ def operation_route(
     }
     if not operation.Reply.FIELDS:
         derived["replies"] = {204: Success("Done", {})}
-    if method == "GET":
+    if method == "GET" or traits.uploads:
         derived["query"] = fields
     elif fields:
         required = (*required, *(name for name, one in fields.items() if one.is_required))

@@ -63,6 +63,10 @@ class Meta:
     """Set by the caller; holdfast does not interpret them."""
     parent_session: str | None = None
     backend: str = "local"
+    place: str | None = None
+    """The key of the place of that backend; None for this machine."""
+    image: str | None = None
+    host: str | None = None
     lifetime: Lifetime = "detached"
     pty: bool = False
     stdin: bool = False

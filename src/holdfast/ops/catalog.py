@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.ops import approvals, daemon, events, output, processes, queues, sessions, start
+from holdfast.ops import approvals, backends, daemon, events, files, output, processes, queues, sessions, start
 from holdfast.ops.declare import Operation
 
 _ALL: tuple[type[Operation], ...] = (
@@ -26,9 +26,15 @@ _ALL: tuple[type[Operation], ...] = (
     queues.Queues,
     queues.SetQueue,
     queues.RemoveQueue,
+    backends.Backends,
+    backends.CleanBackends,
+    backends.StopBackend,
+    backends.BackendLogin,
     output.Logs,
     output.LogTimes,
     output.Search,
+    files.PutFile,
+    files.GetFile,
     sessions.Sessions,
     sessions.EndSession,
     sessions.RenameSession,

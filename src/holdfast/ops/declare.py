@@ -156,7 +156,18 @@ class Traits:
     """How an operation behaves: for the daemon, the clients and HTTP."""
 
     __slots__ = (
-        *("repeatable", "completes", "waits", "streams", "scope", "audited", "frequent", "time_limit", "route"),
+        *(
+            "repeatable",
+            "completes",
+            "waits",
+            "streams",
+            "uploads",
+            "scope",
+            "audited",
+            "frequent",
+            "time_limit",
+            "route",
+        ),
         *("http_name", "method", "returns", "positional", "star", "names", "needs", "own_session"),
     )
 
@@ -167,6 +178,7 @@ class Traits:
         completes: bool = False,
         waits: bool = False,
         streams: bool = False,
+        uploads: bool = False,
         scope: str = Scope.CHECKED,
         audited: bool = False,
         frequent: bool = False,
@@ -189,13 +201,15 @@ class Traits:
         self.waits = waits
         #: Whether pieces of data come before the reply.
         self.streams = streams
+        #: Whether pieces of data follow the request.
+        self.uploads = uploads
         self.scope = scope
         #: Whether the audit log notes it when it touches processes of another session.
         self.audited = audited
         #: Whether it comes many times a second: the audit log then groups them into one entry.
         self.frequent = frequent
         #: How long a client waits for the reply, in seconds; None for as long as it takes.
-        self.time_limit = None if waits or streams else time_limit
+        self.time_limit = None if waits or streams or uploads else time_limit
         #: `METHOD /path` of the HTTP API below /api/v1; empty for what HTTP does not offer.
         self.route = route
         #: The operation's id in the OpenAPI document.

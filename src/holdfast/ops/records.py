@@ -23,7 +23,7 @@ class ProcessFields(Record):
     cwd: Text = field()
     session: Text = field(help="The owner session, which gets its notifications.")
     task: Text | None = field(help="A second key to group processes by.")
-    backend: Text = field(help="Where it runs: `local`.")
+    backend: Text = field(help="Where it runs: `local`, or the name of another backend.")
     pid: Integer | None = field(help="The pid of the command itself; kept after its end.")
     status: Literal["running", "ended", "waiting", "restarting", "unreachable"] = field(
         help="`waiting`: for its turn in a queue, or for other processes. `restarting`: between two runs. "
@@ -359,3 +359,25 @@ class VerifiedFields(Record):
     head: Text = field()
     fault: Text | None = field()
     seq: Integer | None = field()
+
+
+class PlaceFields(Record):
+    """A place of a backend."""
+
+    key: Text = field(help="Identifies it.")
+    task: Text | None = field(help="The task or session whose processes run in it; null where all share it.")
+    options: Object = field(help="What it was made with, such as the image or the host.")
+    state: Literal["connected", "unreachable", "closed"] = field(
+        help="`closed`: it is not connected, because nothing runs in it."
+    )
+    processes: Integer = field(help="How many processes run in it.")
+
+
+class BackendFields(Record):
+    """A backend: a way to get places where commands run."""
+
+    name: Text = field()
+    kind: Text = field(help="Such as `podman` or `ssh`.")
+    state: Literal["ready", "unusable"] = field()
+    detail: Text = field(help="A version; or what is missing, and what to do about it.")
+    places: list[PlaceFields] = field(help="Those that were used, also closed ones.")

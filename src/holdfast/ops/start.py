@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: A start may have to wait for a login shell, or for another process to end.
 TIME_LIMIT = 300.0
 MOST_PATTERNS = 100
-QUEUE_NAME = "^[A-Za-z0-9._-]+$"
+QUEUE_NAME = BACKEND_NAME = "^[A-Za-z0-9._-]+$"
 _LONGEST_PATTERN = 4096
 #: The shortest interval between two progress notifications.
 SHORTEST_INTERVAL = 1.0
@@ -137,13 +137,40 @@ class Start(ApprovalOptions):
         metavar="S",
         help="The parent of the session, which receives its processes when it ends.",
     )
-    cwd: Text = field(
+    backend: Text | None = field(
+        None,
+        longest=64,
+        pattern=BACKEND_NAME,
+        flag="--backend",
+        metavar="NAME",
+        help="Run it there: local, podman, docker, ssh, or a backend of config.toml (holdfast backends). The "
+        "environment is that of the place, with --env on top. Default: local.",
+    )
+    image: Text | None = field(
+        None,
+        longest=1024,
+        required_text=True,
+        flag="--image",
+        metavar="IMG",
+        help="With a backend of containers: the image. Processes of one task (else of one session) with the same image "
+        "and options share a container.",
+    )
+    host: Text | None = field(
+        None,
+        longest=1024,
+        required_text=True,
+        flag="--host",
+        metavar="DEST",
+        help="With ssh: the host, as ssh takes it ([USER@]HOST, or a Host of ssh_config). Implies --backend ssh.",
+    )
+    cwd: Text | None = field(
+        None,
         longest=4095,
         required_text=True,
         rule=_check_directory,
         flag=("-w", "--cwd"),
         metavar="DIR",
-        help="Run in DIR. Default: the current directory.",
+        help="Run in DIR. Default: the current directory; with --backend, the default directory there.",
     )
     env: Environment = field({}, help="The environment of the caller. It is added to that of a login shell.")
     grant: Environment = field(

@@ -6,6 +6,7 @@ take the pid of a caller of the daemon, as the daemon's kernel reports it.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from holdfast.model.usage import Track
 from holdfast.places.bundles import Bundles
 from holdfast.places.bundles import Measures as Measures
 from holdfast.places.keeper_link import FdStore, KeeperLink, Note
+from holdfast.places.keeper_link import PlaceGone as PlaceGone
 from holdfast.places.keeper_link import Refused as Refused
 from holdfast_keeper.protocol import Message
 
@@ -72,10 +74,6 @@ class CallerMarks(NamedTuple):
     """HOLDFAST_ID in its environment."""
 
 
-class PlaceGone(OSError):
-    """The place does not exist any more: its processes have ended, and how is not known."""
-
-
 class HelperResult(NamedTuple):
     """How a command ended that is not held."""
 
@@ -120,6 +118,14 @@ class PortWatch(Protocol):
         """Cheap as long as nothing has changed since the last call."""
 
 
+async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """A program of this machine whose stdin, stdout and stderr are pipes. Raises OSError."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *argv, cwd="/", env=dict(environ), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+
+
 class ExecutionPlace(Bundles):
     """Where commands run, with one keeper in it. Everything that differs between places is a method of this object."""
 
@@ -133,10 +139,14 @@ class ExecutionPlace(Bundles):
     """Where a command runs that names no directory. Known once `connect` has returned."""
     refused: Mapping[str, str] = MappingProxyType({})
     """Fields of a start that it cannot serve, each with the reason."""
+    idle_limit: float | None = None
+    """Seconds after which it is discarded while no process is in it; None for never."""
+    is_mirrored: bool = False
+    """Whether the bundles in its directory are copies."""
 
-    def __init__(self, directory: str, hello: Message, note: Note) -> None:
+    def __init__(self, directory: str, hello: Message, note: Note, outage: float = 15.0) -> None:
         super().__init__(directory)
-        self.keeper = KeeperLink(self.connect, hello, note)
+        self.keeper = KeeperLink(self.connect, hello, note, outage)
         self.fd_store = FdStore(self.connect_fd_store, note)
 
     # The keeper.
@@ -169,6 +179,10 @@ class ExecutionPlace(Bundles):
 
         Returns when the new one has answered. Raises OSError, Refused, Unreachable.
         """
+
+    async def discard(self) -> None:
+        """End the place, where no process is in it any more. Raises OSError, Refused, HoldfastError."""
+        await self.keeper.request("leave")
 
     # Measuring.
 
@@ -254,6 +268,13 @@ class ExecutionPlace(Bundles):
 
         Raises StartFailed when there is no such shell.
         """
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """Start a program of holdfast in the place, such as "files"; stdin, stdout and stderr are pipes.
+
+        Raises OSError when the place cannot be reached now, Unsupported where it runs no such programs.
+        """
+        raise Unsupported(f"files cannot be copied to or from {self.name}", next="holdfast exec ID -- cat FILE")
 
     def sandbox_argv(
         self, cwd: str, writable: Sequence[str], network: str, shown: Mapping[str, bool] | None = None

@@ -20,12 +20,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from holdfast import light_json
-from holdfast.errors import BadValue, Unreachable
+from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast_keeper import protocol
 from holdfast_keeper.protocol import Message
 
-#: Without a keeper for that long, requests are no longer queued but refused.
-_OUTAGE_LIMIT = 15.0
+_NO_ANSWER = "the keeper does not answer"
+_SEE = "holdfast doctor"
 _HELLO_BUDGET = 10.0
 #: The rid of every hello; other requests count from 1.
 _HELLO = 0
@@ -56,6 +56,10 @@ class Refused(Exception):
         self.message = message
 
 
+class PlaceGone(OSError):
+    """The place does not exist any more: its processes have ended, and how is not known."""
+
+
 class _Request:
     __slots__ = ("frame", "can_be_repeated", "answer", "was_sent")
 
@@ -70,11 +74,19 @@ class _Request:
 class KeeperLink:
     """One keeper, over as many connections as it takes. `hello` has the arguments of the `hello` request.
 
-    `connect` opens a control stream and raises OSError when there is no keeper just now.
+    `connect` opens a control stream. It raises OSError when there is no keeper just now, HoldfastError for a reason
+    that a person has to mend, and PlaceGone when there will be none. `outage`: without a keeper for that many seconds,
+    requests are no longer queued but refused.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[socket.socket]], hello: Message, note: Note) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[socket.socket]], hello: Message, note: Note, outage: float = 15.0
+    ) -> None:
         self._open_stream = connect
+        self._outage = outage
+        #: Called when it becomes reachable, and when it is not any more.
+        self.on_change: Callable[[bool], None] = _ignore_change
+        self._awaiting: list[asyncio.Future[None]] = []
         self._hello = hello
         self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
@@ -82,7 +94,7 @@ class KeeperLink:
         self._rids = itertools.count(1)
         self._open: dict[int, _Request] = {}
         self._connection: _KeeperConnection | None = None
-        self._has_given_up = False
+        self._has_given_up = True
         self._giving_up: asyncio.TimerHandle | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, release, offers.
         self.about: Message = {}
@@ -94,8 +106,15 @@ class KeeperLink:
 
     @property
     def is_reachable(self) -> bool:
-        """False when there has been no keeper for longer than a restart of it takes."""
-        return not self._has_given_up
+        """False before the first keeper has answered, and without one for longer than a restart of it takes."""
+        return bool(self.about) and not self._has_given_up
+
+    async def answered(self) -> None:
+        """Returns when the keeper is connected. Raises what the next attempt to connect raises."""
+        if self._connection is None or not self._connection.is_open:
+            answered = asyncio.get_running_loop().create_future()
+            self._awaiting.append(answered)
+            await answered
 
     async def request(self, op: str, **arguments: Any) -> Message:
         """The keeper's answer. Raises Refused when it refuses, Unreachable when there is no keeper."""
@@ -118,7 +137,7 @@ class KeeperLink:
         """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
-            answer.set_exception(Unreachable("the keeper does not answer"))
+            answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
             return answer
         rid = next(self._rids)
         request = _Request({"rid": rid, "op": op, **arguments}, raw, answer)
@@ -128,25 +147,49 @@ class KeeperLink:
         return answer
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
-        """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait."""
+        """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait.
+
+        Raises PlaceGone when there will be no keeper any more.
+        """
         self._on_hello, self._on_fact = on_hello, on_fact
         pause = _FIRST_PAUSE
+        self._has_given_up = False
         self._lost()
-        while True:
-            try:
-                connection = await self._connect()
-                pause = _FIRST_PAUSE
+        try:
+            while True:
                 try:
-                    await connection.cut
+                    connection = await self._connect()
+                    pause = _FIRST_PAUSE
+                    try:
+                        await connection.cut
+                    finally:
+                        connection.close()
+                    self._note("keeper-lost")
+                except PlaceGone as gone:
+                    self._settle_awaiting(gone)
+                    raise
+                except (OSError, TimeoutError, Refused, HoldfastError) as failed:
+                    self._note("keeper-unreachable", why=repr(failed))
+                    self._settle_awaiting(failed)
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE)
                 finally:
-                    connection.close()
-                self._note("keeper-lost")
-            except (OSError, TimeoutError, Refused) as failed:
-                self._note("keeper-unreachable", why=repr(failed))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
-            finally:
-                self._lost()
+                    self._lost()
+        finally:
+            if self._giving_up is not None:
+                self._giving_up.cancel()
+            self._give_up()
+            self._settle_awaiting(Unreachable(_NO_ANSWER, next=_SEE))
+
+    def _settle_awaiting(self, failed: Exception | None) -> None:
+        awaiting, self._awaiting = self._awaiting, []
+        for answered in awaiting:
+            if answered.done():
+                continue
+            if failed is None:
+                answered.set_result(None)
+            else:
+                answered.set_exception(failed)
 
     async def _connect(self) -> _KeeperConnection:
         """A connection on which the keeper has answered the hello, and all open requests were sent again."""
@@ -178,6 +221,7 @@ class KeeperLink:
         if "error" in message:
             connection.greeted.set_exception(_refusal(message))
             return
+        was_reachable = self.is_reachable
         self.about = {key: value for key, value in message["ok"].items() if key != "live"}
         self._connection = connection
         self._has_given_up = False
@@ -185,6 +229,9 @@ class KeeperLink:
             self._giving_up.cancel()
         connection.greeted.set_result(None)
         self._on_hello(message["ok"])
+        self._settle_awaiting(None)
+        if not was_reachable:
+            self.on_change(True)
         for request in list(self._open.values()):
             self._send(request)
 
@@ -201,13 +248,16 @@ class KeeperLink:
             if request.was_sent and not request.can_be_repeated and not request.answer.done():
                 request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
-            self._giving_up = asyncio.get_running_loop().call_later(_OUTAGE_LIMIT, self._give_up)
+            self._giving_up = asyncio.get_running_loop().call_later(self._outage, self._give_up)
 
     def _give_up(self) -> None:
+        was_reachable = self.is_reachable
         self._has_given_up = True
         for request in list(self._open.values()):
             if not request.answer.done():
-                request.answer.set_exception(Unreachable("the keeper does not answer"))
+                request.answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
+        if was_reachable:
+            self.on_change(False)
 
 
 class _KeeperConnection(asyncio.Protocol):
@@ -256,6 +306,10 @@ class _KeeperConnection(asyncio.Protocol):
 
 
 def _ignore(message: Message) -> None:
+    return
+
+
+def _ignore_change(is_reachable: bool) -> None:
     return
 
 

@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import termios
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import holdfast_keeper
@@ -33,6 +35,7 @@ from holdfast.places.base import (
     PortOwner,
     ProcessInfo,
     Sudo,
+    start_program,
 )
 from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
@@ -48,8 +51,8 @@ _START_BUDGET = 10.0
 _FIRST_LOOK = 0.005
 _SLOWEST_LOOK = 0.1
 
-_CONTROL = "keeper.sock"
-_FD_STORE = "depot.sock"
+CONTROL = "keeper.sock"
+FD_STORE = "depot.sock"
 _LOCK = "keeper.lock"
 _LOG = "keeper.log"
 _LARGEST_LOG = 1 << 20
@@ -68,6 +71,14 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
+#: Another program of those that are carried to places, without site packages as well.
+_BOOT_PROGRAM = """\
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from holdfast.places.carried import main
+main(sys.argv[1], sys.argv[2:])
+"""
+
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
 _HELPER_OUTPUT = 2000
 _DRAIN_BUDGET = 0.2
@@ -82,8 +93,9 @@ _GET_TERMINAL_NUMBER = 0x80045430
 class LocalPlace(ExecutionPlace):
     """The anchor and keeper of one directory. `environ` is the whole environment that they get.
 
-    `running` gives the processes to measure. The login environment is kept in `login_file`. `hidden` are directories
-    that no sandbox shows.
+    `running` gives the processes to measure. The login environment is kept in `login_file`. `daemon_environ` is added
+    for a daemon that the keeper starts. `keeper_argv` is the command line of the keeper, to which its arguments are
+    added; None for that of this interpreter. `hidden` are directories that no sandbox shows.
     """
 
     name = "local"
@@ -98,10 +110,15 @@ class LocalPlace(ExecutionPlace):
         running: Callable[[], Iterable[HeldProcess]],
         login_file: str,
         file_limit: int | None = None,
+        outage: float = 15.0,
+        daemon_environ: Mapping[str, str] = MappingProxyType({}),
+        keeper_argv: Sequence[str] | None = None,
         hidden: Sequence[str] = (),
     ) -> None:
-        super().__init__(directory, hello, note)
+        super().__init__(directory, hello, note, outage)
         self._environ = dict(environ)
+        self._keeper_argv = keeper_argv
+        self._daemon_environ = daemon_environ
         self._hidden = (directory, *hidden)
         self._file_limit = file_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         #: The process that made the socket of the keeper: its anchor, or the keeper itself.
@@ -116,7 +133,7 @@ class LocalPlace(ExecutionPlace):
     async def connect(self) -> socket.socket:
         """Starts an anchor when no keeper listens, and again when that one ended without a keeper."""
         try:
-            sock = _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+            sock = connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
         except OSError:
             await asyncio.to_thread(self._start_anchor)
             sock = await self._await_keeper()
@@ -131,14 +148,14 @@ class LocalPlace(ExecutionPlace):
         return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._listener_pids
 
     async def connect_fd_store(self) -> socket.socket:
-        return _connect(self.directory, _FD_STORE, socket.SOCK_SEQPACKET)
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
 
     async def _await_keeper(self) -> socket.socket:
         pause = _FIRST_LOOK
         until = asyncio.get_running_loop().time() + _START_BUDGET
         while True:
             try:
-                return _connect(self.directory, _CONTROL, socket.SOCK_STREAM)
+                return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
             except OSError:
                 if asyncio.get_running_loop().time() > until:
                     raise
@@ -156,7 +173,7 @@ class LocalPlace(ExecutionPlace):
             anchor = subprocess.Popen(
                 self._boot(self.directory, VERSION),
                 cwd="/",
-                env=self._environ,
+                env={**self._environ, **self._daemon_environ},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -168,8 +185,11 @@ class LocalPlace(ExecutionPlace):
 
     def _boot(self, *arguments: str) -> list[str]:
         """The command line of anchor and keeper of this release."""
-        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        return [sys.executable, "-I", "-S", "-c", _BOOT, source, str(self._file_limit), *arguments]
+        program = self._keeper_argv
+        if program is None:
+            source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+            program = [sys.executable, "-I", "-S", "-c", _BOOT, source]
+        return [*program, str(self._file_limit), *arguments]
 
     async def renew_keeper(self) -> None:
         """Let anchor and keeper of an older release execute this one, where they can. Every command stays theirs."""
@@ -281,6 +301,11 @@ class LocalPlace(ExecutionPlace):
         on_start(child.pid)
         return await _outcome(child)
 
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
+        boot = (sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source)
+        return await start_program([*boot, program, *arguments], self._environ)
+
     has_address = staticmethod(http.has_address)
 
     async def http_trouble(self, target: HttpTarget) -> str | None:
@@ -345,14 +370,20 @@ def _terminal(master: int) -> Terminal:
     return Terminal(bool(flags & termios.ECHO), bool(flags & termios.ICANON))
 
 
-def _connect(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
+    """A connection to a socket of the keeper of this directory. Raises OSError.
+
+    Follows no symbolic link: what runs in a container could lead it to the keeper of this machine.
+    """
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.
     try:
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{directory}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            sock.connect(f"/proc/self/fd/{fd}/{name}")
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                raise ConnectionRefusedError(f"{name} is not a socket")
+            sock.connect(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
     except OSError:

@@ -31,7 +31,7 @@ _RATE_TIME = 0.25
 _PORTS_PAUSE, _PORTS_ASKED_PAUSE = 4.0, 0.5
 
 
-class _Target(NamedTuple):
+class Target(NamedTuple):
     """A running process, as the thread needs it."""
 
     id: ProcessId
@@ -108,16 +108,26 @@ class UsageSampler:
                 await self._looked.wait()
         return self._looked.is_set()
 
-    async def _within_budget(self, targets: list[_Target], ports_pause: float) -> None:
+    async def _within_budget(self, targets: list[Target], ports_pause: float) -> None:
         """Callers do not wait for a machine that hangs; the thread goes on, and nothing queues up behind it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_BUDGET):
                 while self._under_way is not None and not self._under_way.done():
                     await asyncio.wait({self._under_way})
                 work = [(target, self.tracks.setdefault(target.id, Track())) for target in targets]
-                job = self._under_way = self._in_thread(self._measure, work, ports_pause)
+                job = self._under_way = self._begin(work, ports_pause)
                 await asyncio.wait({job})
                 job.result()
+
+    def _begin(self, work: list[tuple[Target, Track]], ports_pause: float) -> asyncio.Future[None]:
+        """Measure these, and their ports unless those were read less than `ports_pause` ago."""
+        return self._in_thread(self._measure, work, ports_pause)
+
+    async def keep_only(self, processes: Collection[HeldProcess]) -> None:
+        """Forget what was measured of all others."""
+        for gone in self.tracks.keys() - {process.id for process in processes}:
+            del self.tracks[gone]
+        await self._in_thread(self._gauges.keep, [process.group for process in processes])
 
     async def _round(self, is_looking: bool) -> None:
         targets = _targets(self._running())
@@ -128,7 +138,7 @@ class UsageSampler:
             await self._measure_all(targets)
             await self._in_thread(self._gauges.keep, [target.group for target in targets])
 
-    async def _measure_all(self, targets: list[_Target]) -> None:
+    async def _measure_all(self, targets: list[Target]) -> None:
         now = time.monotonic()
         stale = [target for target in targets if not self._is_fresh(target.id, now, FAST / 2)]
         await self._within_budget(stale, _PORTS_PAUSE)
@@ -150,7 +160,7 @@ class UsageSampler:
 
     # In the thread.
 
-    def _measure(self, work: list[tuple[_Target, Track]], ports_pause: float) -> None:
+    def _measure(self, work: list[tuple[Target, Track]], ports_pause: float) -> None:
         members = _members_without_group(target for target, _ in work)
         for target, track in work:
             pids = members.get(target.pid, [])
@@ -163,7 +173,7 @@ class UsageSampler:
         if time.monotonic() - self._ports_at >= ports_pause:
             self._take_ports()
 
-    def _take_memory(self, track: Track, target: _Target, pids: list[int]) -> None:
+    def _take_memory(self, track: Track, target: Target, pids: list[int]) -> None:
         memory = cgroups.memory_of(target.memory_group) if target.memory_group is not None else proc.memory_of(pids)
         if memory is not None:
             track.take_memory(memory.now, memory.peak)
@@ -183,14 +193,14 @@ class UsageSampler:
                 track.ports = sorted(ports)
 
 
-def _targets(running: Iterable[HeldProcess]) -> list[_Target]:
+def _targets(running: Iterable[HeldProcess]) -> list[Target]:
     return [
-        _Target(process.id, process.pid, process.group, process.memory_group)
+        Target(process.id, process.pid, process.group, process.memory_group)
         for process in running
         if process.pid is not None
     ]
 
 
-def _members_without_group(targets: Iterable[_Target]) -> dict[int, list[int]]:
+def _members_without_group(targets: Iterable[Target]) -> dict[int, list[int]]:
     leaders = [target.pid for target in targets if target.group is None]
     return proc.trees(leaders) if leaders else {}

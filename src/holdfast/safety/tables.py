@@ -23,6 +23,7 @@ class Wrapper:
     skip: int | None = None
     after: dict[str, int] = field(default_factory=dict)
     typed: dict[str, int] = field(default_factory=dict)
+    same: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
     text: bool = False
     operands: bool = False
@@ -59,7 +60,7 @@ def _wrapper(values: frozenset[str] = frozenset(), texts: frozenset[str] = froze
 
 
 _FILE = tomllib.loads(files("holdfast.safety").joinpath("programs.toml").read_text(encoding="utf-8"))
-_SETS = ("values", "texts", "inline", "options")
+_SETS = ("values", "texts", "same", "inline", "options")
 
 
 def _table(section: str, make: Callable[..., T]) -> dict[str, T]:

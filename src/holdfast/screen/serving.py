@@ -53,7 +53,7 @@ class ScreenServer:
                 self._put_away(process_id)
 
     def _follow(self, ask: Message, is_shown: bool) -> Message:
-        screen = self._find(ask["id"])
+        screen = self._find(ask["id"], ask.get("place", self._place))
         request = ScreenRequest([ResizeMark(*resize) for resize in ask["resizes"]], ask["handled"], ask["cuts"])
         more = screen.advance(request)
         replies = [[offset, b2a_base64(reply, newline=False).decode()] for offset, reply in screen.take_replies()]
@@ -62,10 +62,10 @@ class ScreenServer:
             answer["picture"] = screen.picture(request, bool(ask.get("ansi"))).to_json()
         return answer
 
-    def _find(self, process_id: str) -> TerminalScreen:
+    def _find(self, process_id: str, place: str) -> TerminalScreen:
         screen = self._open.get(process_id)
         if screen is None:
-            screen = TerminalScreen(self._emulators, self._place, process_id, f"{self._directory}/{process_id}.screen")
+            screen = TerminalScreen(self._emulators, place, process_id, f"{self._directory}/{process_id}.screen")
             self._open[process_id] = screen
             while len(self._open) > _MOST_OPEN:
                 self._put_away(next(iter(self._open)))

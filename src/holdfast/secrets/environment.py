@@ -47,6 +47,10 @@ _LONGEST_REMEMBERED = 4096
 #: What holdfast's own processes keep of the environment that started them.
 _KEPT = words("HOME PATH USER LOGNAME SHELL LANG TZ TMPDIR")
 _KEPT_PREFIXES = ("LC_", "XDG_", "HOLDFAST_")
+_FOR_BACKENDS = words(
+    "SSH_AUTH_SOCK DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG DOCKER_CERT_PATH DOCKER_TLS_VERIFY "
+    "CONTAINER_HOST CONTAINER_CONNECTION CONTAINERS_CONF CONTAINERS_STORAGE_CONF CONTAINERS_REGISTRIES_CONF"
+)
 #: The marks of a held command. A process that has them counts as its descendant, and ends with it.
 _NEVER_KEPT = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
 
@@ -58,6 +62,11 @@ def minimal(environ: Mapping[str, str]) -> dict[str, str]:
         for name, value in environ.items()
         if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and name not in _NEVER_KEPT and not is_secret(name, value))
     }
+
+
+def for_backends(environ: Mapping[str, str]) -> dict[str, str]:
+    """Where the programs of backends find their engine, agent and configuration. Commands do not get it from us."""
+    return {name: environ[name] for name in _FOR_BACKENDS if name in environ}
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -88,7 +88,7 @@ class WatchServer:
         request = ScanRequest(ask["id"], ask["stream"], ask["after"], ask["upto"], ask["final"])
         matcher = self._matchers.pop((ask["set"], ask["id"], ask["stream"]), None)
         patterns = self._patterns(ask["set"], ask["texts"])
-        log = Log(self._place, request.process_id, request.stream)
+        log = Log(ask.get("place", self._place), request.process_id, request.stream)
         job = ScanJob(request, patterns, log, matcher if matcher and matcher.at == request.after else None)
         return _Running(ask["n"], ask["set"], job)
 

@@ -12,7 +12,10 @@ The first request of a connection is `{"rid": n, "op": "hello", "version": PROTO
 A request is `{"rid": n, "op": NAME, ...fields}`; several may be under way on one connection. The reply is
 `{"rid": n, "ok": {...}}` or `{"rid": n, "error": {"code", "message", "next", "data"}}`. An operation that streams sends
 any number of `{"rid": n, "data": {"stream", "offset", "size"}}`, each followed by one `B` frame of that size, before
-its `ok`. `{"op": "cancel", "rid": n}` cancels a request; closing the connection cancels all of them.
+its `ok`. For an operation that uploads, the daemon sends any number of `{"rid": n, "want": COUNT}`: the client may send
+that many more pieces, each `{"rid": n, "op": "data"}` and one `B` frame. An empty one is the end of the data.
+
+`{"op": "cancel", "rid": n}` cancels a request; closing the connection cancels all of them.
 
 A reply with `consumes` delivers the notifications that it names. The client confirms it with
 `{"op": "got", "rid": n}`; they are then not delivered any more.

@@ -165,7 +165,7 @@ async def _judge_again(context: DaemonContext, meta: Meta) -> Judged:
 
 
 def _given(context: DaemonContext, meta: Meta) -> dict[str, str]:
-    env = context.place.spec(meta.id)["env"]
+    env = context.places.get(meta.place).spec(meta.id)["env"]
     return {name: env[name] for name in meta.given}
 
 

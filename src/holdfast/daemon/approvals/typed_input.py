@@ -122,7 +122,7 @@ async def _running(context: DaemonContext, process: HeldProcess) -> list[list[st
     """The command lines of all its processes; none when the keeper does not answer at once."""
     try:
         async with asyncio.timeout(_KEEPER_TIMEOUT):
-            return await context.place.command_lines(process.id)
+            return await context.place_of(process).command_lines(process.id)
     except (Refused, Unreachable, TimeoutError):
         return []
 

@@ -12,6 +12,7 @@ from holdfast.daemon.approvals.audit import AuditLog
 from holdfast.daemon.approvals.input_readers import Readers
 from holdfast.daemon.approvals.passwords import Passwords
 from holdfast.daemon.approvals.requests import ApprovalRequests
+from holdfast.daemon.core.places import Places
 from holdfast.daemon.core.queues import ProcessQueues
 from holdfast.daemon.core.registry import ProcessObject, Registry, process_object
 from holdfast.daemon.core.supervisor import Supervisor
@@ -31,7 +32,7 @@ from holdfast.daemon.workers.mcp import McpWorker
 from holdfast.daemon.workers.screens import ProcessScreens
 from holdfast.daemon.workers.sinks import SinkManager
 from holdfast.daemon.workers.watch import WatchWorker
-from holdfast.model.process import HeldProcess
+from holdfast.model.process import HeldProcess, ProcessId
 from holdfast.paths import Paths
 from holdfast.places.base import ExecutionPlace, Measures
 from holdfast.places.keeper_link import KeeperLink
@@ -66,7 +67,7 @@ class DaemonContext:
     sudo: SudoHelper
     sinks: SinkManager
     bridges: Bridges
-    place: ExecutionPlace
+    places: Places
     supervisor: Supervisor
     queues: ProcessQueues
     outputs: Outputs
@@ -83,12 +84,21 @@ class DaemonContext:
     deadlines_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
+    def place(self) -> ExecutionPlace:
+        """This machine."""
+        return self.places.local
+
+    @property
     def keeper(self) -> KeeperLink:
-        return self.place.keeper
+        """That of this machine."""
+        return self.places.local.keeper
 
     def place_of(self, process: HeldProcess) -> ExecutionPlace:
         """Where it runs."""
-        return self.place
+        return self.places.get(process.meta.place)
+
+    def keeper_of(self, process: HeldProcess) -> KeeperLink:
+        return self.places.get(process.meta.place).keeper
 
     def current_name(self, session: str | None) -> str | None:
         """The current name of a session; None for None."""
@@ -104,9 +114,9 @@ class DaemonContext:
         `used`: also their resource usage, at most this many seconds old.
         """
         if used is not None:
-            await self.place.usage.fresh(processes, used)
-        changing = [process for process in processes if not process.output_closed]
-        measured = await self.place.sizes(changing)
+            by_place = self.places.grouped(processes)
+            await asyncio.gather(*(place.usage.fresh(held, used) for place, held in by_place))
+        measured = await self.sizes([process for process in processes if not process.output_closed])
         shown = []
         for process in processes:
             shown.append(self._object(process, measured.get(process.id)))
@@ -114,16 +124,24 @@ class DaemonContext:
                 await asyncio.sleep(0)  # a long list must not delay other callers
         return shown
 
+    async def sizes(self, processes: list[HeldProcess]) -> dict[ProcessId, Measures]:
+        """How much output these processes have, and which leftovers live. On a disk that hangs, some are missing."""
+        by_place = self.places.grouped(processes)
+        if len(by_place) == 1:
+            return await by_place[0][0].sizes(by_place[0][1])
+        found = await asyncio.gather(*(place.sizes(held) for place, held in by_place))
+        return {process_id: measures for measured in found for process_id, measures in measured.items()}
+
     def read(self, work: Callable[..., T], *arguments: object) -> Coroutine[Any, Any, T]:
         """Run a function that reads log files in a thread. When this returns or raises, the function has ended."""
         return self.place.read(work, *arguments)
 
     def _object(self, process: HeldProcess, measures: Measures | None) -> ProcessObject:
-        now = time.time()
+        now, place = time.time(), self.place_of(process)
         if measures is None:
-            measures = Measures(process.streams, self.place.living(process.leftovers))
-        used = self.place.usage.tracks.get(process.id) if process.is_running else None
-        return process_object(process, now, self.settings.stale_after, self.keeper.is_reachable, measures, used)
+            measures = Measures(process.streams, place.living(process.leftovers))
+        used = place.usage.tracks.get(process.id) if process.is_running else None
+        return process_object(process, now, self.settings.stale_after, place.keeper.is_reachable, measures, used)
 
 
 class Call:
@@ -140,6 +158,7 @@ class Call:
         "consumed",
         "given_up",
         "send",
+        "receive",
     )
 
     def __init__(
@@ -151,6 +170,7 @@ class Call:
         origin: BoundOrigin | None = None,
         pid: int | None = None,
         claimed: str | None = None,
+        receive_data: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         #: The session that the client speaks for.
         self.session = session
@@ -172,6 +192,8 @@ class Call:
         self.consumed: list[str] = []
         #: Sends some output to the client: stream, offset, data. Returns when the client has read most of it.
         self.send = send_data
+        #: The next bytes that the client uploads; empty at their end. For operations that upload.
+        self.receive = receive_data or _nothing_uploaded
 
     @property
     def owner(self) -> str:
@@ -181,6 +203,10 @@ class Call:
     def sees(self, session: str) -> bool:
         """Whether the caller may see what belongs to this session."""
         return not self.is_strict or session == self.owner
+
+
+async def _nothing_uploaded() -> bytes:
+    return b""
 
 
 #: Called with the checked request of its operation.

@@ -42,7 +42,7 @@ async def end(context: DaemonContext, process: HeldProcess, by: str | None, why:
         await _run_stop_command(context, process, by, why, stop)
     context.supervisor.stop_asked(process.id, by, why)
     try:
-        answer = await context.keeper.request("stop", **stop)
+        answer = await context.keeper_of(process).request("stop", **stop)
     except Refused as refused:
         if refused.code != "not_found":
             raise from_keeper(refused.code, refused.message) from refused
@@ -89,7 +89,7 @@ async def _run_stop_command(
 ) -> None:
     """The keeper has recorded the stop before, and carries it out if this daemon dies meanwhile."""
     grace = stop["grace"]
-    recorded = context.keeper.begin("stop", **stop, quiet=grace)
+    recorded = context.keeper_of(process).begin("stop", **stop, quiet=grace)
     recorded.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
     command = context.stop_commands.begin(process, grace)
     context.supervisor.stop_asked(process.id, by, why)
@@ -126,12 +126,12 @@ async def forget(context: DaemonContext, process_id: ProcessId) -> None:
         await keep_output(context, process_id)
         await sink_messages.keep_output(context, process_id)
         try:
-            await context.keeper.request("forget", id=process_id)
+            if (process := context.registry.get(process_id)) is not None:
+                await context.places.forget(process)
         except Refused as refused:
             raise from_keeper(refused.code, refused.message) from refused
         await context.store.remove([process_id])
         context.registry.drop(process_id)
-        context.place.forget(process_id)
         context.inputs.forget(process_id)
         context.stop_commands.forget(process_id)
         context.input_readers.forget(process_id)

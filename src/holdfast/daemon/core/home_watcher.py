@@ -46,5 +46,6 @@ async def _mend(context: DaemonContext, server: Server) -> None:
 def _is_needed(context: DaemonContext) -> bool:
     """Without its files the keeper cannot report an end, so the processes themselves are checked."""
     return any(
-        process.pid is None or context.place.is_alive(process.pid) for process in context.registry.living.values()
+        process.pid is None or context.place_of(process).is_alive(process.pid)
+        for process in context.registry.living.values()
     )

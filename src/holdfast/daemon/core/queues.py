@@ -269,7 +269,9 @@ async def _launch(context: DaemonContext, process: HeldProcess) -> None:
     if meta.pty:
         await context.screens.begin(process, False)
     failpoints.reach("queued-start")
-    report = await context.keeper.start(process.id, {**launch, "env": env, "meta": meta.to_json()})
+    place = context.place_of(process)
+    async with context.places.using(place):
+        report = await place.keeper.start(process.id, {**launch, "env": env, "meta": meta.to_json()})
     failpoints.reach("queued-started")
     process = await context.supervisor.apply(process, report)
     context.queues.forget(process.id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from dataclasses import replace
 
 from holdfast.daemon.core.log import note
 from holdfast.daemon.core.registry import Registry
@@ -35,13 +36,31 @@ class Recovery:
         #: The part that was started anew: this daemon, until its first comparison is done; after that a keeper.
         self._new_part = "daemon"
         self._comparing = asyncio.Lock()
+        #: Facts that came after a hello that is still being compared; None when none is.
+        self._held_back: list[Message] | None = None
 
     def on_hello(self, hello: Message) -> None:
         """Compare the keeper's hello with the registry, as the registry is now."""
-        open_ = [process.id for process in self._registry.all.values() if not process.output_closed]
+        ours = (process for process in self._registry.all.values() if process.meta.place == self._place.key)
+        open_ = [process.id for process in ours if not process.output_closed]
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
-        later = self._supervisor.held_back = list[Message]()  # facts of an earlier keeper are in this hello, too
-        self._background.start(self._compare(hello["live"], known, later), "compare")
+        later = self._held_back = list[Message]()  # facts of an earlier keeper are in this hello, too
+        live = [report for report in hello["live"] if self._is_ours(report["id"])]
+        self._background.start(self._compare(live, known, later), "compare")
+
+    def on_fact(self, fact: Message) -> None:
+        """Apply a fact of the keeper after the hello that came before it, which may take longer."""
+        if not self._is_ours(fact["id"]):
+            return
+        if self._held_back is not None:
+            self._held_back.append(fact)
+        else:
+            self._supervisor.apply_fact(fact)
+
+    def _is_ours(self, process_id: str) -> bool:
+        """Whether it may be a process of this place. The keeper of a container must not speak for others."""
+        process = self._registry.get(ProcessId(process_id))
+        return process is None or process.meta.place == self._place.key
 
     async def complete(self, budget: float) -> None:
         """Returns when the registry agrees with the keeper and the bundles, or when the budget is spent."""
@@ -58,8 +77,8 @@ class Recovery:
             async with self._comparing:
                 await self._apply_hello(live, known)
         finally:
-            if self._supervisor.held_back is later:
-                self._supervisor.held_back = None
+            if self._held_back is later:
+                self._held_back = None
             for fact in later:
                 self._supervisor.apply_fact(fact)
 
@@ -133,7 +152,7 @@ class Recovery:
     def _rebuild(self, process_id: str) -> HeldProcess | None:
         """A process from the spec in its bundle; None when that cannot be read."""
         try:
-            meta = Meta.from_json(self._place.spec(process_id)["meta"])
+            meta = replace(Meta.from_json(self._place.spec(process_id)["meta"]), place=self._place.key)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as broken:
             note("bundle-unreadable", process=process_id, why=repr(broken))
             return None

@@ -92,19 +92,20 @@ async def _again_by_request(context: DaemonContext, process: HeldProcess, began:
 async def _again(context: DaemonContext, process: HeldProcess, despite_stop: bool = False) -> HeldProcess:
     """One attempt, in the turn of the process. If it raises, the process is unchanged or waits for the next attempt."""
     try:
-        await _clear(context, process)
-        report = await context.keeper.request(
-            "rerun",
-            id=process.id,
-            run=process.run + 1,
-            streak=process.streak,
-            cols=process.cols,
-            rows=process.rows,
-            despite_stop=despite_stop,
-        )
+        async with context.places.using(context.place_of(process)):
+            await _clear(context, process)
+            report = await context.keeper_of(process).request(
+                "rerun",
+                id=process.id,
+                run=process.run + 1,
+                streak=process.streak,
+                cols=process.cols,
+                rows=process.rows,
+                despite_stop=despite_stop,
+            )
     except Refused as refused:
         if refused.code == "stopped":
-            await context.supervisor.apply(process, await context.keeper.request("report", id=process.id))
+            await context.supervisor.apply(process, await context.keeper_of(process).request("report", id=process.id))
         elif refused.code == DiskFull.code and process.meta.restart != "never":
             _put_off(context, process)
         else:
@@ -127,7 +128,7 @@ async def _again(context: DaemonContext, process: HeldProcess, despite_stop: boo
 
 async def _clear(context: DaemonContext, process: HeldProcess) -> None:
     """End the leftovers of the last run: there are never two runs at once."""
-    answer = await context.keeper.request(
+    answer = await context.keeper_of(process).request(
         "stop", id=process.id, by="", reason="restart", signal=int(signal.SIGTERM), grace=context.settings.grace
     )
     if answer["survivors"]:

@@ -62,17 +62,18 @@ class Supervisor:
         registry: Registry,
         store: Store,
         background: BackgroundTasks,
-        tracks: dict[ProcessId, Track] | None = None,
+        tracks_of: Callable[[HeldProcess], dict[ProcessId, Track]] = lambda _: {},
         claimed: Callable[[Notice], Notice] = lambda notice: notice,
         begins: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`tracks` holds the last measured usage of processes; that of an ended process is removed. `claimed` gets each
-        notice before it is written and returns it as it is to be written. `begins` says, once, that a session is new.
+        """`tracks_of` gives the last measured usage in the place of a process; that of an ended process is removed.
+        `claimed` gets each notice before it is written and returns it as it is to be written. `begins` says, once, that
+        a session is new.
         """
         self._registry = registry
         self._store = store
         self._background = background
-        self._tracks = tracks if tracks is not None else {}
+        self._tracks_of = tracks_of
         self._claimed = claimed
         self._begins = begins
         self._turns: KeyedLocks[ProcessId] = KeyedLocks()
@@ -80,22 +81,13 @@ class Supervisor:
         self.before_end: Callable[[HeldProcess], Awaitable[tuple[HeldProcess, list[Event]]]] = _no_events
         #: Set when a process is to be run again.
         self.restarts_changed = asyncio.Event()
-        #: Facts that came after a hello that is still being compared (`recovery.py`); None when none is.
-        self.held_back: list[dict[str, Any]] | None = None
 
     def turn(self, process_id: ProcessId) -> asyncio.Lock:
         """To be held while the state of this process is being changed. First come, first served."""
         return self._turns[process_id]
 
-    def on_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact of the keeper after the hello that came before it, which may take longer."""
-        if self.held_back is not None:
-            self.held_back.append(fact)
-        else:
-            self.apply_fact(fact)
-
     def apply_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact now. Does not wait; facts of one process keep their order."""
+        """Apply a fact of a keeper. Does not wait; facts of one process keep their order."""
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])
@@ -231,7 +223,7 @@ class Supervisor:
         return [one if one.notice is None else one._replace(notice=self._claimed(one.notice)) for one in happened]
 
     def _with_last_used(self, process: HeldProcess) -> HeldProcess:
-        used = self._tracks.pop(process.id, None)
+        used = self._tracks_of(process).pop(process.id, None)
         if used is None:
             return process
         cpu_seconds = used.cpu_seconds if process.cpu_seconds is None else process.cpu_seconds

@@ -9,10 +9,12 @@ from holdfast.daemon.core.context import Handler
 from holdfast.daemon.handlers import (
     approvals,
     askpass,
+    backends,
     control,
     daemon,
     doctor,
     events,
+    files,
     foreground,
     inbox,
     listing,
@@ -28,8 +30,10 @@ from holdfast.daemon.handlers import (
     why,
 )
 from holdfast.ops import approvals as approval_ops
+from holdfast.ops import backends as backend_ops
 from holdfast.ops import daemon as daemon_ops
 from holdfast.ops import events as event_ops
+from holdfast.ops import files as file_ops
 from holdfast.ops import output as output_ops
 from holdfast.ops import processes as process_ops
 from holdfast.ops import queues as queue_ops
@@ -58,9 +62,15 @@ HANDLERS: dict[type[Operation], Handler] = {
     queue_ops.Queues: queues.handle,
     queue_ops.SetQueue: queues.change,
     queue_ops.RemoveQueue: queues.remove,
+    backend_ops.Backends: backends.handle,
+    backend_ops.CleanBackends: backends.clean,
+    backend_ops.StopBackend: backends.stop,
+    backend_ops.BackendLogin: backends.login,
     output_ops.Logs: logs.handle,
     output_ops.LogTimes: logs.times,
     output_ops.Search: search.handle,
+    file_ops.PutFile: files.put,
+    file_ops.GetFile: files.get,
     session_ops.Sessions: sessions.sessions,
     session_ops.EndSession: sessions.end_session,
     session_ops.RenameSession: sessions.rename_session,

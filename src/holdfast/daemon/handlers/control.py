@@ -115,7 +115,7 @@ async def _with_leftovers(context: DaemonContext, call: Call, session: str | Non
         and (ask.all or process.meta.session == session or (ask.task is not None and process.meta.task == ask.task))
         and call.sees(process.meta.session)
     ]
-    alive = lambda: [process for process in ended if context.place.living(process.leftovers)]  # noqa: E731
+    alive = lambda: [process for process in ended if context.place_of(process).living(process.leftovers)]  # noqa: E731
     return await asyncio.to_thread(alive) if ended else []
 
 
@@ -132,7 +132,7 @@ async def _signal(context: DaemonContext, process: HeldProcess, number: int) -> 
     if not process.is_up:
         return ending.result(context.registry.get(process.id), process.id, sent=None if process.has_ended else 0)
     try:
-        answer = await context.keeper.request("signal", id=process.id, signal=number)
+        answer = await context.keeper_of(process).request("signal", id=process.id, signal=number)
     except Refused as refused:
         if refused.code != "ended":
             raise from_keeper(refused.code, refused.message) from refused

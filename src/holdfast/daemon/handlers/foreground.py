@@ -66,10 +66,10 @@ async def handle(context: DaemonContext, call: Call, ask: Foreground) -> Message
     process: Message = waited["processes"][0]
     known = context.registry.get(ProcessId(process["id"]))
     is_complete = known is None or known.output_closed
-    if is_complete and not process["output_bytes"]:
+    if known is None or (is_complete and not process["output_bytes"]):
         shown: Message = {"text": "", "is_folded": False, "start": 0, "end": 0, "total": 0, "omitted": 0}
     else:
-        log = context.place.log(ProcessId(process["id"]), "out")
+        log = context.place_of(known).log(known.id, "out")
         shown = await context.read(_shown, log, process["id"], budget, is_complete)
     shown["text"] = await context.secrets.mask(shown["text"], called["session"])
     _record_end(context, {**called, "id": process["id"]}, process, begun_at)

@@ -118,7 +118,7 @@ async def _spec(context: DaemonContext, process: HeldProcess) -> Message:
     """What `start` was asked for, as far as it is recorded and differs from the default."""
     meta = process.meta
     try:
-        launched = await context.read(context.place.spec, process.id)
+        launched = await context.read(context.place_of(process).spec, process.id)
     except (OSError, ValueError):
         launched = {}
     found: Message = {}
@@ -137,7 +137,7 @@ async def _command(context: DaemonContext, process: HeldProcess, launched: Messa
     if meta.command == shlex.join(meta.argv) or len(meta.argv) != 3:
         return {"argv": list(meta.argv)}
     env = launched.get("env") or {}
-    usual = (await context.place.shell_argv("", None, env))[0]
+    usual = (await context.place_of(process).shell_argv("", None, env))[0]
     return {"command": meta.command, **({"shell": meta.argv[0]} if meta.argv[0] != usual else {})}
 
 
@@ -165,7 +165,7 @@ async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] |
         return []
     try:
         async with asyncio.timeout(_KEEPER_TIMEOUT):
-            members = await context.place.members(process.id)
+            members = await context.place_of(process).members(process.id)
     except (Refused, Unreachable, TimeoutError):
         return None
     shown = ("pid", "ppid", "name", "cpu_seconds", "rss_bytes")
@@ -175,26 +175,25 @@ async def _tree(context: DaemonContext, process: HeldProcess) -> list[Message] |
 async def top(context: DaemonContext, call: Call, ask: Top) -> Message:
     """What the running processes use, in the requested order, and the totals of all of them."""
     chosen = [process for process in _chosen(context, ask, context.registry.running()) if not process.is_queued]
-    await context.place.usage.rate(chosen)
-    rows = [(process, context.place.usage.tracks.get(process.id) or Track()) for process in chosen]
+    await asyncio.gather(*(place.usage.rate(held) for place, held in context.places.grouped(chosen)))
+    rows = [(process, context.place_of(process).usage.tracks.get(process.id) or Track()) for process in chosen]
     rows.sort(key=lambda row: (_SORT_KEYS[ask.sort](row[1]), row[0].meta.requested_at))
     now = time.monotonic()
-    is_reachable = context.keeper.is_reachable
     return {
-        "processes": [_row(*row, is_reachable, now, ask.history) for row in islice(rows, ask.limit or None)],
+        "processes": [_row(context, *row, now, ask.history) for row in islice(rows, ask.limit or None)],
         "total": len(rows),
         "cpu_percent": sum(track.cpu_percent or 0.0 for _, track in rows),
         "rss_bytes": sum(track.rss_bytes or 0 for _, track in rows),
     }
 
 
-def _row(process: HeldProcess, track: Track, is_reachable: bool, now: float, samples: int) -> Message:
+def _row(context: DaemonContext, process: HeldProcess, track: Track, now: float, samples: int) -> Message:
     meta = process.meta
     measured = ("cpu_percent", "cpu_seconds", "rss_bytes", "peak_rss_bytes", "ports")
     return {
         "id": meta.id,
         "name": meta.name,
-        "status": status_of(process, is_reachable),
+        "status": status_of(process, context.keeper_of(process).is_reachable),
         "session": meta.session,
         "task": meta.task,
         "pid": process.pid,

@@ -27,7 +27,7 @@ async def handle(context: DaemonContext, call: Call, ask: Logs) -> Message:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if ask.follow else _granted(context, ask.wait or 0.0)):
                 await output.until_started(context, process.id)
-    log = await context.read(context.place.log, process.id, ask.stream)
+    log = await context.read(context.place_of(process).log, process.id, ask.stream)
     try:
         clamped = None if ask.wait is None else await _wait_for_more(context, log, process, ask, ask.wait)
         answer = await _stream(context, call, log, process, ask)
@@ -48,7 +48,7 @@ async def times(context: DaemonContext, call: Call, ask: LogTimes) -> Message:
     """The entries of the index for these bytes, as it is now."""
     process = context.registry.identify(ask.process)
     check_stream(ask.stream, process)
-    log = await context.read(context.place.log, process.id, ask.stream)
+    log = await context.read(context.place_of(process).log, process.id, ask.stream)
     try:
         index = await context.read(read_index, log)
         upto = (await context.read(log.extent)).end if ask.upto is None else ask.upto

@@ -30,7 +30,7 @@ async def handle(context: DaemonContext, call: Call, ask: Search) -> Message:
     process = context.registry.identify(ask.process)
     logs.check_stream(ask.stream, process)
     pattern = await _pattern(context, ask)
-    log = await context.read(context.place.log, process.id, ask.stream)
+    log = await context.read(context.place_of(process).log, process.id, ask.stream)
     try:
         part = await context.read(window, log, ask.from_time, ask.to_time)
         begin = ask.from_ if ask.from_time is None else max(part.first, ask.from_ or 0)

@@ -63,7 +63,7 @@ def _between_runs(process: HeldProcess) -> StdinFull:
 
 
 async def _close(context: DaemonContext, process: HeldProcess) -> None:
-    await context.keeper.request("close_stdin", id=process.id)
+    await context.keeper_of(process).request("close_stdin", id=process.id)
     now = context.registry.get(process.id)
     if now is not None and now.stdin_open:
         context.registry.put(replace(now, stdin_open=False))
@@ -89,7 +89,7 @@ async def _check_secret(context: DaemonContext, call: Call, ask: Send, process: 
         raise Denied("only the user may type a secret", next=f"ask the user for: holdfast send {process.id} --secret")
     until = asyncio.get_running_loop().time() + _ECHO_OFF_TIMEOUT
     while not ask.even_if_echoed and process.meta.pty:
-        terminal = await context.place.terminal(process)
+        terminal = await context.place_of(process).terminal(process)
         if terminal is not None and prompts.hides(terminal):
             return
         if asyncio.get_running_loop().time() > until:

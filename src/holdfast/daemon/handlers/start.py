@@ -25,14 +25,18 @@ from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.model.process_rules import check_process_limit
 from holdfast.model.readiness import KINDS
 from holdfast.ops.start import MOST_PATTERNS, SHORTEST_INTERVAL, Exec, Start
-from holdfast.places.keeper_link import Refused
+from holdfast.places.base import ExecutionPlace, Refused
 from holdfast.settings import LOG_CAP_FLOOR, Settings
 
 _COLS, _ROWS = 120, 30
+#: Stands for the default directory of the place until that is known.
+_DEFAULT_DIRECTORY = "~"
 _LONGEST_DELAY = 86400.0
 
 #: Fields of Meta that are the request's, under the same name.
-_SAME_NAME = tuple(Start.FIELDS.keys() & set(Meta.__slots__) - {"id", "command", "argv", "session", "log_cap"})
+_SAME_NAME = tuple(
+    Start.FIELDS.keys() & set(Meta.__slots__) - {"id", "command", "argv", "session", "log_cap", "cwd", "backend"}
+)
 
 _LAUNCH = tuple(name for name, one in Start.FIELDS.items() if one.launch)
 
@@ -63,30 +67,40 @@ class StartSpec(NamedTuple):
         return bool(self.meta.queue or self.meta.after or self.meta.after_success)
 
 
-async def handle(context: DaemonContext, call: Call, ask: Start, is_whole: bool = False) -> Message:
+async def handle(
+    context: DaemonContext, call: Call, ask: Start, is_whole: bool = False, place_key: str | None = None
+) -> Message:
     """The process and notes on it. The command runs and its bundle is on disk; the row in the store follows.
 
     If this raises, no process was started. Repeated with the same id, it gives the process that the first one started.
     `is_whole`: the environment of the request is all that the command gets, without that of a login shell.
+    `place_key`: the place, where it is not chosen by the request.
     """
     start_spec = _read(ask, context.settings, call.session)
     await _check_patterns(context, start_spec)
     start_spec = _with_awaited(context, call, _owned(context, start_spec))
+    place = context.places.get(place_key) if place_key is not None else _place(context, ask, start_spec.meta)
+    start_spec = _placed(place, ask, start_spec)
+    if place.key is not None and not is_whole:
+        start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
     start_spec = await sandboxing.confined(context, ask, start_spec)
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
             return known
-        start_spec = await _complete(context, ask, start_spec, is_whole)
-        twins = await _twins(context, ask, start_spec)
-        if twins and ask.if_running == "reuse":
-            kept = _not_taken(start_spec.meta, twins[0].meta)
-            return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
-        start = (
-            _enqueue(context, call, start_spec) if start_spec.waits else _start(context, call, start_spec, ask.attached)
-        )
-        process = await start
+        async with context.places.using(place):
+            start_spec = await _complete(context, place, ask, start_spec, is_whole)
+            twins = await _twins(context, ask, start_spec)
+            if twins and ask.if_running == "reuse":
+                kept = _not_taken(start_spec.meta, twins[0].meta)
+                return {"process": context.show(twins[0]), "notes": [process_rules.duplicate_note(twins[:1]), *kept]}
+            start = (
+                _enqueue(context, call, start_spec)
+                if start_spec.waits
+                else _start(context, call, start_spec, ask.attached)
+            )
+            process = await start
         use.is_done = True
         notes = [process_rules.duplicate_note(twins)] if twins and not ask.given("if_running") else []
         notes += _notes(ask)
@@ -108,7 +122,7 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
     if model.is_queued:
         raise NotNow(f"{model.id} waits to be started", next=f"holdfast why {model.id}")
     try:
-        recorded = await asyncio.to_thread(context.place.spec, model.id)
+        recorded = await asyncio.to_thread(context.place_of(model).spec, model.id)
         env: dict[str, str] = recorded["env"]
         granted = {name: env[name] for name in model.meta.given if name in env}
         given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
@@ -118,7 +132,32 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
     except (OSError, ValueError, KeyError, TypeError) as lost:
         what = f"the environment of {model.id} is not kept any more"
         raise NotNow(what, next="holdfast run -- COMMAND") from lost
-    return await handle(context, call, Start(**given, **fields, grant={**granted, **ask.grant}), is_whole=True)
+    return await handle(
+        context,
+        call,
+        Start(**given, **fields, grant={**granted, **ask.grant}),
+        is_whole=True,
+        place_key=model.meta.place,
+    )
+
+
+def _place(context: DaemonContext, ask: Start, meta: Meta) -> ExecutionPlace:
+    """Where it is to run. Raises BadValue, NotFound, Unsupported."""
+    given = {name: value for name in ("image", "host") if (value := getattr(ask, name)) is not None}
+    backend = ask.backend or ("ssh" if ask.host is not None else None)
+    if backend is None and ask.image is not None:
+        raise BadValue("image needs a backend of containers", next="add --backend podman or --backend docker")
+    return context.places.choose(backend, given, meta.task or meta.session)
+
+
+def _placed(place: ExecutionPlace, ask: Start, start_spec: StartSpec) -> StartSpec:
+    """With its place. Raises Unsupported for a field that the place cannot serve."""
+    if place.key is None:
+        return start_spec
+    for name, why in place.refused.items():
+        if ask.given(name) and getattr(ask, name) != Start.FIELDS[name].default:
+            raise Unsupported(f"{name} does not work with backend {place.name}: {why}", next=f"leave {name} out")
+    return start_spec._replace(meta=replace(start_spec.meta, backend=place.name, place=place.key))
 
 
 def _owned(context: DaemonContext, start_spec: StartSpec) -> StartSpec:
@@ -137,7 +176,7 @@ def _known(context: DaemonContext, call: Call, start_spec: StartSpec) -> Message
     if not call.sees(known.meta.session):
         raise BadValue("this id is taken", next="choose another one")
     asked, meta = start_spec.meta, known.meta
-    is_same = asked.command == meta.command and asked.cwd == meta.cwd
+    is_same = asked.command == meta.command and asked.cwd in (meta.cwd, _DEFAULT_DIRECTORY)
     if not is_same and asked.fingerprint is None:  # where there is one, HTTP compares that
         raise NotNow(f"{known.id} was started with another command", next="choose another id")
     return {"process": context.show(known), "notes": []}
@@ -168,11 +207,17 @@ async def _check_patterns(context: DaemonContext, start_spec: StartSpec) -> None
         await context.read(lambda: Patterns(start_spec.meta.watch, start_spec.meta.watch_regex, may_prefilter=False))
 
 
-async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec, is_whole: bool) -> StartSpec:
-    """With the environment that the command gets, and the shell found in it."""
+async def _complete(
+    context: DaemonContext, place: ExecutionPlace, ask: Start, start_spec: StartSpec, is_whole: bool
+) -> StartSpec:
+    """With its directory, the environment that the command gets, and the shell found in it."""
     meta = start_spec.meta
-    own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session, "HOLDFAST_HOME": context.paths.home}
-    login = {} if is_whole else await context.place.login.get(with_secrets=not ask.clean)
+    if meta.cwd == _DEFAULT_DIRECTORY:
+        meta = replace(meta, cwd=place.default_directory)
+    own = {"HOLDFAST_ID": meta.id, "HOLDFAST_SESSION": meta.session}
+    if place.key is None:
+        own["HOLDFAST_HOME"] = context.paths.home
+    login = {} if is_whole else await place.login.get(with_secrets=not ask.clean)
     caller = start_spec.env
     removed: tuple[str, ...] = ()
     context.secrets.note({**login, **caller, **start_spec.grant}, meta.session)
@@ -184,14 +229,14 @@ async def _complete(context: DaemonContext, ask: Start, start_spec: StartSpec, i
     if meta.sandbox:
         env, shown = environment.in_sandbox(env, start_spec.grant, context.paths.home)
         network = meta.network or "none"
-        argv = await asyncio.to_thread(context.place.sandbox_argv, meta.cwd, meta.writable, network, shown)
+        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network, shown)
         launch = {**launch, "sandbox": argv}
-    elif meta.gated or meta.sudo or context.settings.sudo_password_command:
+    elif place.key is None and (meta.gated or meta.sudo or context.settings.sudo_password_command):
         helped = await asyncio.to_thread(context.sudo.with_helper, env) if context.sudo.may_help else None
         meta, env = replace(meta, sudo=helped is not None), helped or env
     if start_spec.text is not None:
         shell = start_spec.shell or context.settings.shell
-        meta = replace(meta, argv=await context.place.shell_argv(start_spec.text, shell, env))
+        meta = replace(meta, argv=await place.shell_argv(start_spec.text, shell, env))
     return start_spec._replace(meta=meta, env=env, removed=removed, launch=launch)
 
 
@@ -244,7 +289,7 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
     try:
         if meta.pty:
             await context.screens.begin(process, is_attached)
-        report = await context.keeper.start(meta.id, _spec(start_spec))
+        report = await context.keeper_of(process).start(meta.id, _spec(start_spec))
     except BaseException as failed:
         context.registry.drop(meta.id)
         if isinstance(failed, Refused):
@@ -265,11 +310,12 @@ def _seen(context: DaemonContext, call: Call) -> list[ProcessId]:
 
 def _check_offers(context: DaemonContext, start_spec: StartSpec) -> None:
     """Raises Unsupported: a keeper of an older release would ignore fields that it does not know."""
-    if not context.keeper.is_reachable:
+    keeper = context.places.get(start_spec.meta.place).keeper
+    if not keeper.is_reachable:
         return
     for name in (*start_spec.launch, *(("limits",) if start_spec.meta.limits else ())):
-        if name not in context.keeper.about.get("offers", ()):
-            if name == "sandbox" and not context.keeper.about.get("fork_server", True):
+        if name not in keeper.about.get("offers", ()):
+            if name == "sandbox" and not keeper.about.get("fork_server", True):
                 what = "a sandbox needs the fork server, which this installation lacks"
                 raise Unsupported(what, next="install a C compiler and holdfast again")
             what = f"the running keeper is of an older release and does not know {name}"
@@ -312,6 +358,7 @@ def _read(ask: Start, settings: Settings, caller: str | None) -> StartSpec:
         log_cap=ask.log_cap or max(LOG_CAP_FLOOR, settings.log_cap),
         given=tuple(sorted(ask.grant)),
         gated=ask.gate,
+        cwd=ask.cwd or _DEFAULT_DIRECTORY,
         **{**given, **_adjusted(ask)},
     )
     return StartSpec(

@@ -19,7 +19,7 @@ async def resize(context: DaemonContext, call: Call, ask: Resize) -> Message:
     async with context.screens.resizing(process, ask.cols, ask.rows):
         try:
             if not process.is_restarting:
-                await context.keeper.request("resize", id=process.id, cols=ask.cols, rows=ask.rows)
+                await context.keeper_of(process).request("resize", id=process.id, cols=ask.cols, rows=ask.rows)
         except Refused as refused:
             raise from_keeper(refused.code, refused.message) from refused
         if (now := context.registry.get(process.id)) is not None:

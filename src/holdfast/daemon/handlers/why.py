@@ -50,12 +50,13 @@ async def _port_holder(context: DaemonContext, call: Call, process: HeldProcess,
 
 async def _holder(context: DaemonContext, call: Call, process: HeldProcess, port: int) -> PortHolder | None:
     """None where the process itself listens on the port."""
-    owner = await context.place.port_owner(port)
+    place = context.place_of(process)
+    owner = await place.port_owner(port)
     if owner is None:
         return PortHolder(port, False)
-    running = context.registry.running()
-    await context.place.usage.fresh(running)
-    tracks = context.place.usage.tracks
+    running = [one for one in context.registry.running() if context.place_of(one) is place]
+    await place.usage.fresh(running)
+    tracks = place.usage.tracks
     listening = (one for one in running if one.id in tracks and port in (tracks[one.id].ports or ()))
     held = next((one for one in running if one.pid in owner.ancestors), None) or next(listening, None)
     if held is None:

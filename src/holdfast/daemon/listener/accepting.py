@@ -225,6 +225,8 @@ class CallerAncestry:
             del self._past_leaders[next(iter(self._past_leaders))]
 
     def _note(self, process: HeldProcess) -> None:
+        if process.meta.place is not None:
+            return  # its pid is one of another place
         pid = process.pid if process.is_up else None
         before = self._of.get(process.id)
         if before == pid:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 #: Bytes that may wait for a client to read them. Past that, nothing more is read from it.
 _MOST_UNREAD = 1 << 20
 _MOST_REQUESTS = 4096
+#: Pieces of an upload that a client may send before the first is used, and the longest piece.
+_PIECES_AHEAD = 4
+_LONGEST_PIECE = 1 << 20
 #: Bytes of a message whose values are counted before it is parsed.
 _LONG = 64 << 10
 _MOST_DELIVERED = 1000
@@ -173,6 +177,40 @@ def _loads(data: bytes) -> Any:
     return light_json.load_bytes(data)
 
 
+class Upload:
+    """Bytes that a client sends after its request. `want` grants it more pieces, so that few wait here."""
+
+    def __init__(self, want: Callable[[int], object]) -> None:
+        self._want = want
+        self._pieces: deque[bytes] = deque()
+        self._has_piece = asyncio.Event()
+        self._granted = 0
+        self._is_over = False
+
+    def take(self, data: bytes) -> bool:
+        """False for a piece that was not granted, or is too long."""
+        if self._granted <= 0 or len(data) > _LONGEST_PIECE:
+            return False
+        self._granted -= 1
+        self._pieces.append(data)
+        self._has_piece.set()
+        return True
+
+    async def receive(self) -> bytes:
+        """The next piece; empty at the end, also when it is called again."""
+        if self._is_over:
+            return b""
+        if (more := _PIECES_AHEAD - self._granted - len(self._pieces)) > 0:
+            self._granted += more
+            self._want(more)
+        while not self._pieces:
+            self._has_piece.clear()
+            await self._has_piece.wait()
+        data = self._pieces.popleft()
+        self._is_over = not data
+        return data
+
+
 class SocketConnection(asyncio.Protocol):
     """Speaks the frames of `wire`. Its requests end with the connection, except those that complete."""
 
@@ -184,6 +222,9 @@ class SocketConnection(asyncio.Protocol):
         self._running: dict[int, PendingCall] = {}
         #: Calls whose replies stand for notifications, until the client confirms with `got`.
         self._unconfirmed: dict[int, PendingCall] = {}
+        #: Uploads of requests under way, and the one that the next bytes belong to.
+        self._uploads: dict[int, Upload] = {}
+        self._announced: int | None = None
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_greeted = False
@@ -254,8 +295,8 @@ class SocketConnection(asyncio.Protocol):
     # Requests.
 
     def _take(self, message: Message | bytes) -> None:
-        if isinstance(message, bytes):
-            self.abort()
+        if isinstance(message, bytes) or self._announced is not None:
+            self._take_piece(message)
             return
         rid, op = message.get("rid"), message.get("op")
         if not isinstance(rid, int):
@@ -264,6 +305,8 @@ class SocketConnection(asyncio.Protocol):
             self._cancel(rid)
         elif op == "got":
             self._confirm(rid)
+        elif op == "data":
+            self._announced = rid
         elif op == "hello":
             self._greet(rid, message)
         elif not self._is_greeted:
@@ -275,10 +318,21 @@ class SocketConnection(asyncio.Protocol):
         else:
             self._begin(rid, message)
 
+    def _take_piece(self, data: Message | bytes) -> None:
+        """A piece for a request that has ended meanwhile is dropped."""
+        rid, self._announced = self._announced, None
+        upload = None if rid is None else self._uploads.get(rid)
+        if rid is None or not isinstance(data, bytes) or (upload is not None and not upload.take(data)):
+            self.abort()
+
     def _begin(self, rid: int, message: Message) -> None:
         call = self._running[rid] = PendingCall(self._context, self._call(rid), str(message.get("op")))
         task = call.start(message, lambda call, outcome: self._send_outcome(rid, call, outcome))
-        task.add_done_callback(lambda _: self._running.pop(rid))
+        task.add_done_callback(lambda _: self._done(rid))
+
+    def _done(self, rid: int) -> None:
+        del self._running[rid]
+        self._uploads.pop(rid, None)
 
     def _cancel(self, rid: int) -> None:
         if rid in self._running:
@@ -310,8 +364,15 @@ class SocketConnection(asyncio.Protocol):
                 self._transport.write(frames.encode(head) + frames.encode_bytes(data))
             await self._can_write.wait()
 
+        async def receive_data() -> bytes:
+            upload = self._uploads.get(rid)
+            if upload is None:
+                upload = self._uploads[rid] = Upload(lambda count: self._send({"rid": rid, "want": count}))
+            return await upload.receive()
+
         caller = self._caller
-        return Call(self._owner(), send_data, self, self._is_strict, caller.origin, caller.pid, self._claimed)
+        origin, claimed = caller.origin, self._claimed
+        return Call(self._owner(), send_data, self, self._is_strict, origin, caller.pid, claimed, receive_data)
 
     def _owner(self) -> str | None:
         """The session that the client speaks for, by its current name."""

@@ -66,7 +66,7 @@ async def publish_output(context: DaemonContext) -> None:
 
 
 async def _ends(context: DaemonContext) -> dict[ProcessId, dict[str, int]]:
-    measured = await context.place.sizes([process for process in context.registry.running() if process.is_up])
+    measured = await context.sizes([process for process in context.registry.running() if process.is_up])
     return {one: {name: stream.end for name, stream in found.streams.items()} for one, found in measured.items()}
 
 

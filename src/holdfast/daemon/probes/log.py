@@ -40,7 +40,7 @@ async def until_matched(context: DaemonContext, process: HeldProcess, pattern: s
 async def _begins(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
     """Where to begin: behind the output of earlier runs, and behind what an earlier daemon searched."""
     try:
-        born = (await context.keeper.request("report", id=process.id))["born"]
+        born = (await context.keeper_of(process).request("report", id=process.id))["born"]
     except Refused:  # no such bundle: there is no output
         return {}
     begins = {**dict.fromkeys(process.meta.streams, 0), **(born.get("begins") or {})}
@@ -52,7 +52,7 @@ async def _begins(context: DaemonContext, process: HeldProcess) -> dict[str, int
 async def _search(context: DaemonContext, process: HeldProcess, stream: str, at: int, compiled: Pattern) -> bool:
     # As if a newline came before: a run begins with a line of its own.
     matcher = StreamMatcher(OnePattern(compiled), b"\n", at - 1)
-    log = await context.read(context.place.log, process.id, stream)
+    log = await context.read(context.place_of(process).log, process.id, stream)
     try:
         recorded = at
         async for piece in output.pieces(context, log, process.id, stream, at, None, follow=True):

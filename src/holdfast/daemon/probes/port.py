@@ -27,7 +27,7 @@ class PortProbe:
     """Whether a process listens on its port. Cheap as long as nothing has changed since the last call."""
 
     def __init__(self, context: DaemonContext, process: HeldProcess, port: int) -> None:
-        self._watch = context.place.port_watch(process, port)
+        self._watch = context.place_of(process).port_watch(process, port)
         self._process = process
         self._port = port
         self._logged: str | None = None

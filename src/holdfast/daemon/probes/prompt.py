@@ -52,6 +52,7 @@ class _PromptWatch:
     ) -> None:
         self._context = context
         self._process = process
+        self._place = context.place_of(process)
         self._typed = typed
         self._changed = changed
 
@@ -87,12 +88,12 @@ class _PromptWatch:
         return prompts.mark_of(now) if now is not None else None
 
     def _end(self) -> int:
-        with self._context.place.log(self._process.id, "out") as log:
+        with self._place.log(self._process.id, "out") as log:
             return log.extent().end
 
     async def _look(self, end: int) -> _Look:
         self._typed.clear()
-        found = await self._context.place.input_state(self._process)
+        found = await self._place.input_state(self._process)
         if found is None:
             return _Look(None, rests=False)
         text, begin = await self._context.read(self._tail, end)
@@ -107,7 +108,7 @@ class _PromptWatch:
 
     def _tail(self, end: int) -> tuple[str, int]:
         """The last lines as text, and where the last of them begins."""
-        with self._context.place.log(self._process.id, "out") as log:
+        with self._place.log(self._process.id, "out") as log:
             start = max(log.extent().first, end - _TAIL)
             data = log.read(start, end - start).data if end > start else b""
         view = TextView()

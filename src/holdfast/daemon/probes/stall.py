@@ -48,15 +48,15 @@ async def _describe(context: DaemonContext, process: HeldProcess, watch: StallWa
         since=time.time() - (time.monotonic() - watch.active.at),
         output_bytes=watch.last.output_bytes,
         cpu_seconds=watch.last.cpu_seconds,
-        last_output_at=await context.read(context.place.last_output_at, process),
-        wait=await context.place.wait_state(process.pid or 0),
+        last_output_at=await context.read(context.place_of(process).last_output_at, process),
+        wait=await context.place_of(process).wait_state(process.pid or 0),
     )
 
 
 async def _sample(context: DaemonContext, process: HeldProcess) -> ActivitySample | None:
     """How much the run wrote and worked up to now; None when that is unknown."""
     try:
-        done = await context.place.activity(process)
+        done = await context.place_of(process).activity(process)
     except (Refused, Unreachable):
         return None
     return ActivitySample(time.monotonic(), *done)

@@ -14,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from holdfast.model.matches import MOST_LINES, WatchMatch
@@ -122,8 +123,9 @@ class KnownSecrets:
         """Remember the secrets of an environment, before the next text is masked."""
         self._note(lambda: env, session)
 
-    def transferred(self, place: ExecutionPlace, process_id: ProcessId, session: str) -> None:
+    def transferred(self, place_of: Callable[[ProcessId], ExecutionPlace], process_id: ProcessId, session: str) -> None:
         """The secrets of a process are those of its new owner, too."""
+        place = place_of(process_id)
         self._note(lambda: _known_environment(place, process_id), session)
 
     def _note(self, read: Callable[[], Environment], session: str) -> None:
@@ -182,20 +184,20 @@ class KnownSecrets:
         for oldest in list(self._forms)[: max(0, len(self._forms) - _MOST)]:
             del self._forms[oldest]
 
-    async def relearn(self, place: ExecutionPlace, owner: Callable[[ProcessId], str | None]) -> None:
+    async def relearn(self, places: list[ExecutionPlace], owner: Callable[[ProcessId], str | None]) -> None:
         """Search the environments of all commands on disk. Specs that cannot be read are left out.
 
         `owner` gives the session that owns a process.
         """
         self._has_relearned.clear()
         try:
-            await asyncio.to_thread(self._relearn, place, owner)
+            await asyncio.to_thread(self._relearn, places, owner)
         finally:
             self._has_relearned.set()
 
-    def _relearn(self, place: ExecutionPlace, owner: Callable[[ProcessId], str | None]) -> None:
+    def _relearn(self, places: list[ExecutionPlace], owner: Callable[[ProcessId], str | None]) -> None:
         judged: dict[str, set[tuple[str, str]]] = {}  # most environments are alike
-        for spec in place.specs():
+        for spec in chain.from_iterable(place.specs() for place in places):
             session = _session(spec, owner)
             new = _environment(spec).items() - judged.setdefault(session, set())
             judged[session] |= new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from holdfast.daemon.core.tasks import ChangeSignals, KeyedLocks
@@ -15,8 +15,8 @@ from holdfast.places.keeper_link import KeeperLink
 class Inputs:
     """Writers of one process take turns. Each write carries its offset, so it can be repeated."""
 
-    def __init__(self, keeper: KeeperLink) -> None:
-        self._keeper = keeper
+    def __init__(self, keeper_of: Callable[[ProcessId], KeeperLink]) -> None:
+        self._keeper_of = keeper_of
         self._accepted: dict[ProcessId, int] = {}
         #: Replies of the daemon to terminal queries, by offset: a client that repeats a write does not know of them.
         self._replies: dict[ProcessId, dict[int, int]] = {}
@@ -29,7 +29,7 @@ class Inputs:
             begin = await self._reach(process_id) if at is None else self._behind_replies(process_id, at)
             self._accepted.pop(process_id, None)  # unknown until the keeper replies
             encoded = b64encode(data).decode()
-            answer = await self._keeper.request("write", id=process_id, data=encoded, at=begin)
+            answer = await self._keeper_of(process_id).request("write", id=process_id, data=encoded, at=begin)
             accepted = self._accepted[process_id] = int(answer["accepted"])
             self._writes.send(process_id)
             return accepted
@@ -70,7 +70,7 @@ class Inputs:
     async def _reach(self, process_id: ProcessId) -> int | None:
         """The number of bytes accepted so far; None when it takes no input: the keeper will refuse the write."""
         if process_id not in self._accepted:
-            stdin = (await self._keeper.request("report", id=process_id))["stdin"]
+            stdin = (await self._keeper_of(process_id).request("report", id=process_id))["stdin"]
             if stdin is None:
                 return None
             self._accepted[process_id] = int(stdin["accepted"])

@@ -104,7 +104,7 @@ async def _in_stream(
     context: DaemonContext, process: HeldProcess, stream: str, pattern: Pattern, after: int
 ) -> Message | None:
     process = await output.until_started(context, process.id) or process
-    log = await context.read(context.place.log, process.id, stream)
+    log = await context.read(context.place_of(process).log, process.id, stream)
     try:
         matcher = await context.read(lambda: StreamMatcher.resume(OnePattern(pattern), log, after, repeats=True))
         is_over = process.has_ended

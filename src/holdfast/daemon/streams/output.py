@@ -62,7 +62,7 @@ async def wait_beyond(context: DaemonContext, process_id: ProcessId, stream: str
 async def ends(context: DaemonContext, process: HeldProcess) -> dict[str, int]:
     """How far its output reaches now, as the keeper reports it: known figures may be old."""
     try:
-        streams = stream_extents(await context.keeper.request("report", id=process.id))
+        streams = stream_extents(await context.keeper_of(process).request("report", id=process.id))
     except Refused:  # no such bundle: there is no more output
         streams = process.streams
     return {name: streams[name].end if name in streams else 0 for name in process.meta.streams}

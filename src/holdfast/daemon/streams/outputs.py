@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.core.tasks import BackgroundTasks
@@ -24,8 +25,8 @@ class _StreamWaiter(NamedTuple):
 
 
 class Outputs:
-    def __init__(self, keeper: KeeperLink, background: BackgroundTasks) -> None:
-        self._keeper = keeper
+    def __init__(self, keeper_of: Callable[[ProcessId], KeeperLink], background: BackgroundTasks) -> None:
+        self._keeper_of = keeper_of
         self._background = background
         self._flows: dict[tuple[ProcessId, str], _Flow] = {}
 
@@ -53,7 +54,7 @@ class Outputs:
 
     async def _ask(self, process_id: ProcessId, stream: str, after: int) -> Reach:
         try:
-            answer = await self._keeper.request("wait_output", id=process_id, stream=stream, after=after)
+            answer = await self._keeper_of(process_id).request("wait_output", id=process_id, stream=stream, after=after)
         except Refused:  # no such bundle: there is no more output
             return Reach(after, True)
         return Reach(answer["end"], answer["closed"])

@@ -38,7 +38,7 @@ async def tail_of(
     Secrets are masked, unless it is to be raw.
     """
     mask = str if is_raw else partial(context.secrets.masked_text, session=process.meta.session)
-    return await context.read(_tail, context.place, process, since or {}, upto or {}, mask, characters)
+    return await context.read(_tail, context.place_of(process), process, since or {}, upto or {}, mask, characters)
 
 
 def _tail(

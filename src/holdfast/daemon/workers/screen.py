@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+from collections.abc import Callable
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
 from holdfast.errors import HoldfastError, Unsupported
@@ -26,9 +27,12 @@ class ScreenBroken(HoldfastError):
 class ScreenWorker(Worker):
     name = "screen"
 
-    def __init__(self, place: str, directory: str, environ: dict[str, str]) -> None:
+    def __init__(
+        self, place: str, directory_of: Callable[[ProcessId], str], directory: str, environ: dict[str, str]
+    ) -> None:
         super().__init__(environ)
         self._places = place, directory
+        self._directory_of = directory_of
         self._deaths: dict[ProcessId, int] = {}
         self._library = find_library()
 
@@ -46,7 +50,7 @@ class ScreenWorker(Worker):
         """Raises Unsupported without an emulator, ScreenBroken, else HoldfastError."""
         while self._deaths.get(process_id, 0) < _MOST_DEATHS:
             try:
-                reply = await self.request({"op": op, "id": process_id, **arguments})
+                reply = await self.request({"op": op, "id": process_id, **self._elsewhere(process_id), **arguments})
             except WorkerDied:
                 self._deaths[process_id] = self._deaths.get(process_id, 0) + 1
                 continue
@@ -55,6 +59,11 @@ class ScreenWorker(Worker):
             return reply
         what = f"what {process_id} wrote brings the emulator down"
         raise ScreenBroken(what, next=f"holdfast logs {process_id}")
+
+    def _elsewhere(self, process_id: ProcessId) -> dict[str, str]:
+        """Where its log is, if it is not that of this machine."""
+        place = self._directory_of(process_id)
+        return {"place": place} if place != self._places[0] else {}
 
     async def warm(self) -> None:
         """Have the process ready for the first request."""

@@ -57,7 +57,7 @@ class ProcessScreens:
         self,
         directory: str,
         worker: ScreenWorker,
-        keeper: KeeperLink,
+        keeper_of: Callable[[ProcessId], KeeperLink],
         outputs: Outputs,
         inputs: Inputs,
         background: BackgroundTasks,
@@ -65,7 +65,7 @@ class ProcessScreens:
     ) -> None:
         self._directory = directory
         self._worker = worker
-        self._keeper = keeper
+        self._keeper_of = keeper_of
         self._outputs = outputs
         self._inputs = inputs
         self._background = background
@@ -240,7 +240,7 @@ class ProcessScreens:
     async def _end(self, process_id: ProcessId) -> int:
         """How far the output reaches now."""
         try:
-            return int((await self._keeper.request("report", id=process_id))["streams"]["out"]["end"])
+            return int((await self._keeper_of(process_id).request("report", id=process_id))["streams"]["out"]["end"])
         except (Refused, HoldfastError, KeyError):
             return 0
 

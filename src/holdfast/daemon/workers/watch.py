@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.workers.worker import Message, Worker, WorkerDied, WorkerLaunch, isolated
@@ -43,9 +44,10 @@ class WatchWorker(Worker):
     name = "watch"
     is_serial = False
 
-    def __init__(self, place: str, environ: dict[str, str]) -> None:
+    def __init__(self, place: str, directory_of: Callable[[ProcessId], str], environ: dict[str, str]) -> None:
         super().__init__(environ)
         self._place = place
+        self._directory_of = directory_of
         #: The sets of patterns that the process has: they are sent to it once.
         self._known: KnownValues[bool] = KnownValues()
         #: When each scan that waits was requested, oldest first.
@@ -85,6 +87,8 @@ class WatchWorker(Worker):
         `is_final`: nothing follows `upto`. Raises BadValue for invalid patterns, WatchBroken.
         """
         message = {"id": process_id, "stream": stream, "after": after, "upto": upto, "final": is_final}
+        if (place := self._directory_of(process_id)) != self._place:
+            message["place"] = place
         message |= {"set": hash((literals, patterns)), "literals": literals, "patterns": patterns}
         key = object()
         self._requested[key] = time.monotonic()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.http.routes import approvals, attach, events, health, inbox, log, mcp, plain, processes, pub
+from holdfast.http.routes import approvals, attach, events, files, health, inbox, log, mcp, plain, processes, pub
 from holdfast.http.routing import Route
 
 _SPECIAL = [
-    route for module in (processes, log, attach, inbox, events, pub, health, approvals, mcp) for route in module.ROUTES
+    route
+    for module in (processes, log, files, attach, inbox, events, pub, health, approvals, mcp)
+    for route in module.ROUTES
 ]
 #: A special route takes the place of the one that its operation declares.
 ROUTES: list[Route] = [*_SPECIAL, *plain.routes(except_for={(route.method, route.path) for route in _SPECIAL})]

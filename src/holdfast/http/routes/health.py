@@ -49,7 +49,7 @@ async def metrics(request: HttpRequest) -> Response:
 
 async def _lines(context: DaemonContext, lag: float) -> list[str]:
     processes = context.registry.shown()
-    measured = await context.place.sizes([process for process in processes if not process.output_closed])
+    measured = await context.sizes([process for process in processes if not process.output_closed])
     output = 0
     statuses: Counter[str] = Counter(running=0, waiting=0, ended=0)
     for process in processes:

@@ -97,6 +97,8 @@ def _line(run: Run, table: Wrapper) -> tuple[list[Word], bool]:
     for place, word in enumerate(run.arguments):
         if word.text in table.after:
             return run.after(place + 1).command_line(table.values, table.after[word.text]), table.text
+        if word.text in table.same:
+            return list(run.arguments[place:]), False
         if word.text in table.typed:
             return run.after(place + 1).command_line(table.values, table.typed[word.text]), True
     return ([] if table.skip is None else run.command_line(table.values, table.skip)), table.text

@@ -1,0 +1,88 @@
+"""backends, clean_backends, stop_backend, backend_login: where commands can run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.errors import HoldfastError
+from holdfast.ops.backends import BackendLogin, Backends, CleanBackends, StopBackend
+from holdfast.places.backend import BackendState, Options, PlaceSpec
+
+#: For the answer of an engine.
+_STATE_TIMEOUT = 10.0
+#: Options whose values may hold secrets.
+_HIDDEN = ("env",)
+
+
+async def handle(context: DaemonContext, call: Call, ask: Backends) -> Message:
+    names = context.places.backend_names()
+    shown = await asyncio.gather(*(_shown(context, call, name) for name in names))
+    local = {"name": "local", "kind": "local", "state": "ready", "detail": "this machine", "places": []}
+    return {"backends": [local, *shown]}
+
+
+async def clean(context: DaemonContext, call: Call, ask: CleanBackends) -> Message:
+    removed, failed = [], []
+    for backend, sandbox in await context.places.orphans():
+        try:
+            await backend.remove(sandbox, context.places.environ)
+            removed.append(sandbox.name)
+        except (OSError, HoldfastError) as error:
+            failed.append(f"{sandbox.name}: {error}")
+    return {"removed": removed, "failed": failed}
+
+
+async def stop(context: DaemonContext, call: Call, ask: StopBackend) -> Message:
+    context.places.backend(ask.backend)  # raises NotFound
+    found = {"closed": 0, "kept": 0, "ended": 0}
+    for key, spec in context.places.specs().items():
+        if spec.backend == ask.backend and (context.places.is_open(key) or ask.all):
+            ended = await context.places.discard(key, by_force=ask.all)
+            found["kept" if ended < 0 else "closed"] += 1
+            found["ended"] += max(ended, 0)
+    return found
+
+
+async def login(context: DaemonContext, call: Call, ask: BackendLogin) -> Message:
+    given = {"host": ask.host} if ask.host is not None else {}
+    return {"argv": await context.places.backend(ask.backend).login(context.places.environ, given)}
+
+
+async def _shown(context: DaemonContext, call: Call, name: str) -> Message:
+    kind = str(context.places.tables.get(name, {}).get("kind", name))
+    try:
+        async with asyncio.timeout(_STATE_TIMEOUT):
+            found = await context.places.backend(name).state(context.places.environ)
+    except TimeoutError:
+        found = BackendState("unusable", f"no answer within {_STATE_TIMEOUT:g} s")
+    except HoldfastError as failed:
+        found = BackendState("unusable", f"{failed.message}{f'; {failed.next}' if failed.next else ''}")
+    except OSError as failed:
+        found = BackendState("unusable", str(failed))
+    places = [
+        _place(context, key, spec)
+        for key, spec in context.places.specs().items()
+        if spec.backend == name and (not call.is_strict or key in _own_places(context, call))
+    ]
+    return {"name": name, "kind": kind, "state": found.state, "detail": found.detail, "places": places}
+
+
+def _own_places(context: DaemonContext, call: Call) -> set[str | None]:
+    return {process.meta.place for process in context.registry.all.values() if call.sees(process.meta.session)}
+
+
+def _place(context: DaemonContext, key: str, spec: PlaceSpec) -> Message:
+    is_open = context.places.is_open(key)
+    is_reachable = is_open and context.places.get(key).keeper.is_reachable
+    return {
+        "key": key,
+        "task": spec.task or None,
+        "options": _without_secrets(spec.options),
+        "state": "connected" if is_reachable else "unreachable" if is_open else "closed",
+        "processes": sum(process.meta.place == key for process in context.registry.running()),
+    }
+
+
+def _without_secrets(options: Options) -> Message:
+    return {name: value for name, value in options.items() if name not in _HIDDEN}

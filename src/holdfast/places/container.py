@@ -1,0 +1,546 @@
+"""Containers of Podman and Docker, by their command line.
+
+Each place has one container. The runtimes of this instance are mounted in it read-only, and the directory of the place
+read-write: the daemon connects to the keeper's sockets there and reads the logs. Everything else is asked of the relay,
+which `exec` starts. The image needs neither Python nor a shell.
+
+A container has a fixed name and the labels `holdfast.instance` and `holdfast.place`. Which one is in use is recorded
+beside the directory of the place: when that one is gone, was stopped or was restarted, all its processes have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from typing import IO, Any, ClassVar, NamedTuple
+
+from holdfast import files
+from holdfast.machine import proc
+from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
+from holdfast.places.base import PlaceGone, start_program
+from holdfast.places.carry import make_runtime
+from holdfast.places.container_options import check_options
+from holdfast.places.local import CONTROL, FD_STORE, connect_socket
+from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast_keeper.protocol import Message
+
+INSTANCE_LABEL = "holdfast.instance"
+PLACE_LABEL = "holdfast.place"
+
+#: Where a container has the runtimes and the directory of its place.
+_RUNTIMES = "/.holdfast/runtimes"
+_PLACE = "/.holdfast/place"
+
+#: How long a command of an engine may take; those that load an image take longer.
+_ENGINE_BUDGET = 30.0
+_PULL_BUDGET = 600.0
+#: Pauses before further attempts, after a failure that may pass.
+_PAUSES = (0.3, 1.0, 2.0)
+#: What engines print when a further attempt may help.
+_TRANSIENT = (
+    *("timeout", "timed out", "temporarily", "try again", "connection reset", "connection refused", "unexpected eof"),
+    *("is the docker daemon running", "too many requests", "service unavailable", "device or resource busy"),
+    *("bad gateway", "context deadline exceeded", "no such host", "is already in use", "being removed"),
+)
+#: What they print of a container or image that does not exist.
+_MISSING = ("no such container", "no such object", "no such image", "no such volume", "image not known")
+_LOCK_BUDGET = 60.0
+_LOCK_PAUSE = 0.05
+_LONGEST_ERROR = 300
+#: A container in which that many attempts in a row have not started a relay is broken.
+_MOST_FAILURES = 4
+_KEEPER_BUDGET = 15.0
+
+#: Set by images for programs with their own C library; the main process of a container starts without them.
+_LOADER_VARIABLES = ("LD_PRELOAD", "LD_AUDIT")
+#: Of an image that names none, as engines have it.
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: Variables of a container that are not meant for its commands.
+_NOT_FOR_COMMANDS = ("TERM", "HOSTNAME")
+
+
+class EngineFailed(OSError):
+    """An engine has refused a command, or does not answer. Its text is one line."""
+
+    def __init__(self, text: str, is_missing: bool = False) -> None:
+        super().__init__(text)
+        self.is_missing = is_missing
+        """There is no such container or image."""
+
+
+class Container(NamedTuple):
+    id: str
+    name: str
+    labels: dict[str, str]
+    is_running: bool
+    is_paused: bool
+    started_at: str
+    pid: int
+    """Of its main process, on this machine; 0 when it does not run."""
+    environ: dict[str, str]
+    image: str
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Differs from that of each other container, and of the same one after a restart."""
+        return {"id": self.id, "started_at": self.started_at}
+
+
+class Engine:
+    """The client program of an engine."""
+
+    def __init__(self, program: str, environ: Mapping[str, str]) -> None:
+        self.program = program
+        self.environ = dict(environ)
+
+    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, with_errors: bool = False) -> str:
+        """What a command prints, after further attempts where that may help. Raises EngineFailed.
+
+        `with_errors`: on stderr, too.
+        """
+        for pause in _PAUSES:
+            try:
+                return await self._run(arguments, budget, with_errors)
+            except EngineFailed as failed:
+                text = str(failed).lower()
+                if failed.is_missing or not any(words in text for words in _TRANSIENT):
+                    raise
+            await asyncio.sleep(pause)
+        return await self._run(arguments, budget, with_errors)
+
+    async def _run(self, arguments: tuple[str, ...], budget: float, with_errors: bool) -> str:
+        # Files, not pipes: what an engine starts in the background may keep a pipe open for ever.
+        with (
+            os.fdopen(os.memfd_create("output"), "r+b") as output,
+            os.fdopen(os.memfd_create("errors"), "r+b") as errors,
+        ):
+            code = await self._outcome(arguments, budget, output, output if with_errors else errors)
+            for file in (output, errors):
+                file.seek(0)
+            printed, complaint = output.read(), errors.read()
+        if code != 0:
+            text = _error_line((complaint or printed).decode(errors="replace"))
+            is_missing = any(words in text.lower() for words in _MISSING)
+            raise EngineFailed(text or f"{arguments[0]} ended with {code}", is_missing)
+        return printed.decode(errors="replace")
+
+    async def _outcome(
+        self, arguments: tuple[str, ...], budget: float, output: IO[bytes], errors: IO[bytes]
+    ) -> int | None:
+        try:
+            client = await asyncio.create_subprocess_exec(
+                *(self.program, *arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env=self.environ,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise EngineFailed(f"{self.program} is not installed, or not in PATH") from None
+        except OSError as failed:
+            raise EngineFailed(f"{self.program} cannot be run: {failed.strerror}") from None
+        try:
+            async with asyncio.timeout(budget):
+                return await client.wait()
+        except TimeoutError:
+            what = f"{os.path.basename(self.program)} {arguments[0]}"
+            raise EngineFailed(f"{what} has not answered within {budget:g} s") from None
+        finally:
+            if client.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(client.pid, signal.SIGKILL)
+                await client.wait()
+
+    async def find(self, name: str) -> Container | None:
+        """Raises EngineFailed."""
+        try:
+            return _container(json.loads(await self.run("container", "inspect", name))[0])
+        except EngineFailed as failed:
+            if failed.is_missing:
+                return None
+            raise
+        except (ValueError, LookupError, TypeError) as broken:
+            raise EngineFailed(f"{self.program} inspect: an answer that cannot be read ({broken!r})") from None
+
+    async def image_environ(self, image: str) -> dict[str, str] | None:
+        """The variables of an image; None where it is not on this machine."""
+        try:
+            config = json.loads(await self.run("image", "inspect", image))[0]["Config"]
+        except EngineFailed as failed:
+            if failed.is_missing:
+                return None
+            raise
+        return _variables(config.get("Env"))
+
+    async def last_output(self, name: str) -> str:
+        """The last line that its main process wrote. Raises EngineFailed."""
+        return _error_line(await self.run("logs", "--tail", "5", name, with_errors=True))
+
+    async def remove(self, name: str) -> None:
+        """Raises EngineFailed. One that does not exist is removed."""
+        try:
+            await self.run("rm", "--force", "--volumes", name)
+        except EngineFailed as failed:
+            if not failed.is_missing:
+                raise
+
+    async def labelled(self, instance: str) -> list[Container]:
+        """All containers of an instance. Raises EngineFailed."""
+        listed = await self.run(
+            "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={INSTANCE_LABEL}={instance}"
+        )
+        found = [await self.find(one) for one in listed.split()]
+        return [one for one in found if one is not None]
+
+
+def _container(value: dict[str, Any]) -> Container:
+    state, config = value["State"], value["Config"]
+    is_paused = state.get("Status") == "paused"
+    return Container(
+        id=value["Id"],
+        name=value["Name"].lstrip("/"),
+        labels=config.get("Labels") or {},
+        is_running=bool(state["Running"]) or is_paused,
+        is_paused=is_paused,
+        started_at=str(state["StartedAt"]),
+        pid=int(state.get("Pid") or 0),
+        environ=_variables(config.get("Env")),
+        image=value["Image"],
+    )
+
+
+def _variables(words: list[str] | None) -> dict[str, str]:
+    return dict(word.partition("=")[::2] for word in words or ())
+
+
+def _error_line(text: str) -> str:
+    """The last line that an engine wrote, without what is the same in all of them."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "docker run --help'" not in line]
+    line = lines[-1] if lines else ""
+    for start in ("docker: ", "Error: ", "Error response from daemon: "):
+        line = line.removeprefix(start)
+    return "".join(one if one.isprintable() else " " for one in line)[:_LONGEST_ERROR]
+
+
+class ContainerPlace(RemotePlace):
+    def __init__(self, name: str, engine: Engine, spec: PlaceSpec, site: Site) -> None:
+        super().__init__(site.directory, hello=site.hello, note=site.note, running=site.running)
+        self.name = name
+        self.key = spec.key
+        self.idle_limit = spec.options["idle"]
+        self._engine = engine
+        self._options = spec.options
+        self._site = site
+        instance = hashlib.sha256(site.instance.encode()).hexdigest()[:6]
+        self.container_name = f"holdfast-{spec.key}-{instance}"
+        self._mark_file = f"{site.directory}.container"
+        #: The /proc of the container.
+        self._proc = -1
+        #: Attempts in a row in which the container did not run a relay, and no keeper answered.
+        self._failures = 0
+        self._has_run_relay = False
+        self._is_discarded = False
+        self.login = ContainerEnvironment(self)
+        self.environ: dict[str, str] = {}
+
+    # The keeper.
+
+    async def connect(self) -> socket.socket:
+        await self.open()
+        try:
+            return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
+        except OSError:  # anchor and keeper were killed, and the relay was not
+            found = await self.link.call("keeper", _KEEPER_BUDGET, hello=self._site.hello)
+            self._keeper_pids = set(found["pids"])
+        return connect_socket(self.directory, CONTROL, socket.SOCK_STREAM)
+
+    async def open(self) -> None:
+        self._has_run_relay = False
+        try:
+            await super().open()
+        except PlaceGone:
+            raise
+        except OSError:
+            if self._has_run_relay and not self._has_keeper():
+                self._failures += 1
+            raise
+
+    def _has_keeper(self) -> bool:
+        """Whether a keeper listens: then the container is not broken, although no relay can be started."""
+        try:
+            connect_socket(self.directory, CONTROL, socket.SOCK_STREAM).close()
+        except OSError:
+            return False
+        return True
+
+    async def connect_fd_store(self) -> socket.socket:
+        return connect_socket(self.directory, FD_STORE, socket.SOCK_SEQPACKET)
+
+    async def open_relay(self) -> RelayProcess:
+        if self._is_discarded:
+            raise PlaceGone(f"the container {self.container_name} was removed")
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        at = f"{_RUNTIMES}/{os.path.basename(runtime.directory)}"
+        async with self._alone():
+            container = await self._existing()
+            if container is None:
+                container = await self._make(runtime.argv(at, "wait"))
+            await asyncio.to_thread(self._prepare, container)
+            image = await self._engine.image_environ(container.image)
+        self._open_proc(container.pid)
+        self.environ = _for_commands(container.environ, image or {}, self._options["env"])
+        self._has_run_relay = True
+        relay = runtime.argv(at, "relay", _PLACE, *runtime.argv(at, "keeper"))
+        return await start_relay(
+            [self._engine.program, "exec", "--interactive", container.id, *relay], self._engine.environ
+        )
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """In the container that runs."""
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        argv = runtime.argv(f"{_RUNTIMES}/{os.path.basename(runtime.directory)}", program, *arguments)
+        exec_argv = (self._engine.program, "exec", "--interactive", self.container_name)
+        return await start_program([*exec_argv, *argv], self._engine.environ)
+
+    async def _existing(self) -> Container | None:
+        """The container that runs. Raises PlaceGone once when it is not the one that was in use."""
+        found = await self._engine.find(self.container_name)
+        if found is not None and found.labels.get(INSTANCE_LABEL) != self._site.instance:
+            raise EngineFailed(f"the container {found.name} is not of this instance: remove it")
+        known = await asyncio.to_thread(self._read_mark)
+        is_broken = found is not None and self._failures >= _MOST_FAILURES
+        if found is not None and (is_broken or not found.is_running):
+            await self._engine.remove(found.id)
+        if known is not None and (found is None or is_broken or not found.is_running or found.mark != known):
+            await asyncio.to_thread(os.unlink, self._mark_file)
+            self._failures = 0
+            how = "is gone" if found is None else "was broken" if is_broken else "was stopped"
+            raise PlaceGone(f"the container {self.container_name} {how}")
+        if found is None or is_broken or not found.is_running:
+            self._failures = 0
+            return None
+        if found.is_paused:
+            raise EngineFailed(f"the container {found.name} is paused: {self._engine.program} unpause {found.name}")
+        return found
+
+    async def _make(self, argv: list[str]) -> Container:
+        image = self._options["image"]
+        if await self._engine.image_environ(image) is None:
+            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+        await asyncio.to_thread(os.makedirs, self.directory, 0o700, True)
+        arguments = self._arguments(argv)
+        try:
+            await self._engine.run("run", "--detach", "--pull", "never", *arguments)
+        except EngineFailed:
+            # What was made and did not start would have the name.
+            with contextlib.suppress(EngineFailed):
+                await self._engine.remove(self.container_name)
+            raise
+        found = await self._engine.find(self.container_name)
+        if found is not None and found.is_running:
+            return found
+        why = ""
+        with contextlib.suppress(EngineFailed):
+            why = await self._engine.last_output(self.container_name)
+            await self._engine.remove(self.container_name)
+        raise EngineFailed(f"the main process of the container ended at once: {why or 'it printed nothing'}")
+
+    def _arguments(self, argv: list[str]) -> list[str]:
+        options = self._options
+        words = ["--name", self.container_name]
+        words += ["--label", f"{INSTANCE_LABEL}={self._site.instance}", "--label", f"{PLACE_LABEL}={self.key}"]
+        words += ["--mount", mount(self._site.cache, _RUNTIMES, True), "--mount", mount(self.directory, _PLACE, False)]
+        for volume in options["volumes"]:
+            source, target, *mode = volume.split(":")
+            words += ["--mount", mount(source, target, mode == ["ro"])]
+        variables = {**options["env"], **dict.fromkeys(_LOADER_VARIABLES, "")}
+        words += [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
+        for name, flag in (("user", "--user"), ("network", "--network"), ("cwd", "--workdir")):
+            words += [flag, options[name]] if options[name] else []
+        for name, flag in (("memory", "--memory"), ("cpus", "--cpus"), ("pids", "--pids-limit")):
+            words += [flag, str(options[name])] if options[name] else []
+        words += ["--read-only"] if options["read_only"] else []
+        words += [word for name in options["cap_drop"] for word in ("--cap-drop", name)]
+        if os.path.exists("/sys/fs/selinux/enforce"):  # else it may not use the mounted directories
+            words += ["--security-opt", "label=disable"]
+        return [*words, "--entrypoint", argv[0], options["image"], *argv[1:]]
+
+    def _prepare(self, container: Container) -> None:
+        """Record the container, and let its user write into the directory of the place. Raises OSError."""
+        files.replace(self._mark_file, json.dumps(container.mark).encode(), finish=os.fsync)
+        user = _user_of(container.pid)
+        found = os.stat(self.directory)
+        if user is None or user[0] == found.st_uid:
+            return
+        if os.geteuid() != 0:
+            mine = f"{os.getuid()}:{os.getgid()}"
+            raise EngineFailed(
+                f"processes in the container run as user {user[0]} and cannot share files with user {os.getuid()}: "
+                f'set user = "{mine}" in [backends.{self.name}]'
+            )
+        os.chown(self.directory, *user)
+
+    def _read_mark(self) -> dict[str, str] | None:
+        try:
+            with open(self._mark_file, "rb") as file:
+                value = json.load(file)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @contextlib.asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """One daemon at a time looks for the container and makes it. Raises EngineFailed."""
+        os.makedirs(os.path.dirname(self.directory), mode=0o700, exist_ok=True)
+        fd = os.open(f"{self.directory}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                async with asyncio.timeout(_LOCK_BUDGET):
+                    while not _locked(fd):  # noqa: ASYNC110 - the kernel does not call back
+                        await asyncio.sleep(_LOCK_PAUSE)
+            except TimeoutError:
+                raise EngineFailed(f"another daemon has been making the container for {_LOCK_BUDGET:g} s") from None
+            yield
+        finally:
+            os.close(fd)
+
+    async def discard(self) -> None:
+        self._is_discarded = True
+        await self._engine.remove(self.container_name)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._mark_file)
+
+    def _start_directory(self, about: Message) -> str:
+        self._failures = 0
+        return str(about["cwd"])
+
+    # Identity, by the /proc of the container.
+
+    def is_alive(self, pid: int, start: int | None = None) -> bool:
+        fields = self._stat(pid)
+        return bool(fields) and fields[0] not in (b"Z", b"X") and start in (None, int(fields[19]))
+
+    def _stat(self, pid: int) -> list[bytes]:
+        """The fields of its `stat` from the state on; none where it is dead."""
+        if self._proc < 0:
+            return []
+        try:
+            fd = os.open(f"{pid}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        except OSError:
+            return []
+        try:
+            return os.read(fd, 4096).rpartition(b")")[2].split()
+        except OSError:
+            return []
+        finally:
+            os.close(fd)
+
+    def _open_proc(self, pid: int) -> None:
+        if self._proc >= 0:
+            os.close(self._proc)
+        self._proc = os.open(f"/proc/{pid}/root/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        super().close()
+        if self._proc >= 0:
+            os.close(self._proc)
+            self._proc = -1
+
+
+class ContainerEnvironment:
+    """What commands start with: the variables of the image and of the options, as with `exec`. No shell is asked."""
+
+    is_fresh = True
+
+    def __init__(self, place: ContainerPlace) -> None:
+        self._place = place
+
+    async def get(self, with_secrets: bool = True) -> dict[str, str]:
+        home = self._place.link.about.get("home")
+        return {"PATH": _DEFAULT_PATH, **({"HOME": home} if home else {}), **self._place.environ}
+
+    async def refresh(self) -> None:
+        return
+
+
+def mount(source: str, target: str, is_read_only: bool) -> str:
+    """The value of --mount."""
+    kind = "bind" if source.startswith("/") else "volume"
+    fields = [f"type={kind}", f"source={source}", f"target={target}", *(["readonly"] if is_read_only else [])]
+    quoted = ('"' + one.replace('"', '""') + '"' if set(one) & set(',"\n') else one for one in fields)
+    return ",".join(quoted)
+
+
+def _for_commands(container: dict[str, str], image: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    loader = {name: value for name in _LOADER_VARIABLES if (value := given.get(name) or image.get(name))}
+    kept = {name: value for name, value in container.items() if name not in (*_LOADER_VARIABLES, *_NOT_FOR_COMMANDS)}
+    return {**kept, **loader, **given}
+
+
+def _user_of(pid: int) -> tuple[int, int] | None:
+    """User and group of a process; None where it is not on this machine."""
+    text = proc.read_all(pid, "status") or b""
+    ids = {line.split()[0]: int(line.split()[1]) for line in text.splitlines() if line[:4] in (b"Uid:", b"Gid:")}
+    return (ids[b"Uid:"], ids[b"Gid:"]) if len(ids) == 2 else None
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class ContainerBackend(Backend):
+    package: ClassVar[str]
+    """The Debian package."""
+    version: ClassVar[tuple[str, ...]]
+    """The command that prints the version of an engine that works."""
+
+    def check_options(self, given: Options) -> dict[str, Any]:
+        return check_options(self.name, self.kind, self.table, given)
+
+    def _engine(self, environ: Mapping[str, str], program: str | None = None) -> Engine:
+        return Engine(program or self.check_options({})["program"], environ)
+
+    def open(self, spec: PlaceSpec, site: Site) -> ContainerPlace:
+        return ContainerPlace(self.name, self._engine(site.environ, spec.options["program"]), spec, site)
+
+    async def state(self, environ: Mapping[str, str]) -> BackendState:
+        engine = self._engine(environ)
+        try:
+            version = (await engine.run(*self.version)).strip()
+        except EngineFailed as failed:
+            is_missing = "not installed" in str(failed)
+            step = f"apt-get install {self.package}" if is_missing else f"try: {engine.program} info"
+            return BackendState("unusable", f"{failed} ({step})")
+        return BackendState("ready", f"{self.kind} {version}")
+
+    async def sandboxes(self, site_instance: str, environ: Mapping[str, str]) -> list[Sandbox]:
+        found = await self._engine(environ).labelled(site_instance)
+        return [Sandbox(one.labels.get(PLACE_LABEL, ""), one.name, one.is_running) for one in found]
+
+    async def remove(self, sandbox: Sandbox, environ: Mapping[str, str]) -> None:
+        await self._engine(environ).remove(sandbox.name)
+
+
+class PodmanBackend(ContainerBackend):
+    kind = package = "podman"
+    version = ("info", "--format", "{{.Version.Version}}")
+
+
+class DockerBackend(ContainerBackend):
+    kind = "docker"
+    package = "docker.io"
+    version = ("version", "--format", "{{.Server.Version}}")

@@ -1,0 +1,51 @@
+"""The kinds of backends: those of holdfast, and those of installed packages."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from holdfast.errors import Unsupported
+from holdfast.places.backend import Backend
+
+#: The entry point group of packages that add kinds.
+GROUP = "holdfast.backends"
+
+_BUILT_IN = {
+    "podman": "holdfast.places.container:PodmanBackend",
+    "docker": "holdfast.places.container:DockerBackend",
+    "ssh": "holdfast.places.ssh:SshBackend",
+}
+
+
+def names() -> list[str]:
+    return [*_BUILT_IN, *(name for name in _installed() if name not in _BUILT_IN)]
+
+
+def find(kind: str) -> type[Backend] | None:
+    """The class of a kind; None where there is no such kind. Raises Unsupported when it cannot be loaded."""
+    if kind in _BUILT_IN:
+        module, _, name = _BUILT_IN[kind].partition(":")
+        try:
+            found: type[Backend] = getattr(import_module(module), name)
+        except ModuleNotFoundError as missing:
+            raise Unsupported(
+                f"the backend {kind} needs {missing.name}", next=f"pip install {missing.name}"
+            ) from missing
+        return found
+    entry = _installed().get(kind)
+    if entry is None:
+        return None
+    try:
+        loaded = entry.load()
+    except Exception as failed:
+        raise Unsupported(
+            f"the backend {kind} cannot be loaded: {failed!r}", next=f"pip check {entry.value}"
+        ) from failed
+    if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
+        raise Unsupported(f"{entry.value} is not a backend", next="holdfast docs backends")
+    return loaded
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -1,0 +1,311 @@
+"""What the relay sends to the daemon: messages, and the bundles of a place as they grow.
+
+A thread writes it, so that the loop does not wait for a slow connection. Messages without a bundle go first. Each
+bundle has a lane, in which messages that concern it wait until its bytes up to then are sent; the lanes take turns, one
+piece each. Bundles are sent as
+
+    {"state": "live" or "done", "id"}        where the bundle lies
+    {"put": name, "id", "mtime"} + raw       a whole file
+    {"file": name, "id", "at", "size", "mtime"}, then `size` bytes that belong at offset `at`
+    {"drop": [name], "id"}                   files that are gone
+    {"gone": id}                             the bundle is removed
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import stat
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from holdfast.light_json import dump_bytes
+from holdfast_keeper import bundle, protocol
+from holdfast_keeper.protocol import Message
+
+#: The largest part of a file that is sent without looking for urgent messages.
+PIECE = 256 << 10
+
+_SEGMENT = re.compile(r"(out|err)\.(\d{1,20})\Z")
+_TIMES = re.compile(r"(out|err)\.times\Z")
+#: Offsets up to which the streams of a bundle are sent.
+Ends = dict[str, int]
+
+
+def is_mirrored(name: str) -> bool:
+    """Whether a file of a bundle is copied: its spec, and its logs with their index."""
+    return name == bundle.SPEC or _SEGMENT.match(name) is not None or _TIMES.match(name) is not None
+
+
+class _Sync:
+    """Everything that is in the bundle now is sent before what stands behind this in the lane."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[Ends], None]] = []
+        self.work: Iterator[None] | None = None
+
+
+class _File(NamedTuple):
+    name: str
+    size: int
+    mtime: int
+    inode: int
+
+
+class RelayOutput:
+    """Writes to the descriptor `target`. `directory` is that of the place."""
+
+    def __init__(self, target: int, directory: str) -> None:
+        self._target = target
+        self._directory = directory
+        self._urgent: deque[bytes] = deque()
+        self._lanes: dict[str, deque[_Sync | bytes]] = {}
+        self._turns: deque[str] = deque()
+        self._changed = threading.Condition()
+        self._sources: dict[str, BundleSource] = {}
+        #: Bundles that the daemon had completely when it connected.
+        self.complete: frozenset[str] = frozenset()
+        threading.Thread(target=self._run, name="output", daemon=True).start()
+
+    def send(self, message: Message, raw: Sequence[bytes] = ()) -> None:
+        """Before anything of a bundle that is not sent yet."""
+        frame = protocol.encode(message, raw, dump_bytes)
+        with self._changed:
+            self._urgent.append(frame)
+            self._changed.notify()
+
+    def send_after(self, process_id: str, message: Message, raw: Sequence[bytes] = ()) -> None:
+        """Behind all bytes that are in the bundle now."""
+        frame = protocol.encode(message, raw, dump_bytes)
+        with self._changed:
+            self._sync_in(process_id)
+            self._lanes[process_id].append(frame)
+            self._changed.notify()
+
+    def sync(self, process_id: str, done: Callable[[Ends], None] | None = None) -> None:
+        """Send what the bundle has now. `done` is called in the thread, when that is written."""
+        with self._changed:
+            sync = self._sync_in(process_id)
+            if done is not None:
+                sync.callbacks.append(done)
+            self._changed.notify()
+
+    def forget(self, process_id: str) -> None:
+        """The bundle is removed."""
+        with self._changed:
+            self._lanes.setdefault(process_id, deque()).append(protocol.encode({"gone": process_id}))
+            self._sources.pop(process_id, None)
+            self._take_turn(process_id)
+            self._changed.notify()
+
+    def know(self, process_id: str, sizes: dict[str, int]) -> None:
+        """What the daemon has of a bundle that runs. Called before the bundle is sent for the first time."""
+        self._sources[process_id] = BundleSource(process_id, bundle.LIVE, sizes)
+
+    def send_spec(self, process_id: str) -> None:
+        """Send the spec of a bundle that runs, unless the daemon has it."""
+        source = self._sources.setdefault(process_id, BundleSource(process_id))
+        if bundle.SPEC in source.sizes:
+            return
+        path = f"{self._directory}/{bundle.LIVE}/{process_id}/{bundle.SPEC}"
+        try:
+            with open(path, "rb") as file:
+                content, mtime = file.read(), os.fstat(file.fileno()).st_mtime_ns
+        except FileNotFoundError:
+            return
+        self.send({"state": bundle.LIVE, "id": process_id})
+        self.send({"put": bundle.SPEC, "id": process_id, "mtime": mtime}, [content])
+        source.sizes[bundle.SPEC] = len(content)
+
+    def _sync_in(self, process_id: str) -> _Sync:
+        lane = self._lanes.setdefault(process_id, deque())
+        last = lane[-1] if lane else None
+        if not isinstance(last, _Sync) or last.work is not None:
+            last = _Sync()
+            lane.append(last)
+        self._take_turn(process_id)
+        return last
+
+    def _take_turn(self, process_id: str) -> None:
+        if process_id not in self._turns:
+            self._turns.append(process_id)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        try:
+            while True:
+                urgent, process_id = self._next()
+                if urgent:
+                    self.write(urgent)
+                elif process_id is not None:
+                    self._step(process_id)
+        except OSError:
+            # The connection is cut: stdin ends, too. Where a file cannot be read, the daemon connects again.
+            os._exit(1)
+
+    def _next(self) -> tuple[bytes, str | None]:
+        with self._changed:
+            while not self._urgent and not self._turns:
+                self._changed.wait()
+            urgent = b"".join(self._urgent)
+            self._urgent.clear()
+            return urgent, None if urgent else self._turns[0]
+
+    def _step(self, process_id: str) -> None:
+        """One piece of the first lane, which is the last one then."""
+        with self._changed:
+            item = self._lanes[process_id][0]
+            source = self._sources.get(process_id)
+            if source is None:
+                state = bundle.DONE if process_id in self.complete else None
+                source = self._sources[process_id] = BundleSource(process_id, state)
+            if isinstance(item, _Sync) and item.work is None:
+                item.work = source.send(self._directory, self)  # from now on, others get a sync of their own
+        if isinstance(item, bytes):
+            self.write(item)
+            is_done = True
+        else:
+            assert item.work is not None
+            is_done = next(item.work, StopIteration) is StopIteration
+            for done in item.callbacks if is_done else ():
+                done(dict(source.ends))
+        with self._changed:
+            lane = self._lanes[process_id]
+            if is_done:
+                lane.popleft()
+            self._turns.popleft()
+            if lane:
+                self._turns.append(process_id)
+            else:
+                del self._lanes[process_id]
+
+    def message(self, message: Message, raw: Sequence[bytes] = ()) -> None:
+        self.write(protocol.encode(message, raw, dump_bytes))
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._target, view) :]
+            except BlockingIOError:  # a peer that shares the description has set it so
+                select.select([], [self._target], [])
+
+    def copy(self, file: int, at: int, count: int) -> None:
+        end = at + count
+        while at < end:
+            try:
+                sent = os.sendfile(self._target, file, at, end - at)
+            except BlockingIOError:
+                select.select([], [self._target], [])
+                continue
+            if not sent:
+                raise OSError("a log has become shorter")
+            at += sent
+
+
+class BundleSource:
+    """How much of one bundle the daemon has."""
+
+    def __init__(self, process_id: str, state: str | None = None, sizes: dict[str, int] | None = None) -> None:
+        self._id = process_id
+        self._state = state
+        self.sizes = dict(sizes or {})
+        self.ends: Ends = {}
+        #: The inodes of the indexes that were sent: one that was rewritten is another file.
+        self._inodes: dict[str, int] = {}
+
+    def send(self, place: str, output: RelayOutput) -> Iterator[None]:
+        """Send what has changed, up to what is there now; each step is one piece. Raises OSError."""
+        found = _open_bundle(place, self._id)
+        if found is None:
+            return
+        state, directory = found
+        try:
+            if state == self._state == bundle.DONE:
+                return
+            if state == bundle.LIVE != self._state:
+                output.message({"state": state, "id": self._id})
+                self._state = state
+            files = _list(directory)
+            for file in files:
+                yield from self._send_file(directory, file, output)
+            dropped = self.sizes.keys() - {file.name for file in files}
+            if dropped:
+                output.message({"drop": sorted(dropped), "id": self._id})
+                for name in dropped:
+                    del self.sizes[name]
+            if state == bundle.DONE:
+                output.message({"state": state, "id": self._id})
+                self._state = state
+        finally:
+            os.close(directory)
+
+    def _send_file(self, directory: int, file: _File, output: RelayOutput) -> Iterator[None]:
+        try:
+            fd = os.open(file.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+        except FileNotFoundError:  # dropped meanwhile
+            return
+        try:
+            if _SEGMENT.match(file.name) is not None:
+                yield from self._send_growth(fd, file, output)
+            elif file.name == bundle.SPEC:
+                if file.name not in self.sizes:
+                    self._put(fd, file, output)
+            else:
+                yield from self._send_times(fd, file, output)
+        finally:
+            os.close(fd)
+
+    def _send_growth(self, fd: int, file: _File, output: RelayOutput) -> Iterator[None]:
+        name, at = file.name, self.sizes.get(file.name, 0)
+        while at < file.size or name not in self.sizes:
+            count = min(PIECE, file.size - at)
+            output.message({"file": name, "id": self._id, "at": at, "size": count, "mtime": file.mtime})
+            output.copy(fd, at, count)
+            at += count
+            self.sizes[name] = at
+            yield
+        if (segment := _SEGMENT.match(name)) is not None:
+            self.ends[segment[1]] = max(self.ends.get(segment[1], 0), int(segment[2]) + at)
+
+    def _send_times(self, fd: int, file: _File, output: RelayOutput) -> Iterator[None]:
+        if self._inodes.get(file.name) == os.fstat(fd).st_ino and self.sizes[file.name] <= file.size:
+            yield from self._send_growth(fd, file, output)
+        else:
+            self._put(fd, file, output)
+            self._inodes[file.name] = os.fstat(fd).st_ino
+
+    def _put(self, fd: int, file: _File, output: RelayOutput) -> None:
+        content = b""
+        while part := os.read(fd, protocol.MAX_FRAME >> 1):
+            content += part
+        output.message({"put": file.name, "id": self._id, "mtime": file.mtime}, [content])
+        self.sizes[file.name] = len(content)
+
+
+def _open_bundle(place: str, process_id: str) -> tuple[str, int] | None:
+    """The state and the directory of a bundle; None where there is none."""
+    for state in (bundle.LIVE, bundle.DONE, bundle.LIVE):
+        try:
+            return state, os.open(f"{place}/{state}/{process_id}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def _list(directory: int) -> list[_File]:
+    """The files that are copied: the spec, indexes, and segments in the order of their offsets."""
+    files = []
+    for name in os.listdir(directory):
+        if is_mirrored(name):
+            try:
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(found.st_mode):
+                files.append(_File(name, found.st_size, found.st_mtime_ns, found.st_ino))
+    return sorted(files, key=lambda file: (_SEGMENT.match(file.name) is not None, file.name))

@@ -1,0 +1,771 @@
+"""Places that are not on this machine, or whose processes this machine does not see: their relay measures for them.
+
+`RelayLink` is the connection to the relay of a place. It is opened by the first call and again after it was cut. A peer
+that hangs is noticed: when nothing has come for a while after something was sent, it is asked for a sign of life.
+
+`RemotePlace` is a place whose measuring methods are calls of the relay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import select
+import struct
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from holdfast.errors import HoldfastError, Unreachable, from_wire
+from holdfast.light_json import dump_bytes, load_bytes
+from holdfast.model.addresses import HttpTarget
+from holdfast.model.process import HeldProcess, Leftover, ProcessId
+from holdfast.model.prompts import Terminal
+from holdfast.model.usage import Track
+from holdfast.places.base import (
+    Activity,
+    CallerMarks,
+    ExecutionPlace,
+    HelperResult,
+    InputState,
+    Measures,
+    PortOwner,
+    PortState,
+    ProcessInfo,
+    Refused,
+    Sudo,
+)
+from holdfast.places.keeper_link import Note
+from holdfast.places.relay import MARK, RELAY_VERSION, process_fields
+from holdfast.places.sampler import Target, UsageSampler
+from holdfast_keeper import protocol
+from holdfast_keeper.protocol import Message
+
+#: Without a link for that long, requests are refused and processes are shown as unreachable.
+_OUTAGE = 3.0
+#: Until a relay that was just started says hello.
+_HELLO_BUDGET = 20.0
+#: Until a call is answered; some take longer for good reasons.
+_CALL_BUDGET = 10.0
+_LOGIN_BUDGET = 25.0
+_KEEPER_BUDGET = 15.0
+#: Silence after something was sent, before the peer is asked for a sign of life, and until it must have answered.
+_SILENCE_LIMIT = 3.0
+_PONG_BUDGET = 7.0
+#: Between two attempts to open the link.
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 10.0
+#: How long an answer about a living process is good for.
+_LOOK_AGE = 0.2
+_LOOK_BUDGET = 0.25
+_MOST_STARTS = 4096
+
+_READ_SIZE = 1 << 18
+_PIPE_SIZE = 1 << 20
+_SET_PIPE_SIZE = 1031
+_ERROR_TAIL = 2000
+#: What may come before the relay.
+_MOST_NOISE = 1 << 20
+_LENGTH = struct.Struct("!I")
+
+
+class RelayProcess(NamedTuple):
+    """A program of this machine whose stdin and stdout are those of a relay."""
+
+    process: asyncio.subprocess.Process
+    source: int
+    """What the relay writes."""
+    target: int
+    """What it reads."""
+    errors: int
+    """A file with what the program and the relay wrote to stderr."""
+
+    def error_text(self) -> str:
+        """The last line on stderr; empty when there is none."""
+        size = os.fstat(self.errors).st_size
+        text = os.pread(self.errors, _ERROR_TAIL, max(0, size - _ERROR_TAIL)).decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return "".join(one if one.isprintable() else " " for one in lines[-1]) if lines else ""
+
+
+async def start_relay(argv: Sequence[str], environ: Mapping[str, str]) -> RelayProcess:
+    """Run a program that connects its stdin and stdout to a relay. Raises OSError."""
+    errors = os.memfd_create("relay-errors", os.MFD_CLOEXEC)
+    child_in, target = os.pipe2(os.O_CLOEXEC)
+    source, child_out = os.pipe2(os.O_CLOEXEC)
+    try:
+        os.set_blocking(source, False)
+        with contextlib.suppress(OSError):
+            _resize_pipe(source)
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=child_in, stdout=child_out, stderr=errors, env=dict(environ), start_new_session=True
+        )
+    except BaseException:
+        for fd in (source, target, errors):
+            os.close(fd)
+        raise
+    finally:
+        os.close(child_in)
+        os.close(child_out)
+    return RelayProcess(process, source, target, errors)
+
+
+def _resize_pipe(fd: int) -> None:
+    import fcntl
+
+    fcntl.fcntl(fd, _SET_PIPE_SIZE, _PIPE_SIZE)
+
+
+class FrameReader:
+    """Reads the messages of a relay, in a thread. `stop` ends that from another thread."""
+
+    def __init__(self, source: int) -> None:
+        self._source = source
+        self._buffer = bytearray()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(source, select.POLLIN)
+        self._poll.register(self._wake, select.POLLIN)
+        self.heard_at = time.monotonic()
+
+    def stop(self) -> None:
+        os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        os.close(self._wake)
+        os.close(self._source)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Until the end. Raises OSError and ProtocolError."""
+        self._skip_to_mark()
+        raw: list[bytes] = []
+        while True:
+            (head,) = _LENGTH.unpack(self._take(_LENGTH.size))
+            length = head & ~protocol.RAW_BIT
+            if length > protocol.MAX_FRAME:
+                raise protocol.ProtocolError(f"a frame of {length} bytes announced")
+            body = self._take(length)
+            if head & protocol.RAW_BIT:
+                raw.append(body)
+                continue
+            try:
+                message = load_bytes(body)
+            except ValueError as broken:
+                raise protocol.ProtocolError("a frame that is not JSON") from broken
+            if not isinstance(message, dict):
+                raise protocol.ProtocolError("a frame that is not an object")
+            if raw:
+                message["raw"], raw = raw, []
+            yield message
+
+    def _skip_to_mark(self) -> None:
+        while (at := self._buffer.find(MARK)) < 0:
+            if len(self._buffer) > _MOST_NOISE:
+                raise protocol.ProtocolError("the place does not start the relay")
+            self._buffer += self._read()
+        del self._buffer[: at + len(MARK)]
+
+    def _take(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            self._buffer += self._read()
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def _read(self) -> bytes:
+        self.wait()
+        try:
+            data = os.read(self._source, _READ_SIZE)
+        except BlockingIOError:
+            return b""
+        if not data:
+            raise ConnectionResetError("the relay has ended")
+        return data
+
+    def copy_to(self, file: int, at: int, count: int) -> None:
+        """Write the next bytes to a file at an offset."""
+        while count:
+            if self._buffer:
+                with memoryview(self._buffer) as view:
+                    done = os.pwrite(file, view[:count], at)
+                del self._buffer[:done]
+            else:
+                self.wait()
+                try:
+                    done = os.splice(self._source, file, count, offset_dst=at, flags=os.SPLICE_F_NONBLOCK)
+                except BlockingIOError:
+                    continue
+                if not done:
+                    raise ConnectionResetError("the relay has ended")
+            at += done
+            count -= done
+
+    def wait(self) -> None:
+        """Until there is something to read. Raises ConnectionAbortedError when this was stopped."""
+        ready = dict(self._poll.poll())
+        if self._wake in ready:
+            raise ConnectionAbortedError("the connection was closed")
+        self.heard_at = time.monotonic()
+
+
+class RelayPeer(asyncio.BaseProtocol):
+    """One relay, until it is cut. `on_message` gets what is no answer, in the thread that reads."""
+
+    def __init__(self, relay: RelayProcess, on_message: Callable[[FrameReader, Message], bool]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._relay = relay
+        self._on_message = on_message
+        self._reader = FrameReader(relay.source)
+        self._transport: asyncio.WriteTransport | None = None
+        self._rids = itertools.count(1)
+        self._open: dict[int, asyncio.Future[Any]] = {}
+        self._on_start: dict[int, Callable[[int], None]] = {}
+        self._sent_at = 0.0
+        self._asked = False
+        self._watch: asyncio.TimerHandle | None = None
+        self.hello: asyncio.Future[Message] = self._loop.create_future()
+        self.cut: asyncio.Future[str] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._read, name="relay", daemon=True)
+
+    async def begin(self) -> None:
+        pipe = os.fdopen(self._relay.target, "wb", 0)
+        self._transport, _ = await self._loop.connect_write_pipe(lambda: self, pipe)
+        self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.cut.done()
+
+    # Called by the transport.
+
+    def connection_lost(self, why: Exception | None) -> None:
+        self.lose("the relay has ended")
+
+    # Sending.
+
+    def send(self, message: Message, raw: Sequence[bytes] = ()) -> None:
+        """Raises ProtocolError when it is too long."""
+        frame = protocol.encode(message, raw, dump_bytes)
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(frame)
+        self._sent_at = time.monotonic()
+        if self._watch is None:
+            self._watch = self._loop.call_later(_SILENCE_LIMIT, self._look)
+
+    def _look(self) -> None:
+        """Something was sent a while ago: has anything come since?"""
+        self._watch = None
+        if self._reader.heard_at >= self._sent_at or not self.is_open:
+            self._asked = False
+        elif self._asked:
+            self.lose("the place does not answer")
+        else:
+            self._asked = True
+            self._watch = self._loop.call_later(_PONG_BUDGET, self._look)
+            self.send({"ping": 1})
+
+    def next_rid(self) -> int:
+        return next(self._rids)
+
+    async def call(
+        self,
+        op: str,
+        arguments: Message,
+        budget: float | None,
+        on_start: Callable[[int], None] | None = None,
+        rid: int | None = None,
+    ) -> Any:
+        if not self.is_open:
+            raise Unreachable(self.cut.result())
+        rid = self.next_rid() if rid is None else rid
+        answer = self._open[rid] = self._loop.create_future()
+        if on_start is not None:
+            self._on_start[rid] = on_start
+        try:
+            self.send({"rid": rid, "op": op, **arguments})
+            async with asyncio.timeout(budget):
+                return await answer
+        except TimeoutError:
+            if answer.done() and not answer.cancelled():
+                raise
+            raise Unreachable(f"the place has not answered within {budget:g} s") from None
+        finally:
+            if not answer.done() or answer.cancelled():
+                self.send({"cancel": rid})
+            self._open.pop(rid, None)
+            self._on_start.pop(rid, None)
+
+    # Receiving.
+
+    def _read(self) -> None:
+        why = "the relay has ended"
+        try:
+            for message in self._reader:
+                if not self._on_message(self._reader, message):
+                    self._loop.call_soon_threadsafe(self._take, message)
+        except (OSError, protocol.ProtocolError) as failed:
+            why = str(failed)
+        except Exception as failed:  # noqa: BLE001 - the top of the thread
+            why = f"{type(failed).__name__}: {failed}"
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.lose, why)
+
+    def _take(self, message: Message) -> None:
+        if "hello" in message and not self.hello.done():
+            self.hello.set_result(message["hello"])
+            return
+        rid = message.get("rid", 0)
+        if "started" in message:
+            if (on_start := self._on_start.get(rid)) is not None:
+                on_start(message["started"])
+        elif (answer := self._open.get(rid)) is not None and not answer.done():
+            if "error" in message:
+                answer.set_exception(_failure(message["error"]))
+            else:
+                answer.set_result(message.get("ok"))
+
+    # The end.
+
+    def lose(self, why: str) -> None:
+        """Nothing more is sent or taken."""
+        if self.cut.done():
+            return
+        why = self._relay.error_text() or why if why == "the relay has ended" else why
+        self.cut.set_result(why)
+        if self._watch is not None:
+            self._watch.cancel()
+        for answer in list(self._open.values()):
+            if not answer.done():
+                answer.set_exception(Unreachable(why))
+        if not self.hello.done():
+            self.hello.set_exception(ConnectionResetError(why))
+            self.hello.exception()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.abort()
+        self._reader.stop()
+        with contextlib.suppress(ProcessLookupError):
+            self._relay.process.kill()
+
+    async def close(self) -> None:
+        """When this returns, the thread has ended, and with it all that was written by it."""
+        self.lose("the connection was closed")
+        if self._thread.ident is not None:
+            await asyncio.to_thread(self._thread.join)
+        await self._relay.process.wait()
+        self._reader.close()
+        os.close(self._relay.errors)
+
+
+def _failure(error: Message) -> Exception:
+    kind, message = error.get("kind"), str(error.get("message"))
+    if kind == "refused":
+        return Refused(error["code"], message)
+    if kind == "holdfast":
+        return from_wire(error)
+    if kind == "os":
+        return OSError(error.get("number") or 0, message)
+    return HoldfastError(f"the relay failed: {message}")
+
+
+class RelayLink:
+    """The relay of a place, over as many connections as it takes.
+
+    `open_relay` starts it, and raises OSError when that cannot be done now. `begin` is awaited with each new connection
+    before it is used; `on_message` gets each message in the thread that reads, and returns whether it has taken it.
+    """
+
+    def __init__(self, open_relay: Callable[[], Awaitable[RelayProcess]], note: Note) -> None:
+        self._open_relay = open_relay
+        self._note = note
+        self._peer: RelayPeer | None = None
+        self._opening: asyncio.Task[RelayPeer] | None = None
+        self._pause = 0.0
+        self._not_before = 0.0
+        self._hurry = asyncio.Event()
+        self._is_closed = False
+        #: What the relay said of itself last.
+        self.about: Message = {}
+        #: Why there is no connection; None while there is one, or was never one.
+        self.trouble: OSError | None = None
+        self.begin: Callable[[RelayPeer], Awaitable[None]] | None = None
+        self.on_message: Callable[[FrameReader, Message], bool] = lambda reader, message: False
+        self.on_cut: Callable[[], None] = lambda: None
+
+    @property
+    def is_open(self) -> bool:
+        return self._peer is not None and self._peer.is_open
+
+    def hurry(self) -> None:
+        """Try now, although the last attempt has just failed."""
+        self._not_before = 0.0
+        self._hurry.set()
+
+    async def call(
+        self,
+        op: str,
+        budget: float | None = _CALL_BUDGET,
+        on_start: Callable[[int], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """The relay's answer. Raises Unreachable; Refused, OSError or HoldfastError where the relay raised that."""
+        peer = self._peer
+        if peer is None or not peer.is_open:
+            if time.monotonic() < self._not_before and self.trouble is not None:
+                raise Unreachable(str(self.trouble))
+            try:
+                async with asyncio.timeout(budget):
+                    peer = await self._opened()
+            except TimeoutError:
+                raise Unreachable("the place cannot be reached in time") from None
+            except OSError as failed:
+                raise Unreachable(str(failed)) from failed
+        return await peer.call(op, arguments, budget, on_start)
+
+    async def open(self) -> RelayPeer:
+        """A connection, as soon as the pause after the last failure is over. Raises OSError, TimeoutError."""
+        while self._opening is None and not self.is_open and (left := self._not_before - time.monotonic()) > 0:
+            self._hurry.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hurry.wait()
+        return await self._opened()
+
+    async def _opened(self) -> RelayPeer:
+        if self._peer is not None and self._peer.is_open:
+            return self._peer
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._connect())
+            self._opening.add_done_callback(self._finished)
+        return await asyncio.shield(self._opening)
+
+    def _finished(self, opening: asyncio.Task[RelayPeer]) -> None:
+        self._opening = None
+        if opening.cancelled():
+            return
+        failed = opening.exception()
+        if failed is None:
+            self._pause, self.trouble = 0.0, None
+            return
+        self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
+        self._not_before = time.monotonic() + self._pause
+        self.trouble = failed if isinstance(failed, OSError) else OSError(str(failed))
+        self._note("relay-unreachable", why=str(failed))
+
+    async def _connect(self) -> RelayPeer:
+        if self._is_closed:
+            raise ConnectionAbortedError("the place is closed")
+        if self._peer is not None:
+            await self._peer.close()
+            self._peer = None
+        peer = RelayPeer(await self._open_relay(), lambda reader, message: self.on_message(reader, message))
+        try:
+            await peer.begin()
+            async with asyncio.timeout(_HELLO_BUDGET):
+                about = await peer.hello
+            if about.get("version") != RELAY_VERSION:
+                raise ConnectionError(f"the relay there speaks version {about.get('version')} of the protocol")
+            self.about = about
+            if self.begin is not None:
+                await self.begin(peer)
+        except TimeoutError:
+            await peer.close()
+            raise TimeoutError("the relay does not answer") from None
+        except HoldfastError as failed:
+            await peer.close()
+            raise ConnectionError(failed.message) from failed
+        except BaseException:
+            await peer.close()
+            raise
+        self._peer = peer
+        peer.cut.add_done_callback(lambda cut: self._was_cut(cut.result()))
+        if not peer.is_open:
+            raise ConnectionResetError(peer.cut.result())
+        return peer
+
+    def _was_cut(self, why: str) -> None:
+        self.trouble = ConnectionResetError(why)
+        if not self._is_closed:
+            self._note("relay-lost", why=why)
+        self.on_cut()
+
+    def cut(self, why: str) -> None:
+        """Give up a connection that is of no use."""
+        if self._peer is not None:
+            self._peer.lose(why)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.cut("the place is closed")
+
+
+class RemoteUsage(UsageSampler):
+    """As the sampler of this machine, but the relay reads the figures."""
+
+    def __init__(self, running: Callable[[], Iterable[HeldProcess]], link: RelayLink) -> None:
+        super().__init__(running, lambda: None)
+        self._link = link
+
+    def _begin(self, work: list[tuple[Target, Track]], ports_pause: float) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self._read_there(work))
+
+    async def _read_there(self, work: list[tuple[Target, Track]]) -> None:
+        if not work or not self._link.is_open:
+            return
+        processes = [
+            [target.id, target.pid, None, target.group, target.memory_group, False, False] for target, _ in work
+        ]
+        try:
+            figures = await self._link.call("usage", processes=processes)
+        except (HoldfastError, Refused, OSError):
+            return  # what was measured before stays
+        for target, track in work:
+            if target.id in figures:
+                cpu_seconds, memory, peak, ports = figures[target.id]
+                track.take_cpu(cpu_seconds, time.monotonic())
+                if memory is not None:
+                    track.take_memory(memory, peak)
+                if ports is not None:
+                    track.ports = ports
+
+
+class RemoteLogin:
+    """The login environment of a place, read there once."""
+
+    def __init__(self, link: RelayLink) -> None:
+        self._link = link
+        self._known: dict[str, str] | None = None
+        self.is_fresh = False
+
+    async def get(self, with_secrets: bool = True) -> dict[str, str]:
+        """Raises Unreachable."""
+        if self._known is None:
+            self._known = dict(await self._link.call("login", _LOGIN_BUDGET))
+            self.is_fresh = True
+        return self._known
+
+    async def refresh(self) -> None:
+        """Without an answer, the last one stays."""
+        with contextlib.suppress(HoldfastError, OSError):
+            self._known = dict(await self._link.call("login", _LOGIN_BUDGET, refresh=True))
+            self.is_fresh = True
+
+
+class RemotePortWatch:
+    def __init__(self, link: RelayLink, process: HeldProcess, port: int) -> None:
+        self._link = link
+        self._process = process_fields(process)
+        self._port = port
+        self._state = PortState(False, False, None)
+
+    async def look(self) -> PortState:
+        """While the place cannot be reached: what was seen last."""
+        try:
+            state = await self._link.call("look_at_port", process=self._process, port=self._port)
+        except (HoldfastError, OSError):
+            return self._state
+        self._state = PortState(*state)
+        return self._state
+
+
+class RemotePlace(ExecutionPlace):
+    """A place with a relay. Subclasses have `open_relay`, `connect` and `connect_fd_store`."""
+
+    refused = MappingProxyType(
+        {
+            "sudo": "the password helper works on this machine only",
+            "on_boot": "nothing tells when the place was booted",
+            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox is of this machine"),
+        }
+    )
+
+    def __init__(
+        self, directory: str, *, hello: Message, note: Note, running: Callable[[], Iterable[HeldProcess]]
+    ) -> None:
+        super().__init__(directory, hello, note, outage=_OUTAGE)
+        self._hello = hello
+        self._note = note
+        self._loop = asyncio.get_running_loop()
+        self.link = RelayLink(self.open_relay, note)
+        self.link.begin = self._begin
+        self.usage = RemoteUsage(running, self.link)
+        self.login = RemoteLogin(self.link)
+        self.default_directory = "/"
+        self._keeper_pids: set[int] = set()
+        #: When each process that was looked at was started (None: it is dead), and when that was seen.
+        self._starts: dict[int, tuple[int | None, float]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._look_next: set[int] = set()
+
+    @abstractmethod
+    async def open_relay(self) -> RelayProcess:
+        """Make the place or reach it, and start its relay there, by `start_relay`.
+
+        Raises OSError with one line that names the next step, or PlaceGone.
+        """
+
+    async def open(self) -> None:
+        """When this returns, relay and keeper run. Raises OSError and PlaceGone."""
+        await self._opened()
+
+    async def _opened(self) -> RelayPeer:
+        try:
+            return await self.link.open()
+        except TimeoutError as late:
+            raise ConnectionError(str(late)) from late
+
+    def hurry(self) -> None:
+        """Try to reach it now, although the last attempt has just failed."""
+        self.link.hurry()
+
+    async def _begin(self, peer: RelayPeer) -> None:
+        self.default_directory = self._start_directory(self.link.about)
+        found = await peer.call("keeper", {"hello": self._hello}, _KEEPER_BUDGET)
+        self._keeper_pids = set(found["pids"])
+
+    def _start_directory(self, about: Message) -> str:
+        """Where commands run that name no directory, by what the relay says of itself."""
+        return str(about["default_directory"])
+
+    @property
+    def keeper_pids(self) -> set[int]:
+        about = self.keeper.about
+        return {pid for name in ("pid", "anchor_pid") if (pid := about.get(name))} | self._keeper_pids
+
+    async def renew_keeper(self) -> None:
+        await self.link.call("renew_keeper", _KEEPER_BUDGET)
+
+    # Measuring.
+
+    async def members(self, process_id: ProcessId) -> list[ProcessInfo]:
+        return [ProcessInfo(*fields) for fields in await self.link.call("members", id=process_id)]
+
+    async def command_lines(self, process_id: ProcessId) -> list[list[str]]:
+        return list(await self.link.call("command_lines", id=process_id))
+
+    async def activity(self, process: HeldProcess) -> Activity:
+        return Activity(*await self.link.call("activity", process=process_fields(process)))
+
+    async def wait_state(self, pid: int) -> str | None:
+        try:
+            return cast("str | None", await self.link.call("wait_state", pid=pid))
+        except Unreachable:
+            return None
+
+    def port_watch(self, process: HeldProcess, port: int) -> RemotePortWatch:
+        return RemotePortWatch(self.link, process, port)
+
+    async def port_owner(self, port: int) -> PortOwner | None:
+        found = await self.link.call("port_owner", port=port)
+        return None if found is None else PortOwner(*found)
+
+    # Input.
+
+    async def terminal(self, process: HeldProcess) -> Terminal | None:
+        try:
+            found = await self.link.call("terminal", process=process_fields(process))
+        except Unreachable:
+            return None
+        return None if found is None else Terminal(*found)
+
+    async def input_state(self, process: HeldProcess) -> InputState | None:
+        found = await self.link.call("input_state", process=process_fields(process))
+        if found is None:
+            return None
+        terminal, reader = found
+        return InputState(None if terminal is None else Terminal(*terminal), reader)
+
+    # Identity. What is known is answered at once, and looked at again in the background.
+
+    @property
+    def boot_id(self) -> str:
+        return str(self.link.about.get("boot_id", ""))
+
+    def is_alive(self, pid: int, start: int | None = None) -> bool:
+        """As it was when it was last looked at; True for one that never was."""
+        known, seen_at = self._starts.get(pid, (0, 0.0))
+        if time.monotonic() - seen_at > _LOOK_AGE:
+            self._look_soon({pid})
+        if seen_at == 0.0:
+            return True
+        return known is not None and start in (None, known)
+
+    def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
+        return [leftover.pid for leftover in leftovers if self.is_alive(leftover.pid, leftover.start)]
+
+    async def sizes(self, processes: list[HeldProcess]) -> dict[ProcessId, Measures]:
+        pids = {leftover.pid for process in processes for leftover in process.leftovers}
+        if pids and self.link.is_open:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_BUDGET):
+                    await self._look_at(pids)
+        return await super().sizes(processes)
+
+    def _look_soon(self, pids: set[int]) -> None:
+        """May be called in any thread."""
+        self._look_next |= pids
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._look_again)
+
+    def _look_again(self) -> None:
+        if self._look_next and self.link.is_open and (self._looking is None or self._looking.done()):
+            pids, self._look_next = self._look_next, set()
+            self._looking = asyncio.ensure_future(self._look_at(pids))
+
+    async def _look_at(self, pids: Iterable[int]) -> None:
+        asked = sorted(pids)
+        try:
+            starts = await self.link.call("starts", pids=asked)
+        except (HoldfastError, OSError):
+            return
+        now = time.monotonic()
+        if len(self._starts) > _MOST_STARTS:
+            self._starts.clear()
+        self._starts.update({pid: (start, now) for pid, start in zip(asked, starts, strict=True)})
+
+    def ancestors(self, pid: int) -> Iterator[ProcessInfo]:
+        """None: no process of this place can call the daemon."""
+        return iter(())
+
+    def marks(self, pid: int) -> CallerMarks | None:
+        return None
+
+    async def sudo_above(self, pid: int) -> Sudo | None:
+        return None
+
+    # Commands.
+
+    async def run_helper(
+        self, argv: Sequence[str], spec: Mapping[str, Any], on_start: Callable[[int], None]
+    ) -> HelperResult:
+        needed = {name: spec[name] for name in ("cwd", "env", "umask")}
+        found = await self.link.call("run_helper", None, on_start, argv=list(argv), spec=needed)
+        return HelperResult(*found)
+
+    async def has_address(self, host: str) -> bool | None:
+        try:
+            return cast("bool | None", await self.link.call("has_address", host=host))
+        except Unreachable:
+            return None
+
+    async def http_trouble(self, target: HttpTarget) -> str | None:
+        host, port, is_secure, request = target
+        try:
+            found = await self.link.call(
+                "http_trouble", None, target=[host, port, is_secure, request.decode("latin-1")]
+            )
+        except Unreachable as unreachable:
+            return unreachable.message
+        return cast("str | None", found)
+
+    async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(await self.link.call("shell_argv", text=text, shell=shell, env=dict(env)))
+
+    def close(self) -> None:
+        super().close()
+        self.link.close()

@@ -1,0 +1,1 @@
+"""Processes in places other than this machine, through the real command line and daemon."""

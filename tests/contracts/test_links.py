@@ -1,0 +1,375 @@
+"""The link to a place may be cut, hang or lie: no output is lost or doubled, and nothing else is harmed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Unreachable
+from holdfast.model.process import HeldProcess
+from holdfast.places import remote
+from holdfast.places.base import ExecutionPlace
+from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.relay import MARK
+from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
+from holdfast_keeper import protocol
+from tests.contracts.staged import HELLO, RELAY, RelayedPlace, SharedPlace, StagedPlace
+from tests.support import eventually
+
+#: Numbers, some at a time, until 20 more were written after `go` exists.
+COUNT = 'i=0; end=; while [ "$i" != "$end" ]; do i=$((i + 1)); echo "line $i"; sleep 0.002; ' \
+    '[ -z "$end" ] && [ -e "$0" ] && end=$((i + 20)); done; exit 3'  # fmt: skip
+
+
+@pytest.fixture(params=[SharedPlace, RelayedPlace])
+def staged(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StagedPlace]:
+    yield from _stage(request.param, tmp_path)
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> Iterator[StagedPlace]:
+    yield from _stage(RelayedPlace, tmp_path)
+
+
+def _stage(make: Callable[[StagedPlace], ExecutionPlace], home: Path) -> Iterator[StagedPlace]:
+    staged = StagedPlace(make, home)
+    yield staged
+    staged.close()
+
+
+def relay_pid(staged: StagedPlace) -> int:
+    assert isinstance(staged.place, RemotePlace)
+    return int(staged.place.link.about["pid"])
+
+
+def count(staged: StagedPlace) -> tuple[HeldProcess, Path]:
+    go = staged.home / "go"
+    return staged.start("sh", "-c", COUNT, str(go)), go
+
+
+def expect_all_lines(staged: StagedPlace, process: HeldProcess) -> None:
+    assert staged.report_at_end(process)["exit"]["code"] == 3
+    lines = staged.output(process).decode().splitlines()
+    assert lines == [f"line {number}" for number in range(1, len(lines) + 1)]
+    assert len(lines) >= 20
+
+
+def grown(staged: StagedPlace, process: HeldProcess) -> None:
+    size = len(staged.output(process))
+    staged.until(lambda: len(staged.output(process)) > size)
+
+
+def test_a_relay_that_is_killed_again_and_again_costs_no_output(staged: StagedPlace) -> None:
+    process, go = count(staged)
+    for _ in range(5):
+        pid = relay_pid(staged)
+        os.kill(pid, signal.SIGKILL)
+        staged.until_async(partial(_is_new, staged, pid))
+        grown(staged, process)
+    go.touch()
+    expect_all_lines(staged, process)
+
+
+async def _is_new(staged: StagedPlace, before: int) -> bool:
+    """A call opens the link again."""
+    try:
+        await staged.place.members(staged.processes[0].id)
+    except Unreachable:
+        return False
+    return relay_pid(staged) != before
+
+
+def test_a_keeper_that_is_killed_again_and_again_costs_no_output(mirrored: StagedPlace) -> None:
+    process, go = count(mirrored)
+    for _ in range(3):
+        grown(mirrored, process)
+        is_greeted = partial(_is_longer, mirrored.hellos, len(mirrored.hellos))
+        os.kill(mirrored.place.keeper.about["pid"], signal.SIGKILL)
+        mirrored.until(is_greeted)
+    go.touch()
+    expect_all_lines(mirrored, process)
+
+
+def _is_longer(found: list[protocol.Message], than: int) -> bool:
+    return len(found) > than
+
+
+def test_a_relay_that_was_stopped_for_a_while_goes_on(mirrored: StagedPlace) -> None:
+    process, go = count(mirrored)
+    grown(mirrored, process)
+    os.kill(relay_pid(mirrored), signal.SIGSTOP)
+    go.touch()
+    there = mirrored.home / "there"
+    mirrored.until(lambda: _has_ended(there, process))
+    assert mirrored.output(process) == b"" or not mirrored.output(process).endswith(_log(there, process)[-20:])
+    os.kill(relay_pid(mirrored), signal.SIGCONT)
+    expect_all_lines(mirrored, process)
+
+
+def _has_ended(there: Path, process: HeldProcess) -> bool:
+    return b'"code":3' in _bundle(there, process).joinpath("state").read_bytes()
+
+
+def _bundle(there: Path, process: HeldProcess) -> Path:
+    return next(path for state in ("live", "done", "live") if (path := there / state / process.id).is_dir())
+
+
+def _log(there: Path, process: HeldProcess) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(_bundle(there, process).glob("out.0*")))
+
+
+def test_the_end_of_a_relay_harms_neither_keeper_nor_commands(staged: StagedPlace) -> None:
+    process = staged.start("cat", stdin=True)
+    keepers = staged.place.keeper_pids
+    os.kill(relay_pid(staged), signal.SIGKILL)
+    staged.until(lambda: "relay-lost" in staged.notes)
+    staged.until_async(lambda: _is_new(staged, 0))
+    assert staged.place.keeper_pids == keepers
+    staged.write(process, b"still there")
+    staged.until(lambda: staged.output(process) == b"still there")
+    staged.stop(process)
+
+
+def test_a_relay_that_hangs_is_replaced_and_calls_fail_meanwhile(
+    staged: StagedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_SILENCE_LIMIT", 0.2)
+    monkeypatch.setattr(remote, "_PONG_BUDGET", 0.3)
+    process = staged.start("cat", stdin=True)
+    pid = relay_pid(staged)
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(Unreachable):
+        staged.run(staged.place.members(process.id))
+    assert time.monotonic() - began < 5.0
+    staged.until_async(lambda: _is_new(staged, pid))
+    staged.write(process, b"x")
+    staged.until(lambda: staged.output(process) == b"x")
+    staged.stop(process)
+
+
+def test_what_is_pushed_while_the_link_is_cut_is_complete_when_the_end_is_known(mirrored: StagedPlace) -> None:
+    """The answer that reports the end comes behind all bytes."""
+    process = mirrored.start("sh", "-c", "seq 1 300000; exit 3")
+    report = mirrored.until(lambda: next((fact for fact in mirrored.facts if fact["fact"] == "ended"), None))
+    expected = "".join(f"{number}\n" for number in range(1, 300001)).encode()
+    assert report["report"]["exit"]["code"] == 3
+    assert report["id"] == process.id
+    kept = expected[report["report"]["streams"]["out"]["first"] :]
+    assert _read_all(mirrored, process) == kept
+
+
+def _read_all(staged: StagedPlace, process: HeldProcess) -> bytes:
+    data = b""
+    with staged.place.log(process.id, "out") as log:
+        at = log.extent().first
+        while chunk := log.read(at).data:
+            data += chunk
+            at += len(chunk)
+    return data
+
+
+#: A daemon in small: it mirrors until it is killed.
+MIRROR_ONLY = """
+import asyncio, sys
+from pathlib import Path
+from tests.contracts.staged import RelayedPlace, StagedPlace
+staged = StagedPlace(RelayedPlace, Path(sys.argv[1]))
+staged.run(asyncio.sleep(1000))
+"""
+
+
+def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path: Path) -> None:
+    first = StagedPlace(RelayedPlace, tmp_path)
+    go = tmp_path / "go"
+    process = first.start("sh", "-c", 'while [ ! -e "$0" ]; do seq 1 2000; done; echo end; exit 3', str(go))
+    copy = tmp_path / "mirror"
+    try:
+        os.kill(relay_pid(first), signal.SIGKILL)
+        for _ in range(4):
+            size = _size(copy)
+            daemon = subprocess.Popen([sys.executable, "-c", MIRROR_ONLY, str(tmp_path)])
+            eventually(partial(_has_grown, copy, size))
+            daemon.kill()
+            daemon.wait()
+        go.touch()
+        expected = first.report_at_end(process)
+        assert expected["exit"]["code"] == 3
+        original, mirror = tmp_path / "there" / "done" / process.id, copy / "done" / process.id
+        first.until(mirror.is_dir)
+        for path in (*original.glob("out.*"), original / "spec.json"):
+            if not path.name.endswith(".fifo"):
+                assert mirror.joinpath(path.name).read_bytes() == path.read_bytes()
+        assert len(list(mirror.glob("out.0*"))) == len(list(original.glob("out.0*")))
+    finally:
+        first.close()
+
+
+def _has_grown(copy: Path, before: int) -> bool:
+    return _size(copy) != before
+
+
+def _size(copy: Path) -> int:
+    """Of what is there. A segment may be dropped meanwhile."""
+    sizes = []
+    for path in copy.rglob("out.0*"):
+        with contextlib.suppress(FileNotFoundError):
+            sizes.append(path.stat().st_size)
+    return sum(sizes)
+
+
+def test_a_forgotten_process_is_removed_from_the_copy(mirrored: StagedPlace) -> None:
+    process = mirrored.start("printf", "gone soon")
+    mirrored.report_at_end(process)
+    mirrored.until(lambda: process.id in mirrored.place.ended())
+    mirrored.request("forget", id=process.id)
+    assert process.id not in mirrored.place.ended()
+    assert mirrored.output(process) == b""
+
+
+def test_a_process_that_is_run_again_is_followed_again(mirrored: StagedPlace) -> None:
+    process = mirrored.start("sh", "-c", "echo run; exec cat", stdin=True)
+    mirrored.stop(process)
+    mirrored.report_at_end(process)
+    for run in (1, 2):
+        mirrored.request("rerun", id=process.id, run=run, streak=0, cols=None, rows=None, despite_stop=True)
+        mirrored.until(partial(_has_run, mirrored, process, run + 1))
+        mirrored.stop(process)
+        mirrored.until(lambda: process.id in mirrored.place.ended())
+
+
+def _has_run(staged: StagedPlace, process: HeldProcess, times: int) -> bool:
+    return staged.output(process) == b"run\n" * times
+
+
+def test_a_line_is_here_soon_after_it_was_written(mirrored: StagedPlace) -> None:
+    process = mirrored.start("cat", stdin=True)
+    mirrored.write(process, b"warm\n")
+    mirrored.until(lambda: mirrored.output(process) == b"warm\n")
+    delays = []
+    for number in range(20):
+        size = len(mirrored.output(process))
+        began = time.monotonic()
+        mirrored.write(process, b"%d\n" % number)
+        while len(mirrored.output(process)) == size:
+            mirrored.run(asyncio.sleep(0.001))
+        delays.append(time.monotonic() - began)
+    assert sorted(delays)[10] < 0.05
+    mirrored.stop(process)
+
+
+def test_a_line_does_not_wait_behind_much_output_of_another(mirrored: StagedPlace) -> None:
+    loud = mirrored.start("sh", "-c", "exec head -c 400000000 /dev/zero")
+    quiet = mirrored.start("cat", stdin=True)
+    mirrored.write(quiet, b"now")
+    mirrored.until(lambda: mirrored.output(quiet) == b"now")
+    assert not any(fact["fact"] == "ended" for fact in mirrored.facts)
+    for process in (loud, quiet):
+        mirrored.stop(process)
+
+
+# Relays that lie.
+
+
+class FakePlace(MirroredPlace):
+    """The relay is a program that writes these bytes."""
+
+    name, key = "fake", "fake"
+
+    def __init__(self, home: Path, output: bytes, then: str = "cat > /dev/null") -> None:
+        super().__init__(str(home / "place"), hello=HELLO, note=lambda event, **_: None, running=lambda: ())
+        self._output = home / "output"
+        self._output.write_bytes(output)
+        self._then = then
+
+    async def open_relay(self) -> RelayProcess:
+        return await start_relay(["sh", "-c", f"cat '{self._output}'; {self._then}"], dict(os.environ))
+
+
+def _open(home: Path, output: bytes, then: str = "cat > /dev/null") -> str:
+    async def run() -> str:
+        place = FakePlace(home, output, then)
+        try:
+            with pytest.raises(OSError) as failed:
+                await place.connect()
+            return str(failed.value)
+        finally:
+            place.close()
+
+    return asyncio.run(run())
+
+
+ABOUT = {"hello": {"version": 1, "boot_id": "b", "default_directory": "/"}}
+HOSTILE = [
+    {"put": "../../stolen", "id": "proc_000000000000", "mtime": 0},
+    {"put": "spec.json", "id": "../../stolen", "mtime": 0},
+    {"put": "keeper.sock", "id": "proc_000000000000", "mtime": 0},
+    {"file": "out.0", "id": "proc_000000000000", "at": -1, "size": 1, "mtime": 0},
+    {"file": "out.0", "id": "proc_000000000000", "at": 0, "size": 1 << 40, "mtime": 0},
+    {"file": "out.0", "id": ["x"], "at": 0, "size": 1, "mtime": 0},
+    {"file": "out.0", "id": "proc_000000000000", "at": "x", "size": None, "mtime": 0},
+    {"state": "../..", "id": "proc_000000000000"},
+    {"drop": ["../../output"], "id": "proc_000000000000"},
+    {"gone": "../.."},
+]
+
+
+@pytest.mark.parametrize("message", HOSTILE, ids=[str(number) for number in range(len(HOSTILE))])
+def test_a_relay_cannot_write_outside_of_the_copy(tmp_path: Path, message: protocol.Message) -> None:
+    frames = MARK + protocol.encode(ABOUT) + protocol.encode(message, [b"data"] if "put" in message else [])
+    _open(tmp_path, frames + b"data")
+    assert {path.name for path in tmp_path.iterdir()} <= {"place", "output"}
+    assert (tmp_path / "output").read_bytes() == frames + b"data"
+    assert not any(path.is_file() and path.stat().st_size for path in (tmp_path / "place").rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"",
+        MARK,
+        MARK + b"\x00\x00\x00\x02[]",
+        MARK + b"\x7f\xff\xff\xff",
+        MARK + b"\x00\x00\x00\x03{x}",
+        b"\n" * 3000000,
+    ],
+    ids=["nothing", "mark", "list", "huge", "not-json", "noise"],
+)
+def test_a_program_that_is_no_relay_is_refused(tmp_path: Path, output: bytes) -> None:
+    assert "\n" not in _open(tmp_path, output, then="exit 1")
+
+
+def test_a_peer_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_HELLO_BUDGET", 0.3)
+    assert "does not answer" in _open(tmp_path, b"")
+
+
+def test_a_relay_of_another_protocol_is_refused_by_its_version(tmp_path: Path) -> None:
+    assert "version 99" in _open(tmp_path, MARK + protocol.encode({"hello": {"version": 99}}))
+
+
+def test_the_error_of_the_program_is_the_reason(tmp_path: Path) -> None:
+    assert _open(tmp_path, b"", "echo 'no route' >&2; exit 255") == "no route"
+
+
+def test_what_a_profile_prints_before_the_relay_is_skipped(tmp_path: Path) -> None:
+    class Noisy(RelayedPlace):
+        async def open_relay(self) -> RelayProcess:
+            command = ["sh", "-c", 'printf "Welcome\\n\\0!"; exec "$@"', "sh", *RELAY, self._there]
+            return await start_relay(command, dict(os.environ))
+
+    staged = StagedPlace(Noisy, tmp_path)
+    process = staged.start("printf", "x")
+    staged.report_at_end(process)
+    assert staged.output(process) == b"x"
+    staged.close()
