@@ -110,13 +110,12 @@ class RelayOutput:
         self._sources[process_id] = BundleSource(process_id, bundle.LIVE, sizes)
 
     def send_spec(self, process_id: str) -> None:
-        """Send the spec of a bundle that runs, unless the daemon has it."""
+        """Send the spec of a bundle that is not complete there, unless the daemon has it."""
         source = self._sources.setdefault(process_id, BundleSource(process_id))
         if bundle.SPEC in source.sizes:
             return
-        path = f"{self._directory}/{bundle.LIVE}/{process_id}/{bundle.SPEC}"
         try:
-            with open(path, "rb") as file:
+            with open(f"{bundle.find(self._directory, process_id)}/{bundle.SPEC}", "rb") as file:
                 content, mtime = file.read(), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             return

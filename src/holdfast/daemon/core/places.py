@@ -191,9 +191,14 @@ class Places:
     # Opening and closing.
 
     def reopen(self) -> None:
-        """After a start of the daemon: connect to every place with processes that may live."""
-        for key in {process.meta.place for process in self._registry.all.values() if _is_open(process)}:
-            if key is not None:
+        """After a start of the daemon: connect to every place with processes that may live.
+
+        One that was started just before a crash may have a bundle and no row.
+        """
+        open_ = {process.meta.place for process in self._registry.all.values() if _is_open(process)}
+        for key in self._specs:
+            live = _names(f"{self._directory}/{key}/keeper/live")
+            if key in open_ or any(self._registry.get(ProcessId(name)) is None for name in live):
                 self._begin(self.get(key))
 
     @contextlib.asynccontextmanager
@@ -249,7 +254,9 @@ class Places:
 
         def on_hello(hello: Message) -> None:
             place.fd_store.hurry()
-            recovery.on_hello(hello)
+            forgotten = set(_names(f"{self._directory}/{key}/forgotten"))
+            finished = [name for name in hello.get("finished", ()) if name not in forgotten]
+            recovery.on_hello({**hello, "finished": finished})
             self._background.start(place.login.refresh(), "login environment")
             self._background.start(self._forget_forgotten(place), "forget")
 
