@@ -207,7 +207,7 @@ def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path:
         assert expected["exit"]["code"] == 3
         original, mirror = tmp_path / "there" / "done" / process.id, copy / "done" / process.id
         first.until(mirror.is_dir)
-        for path in (*original.glob("out.*"), original / "spec.json"):
+        for path in (*original.glob("out.*"), original / "spec.json", original / "state"):
             if not path.name.endswith(".fifo"):
                 assert mirror.joinpath(path.name).read_bytes() == path.read_bytes()
         assert len(list(mirror.glob("out.0*"))) == len(list(original.glob("out.0*")))
