@@ -103,9 +103,9 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET) -> str:
+    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, may_repeat: bool = True) -> str:
         """What a command prints, after further attempts where that may help. Raises EngineFailed."""
-        for pause in _PAUSES:
+        for pause in _PAUSES if may_repeat else ():
             try:
                 return await self._run(arguments, budget)
             except EngineFailed as failed:
@@ -526,11 +526,11 @@ class ContainerBackend(Backend):
     async def state(self, environ: Mapping[str, str]) -> BackendState:
         engine = self._engine(environ)
         try:
-            version = (await engine.run(*self.version)).strip()
+            version = (await engine.run(*self.version, may_repeat=False)).strip()
         except EngineFailed as failed:
             is_missing = "not installed" in str(failed)
             step = f"apt-get install {self.package}" if is_missing else f"try: {engine.program} info"
-            return BackendState("unusable", f"{failed} ({step})")
+            return BackendState("unusable", f"{failed} ({step})", is_installed=not is_missing)
         return BackendState("ready", f"{self.kind} {version}")
 
     async def sandboxes(self, site_instance: str, environ: Mapping[str, str]) -> list[Sandbox]:
