@@ -593,6 +593,8 @@ class RemotePlace(ExecutionPlace):
         self._loop = asyncio.get_running_loop()
         self.link = RelayLink(self.open_relay, note)
         self.link.begin = self._begin
+        self.link.on_cut = self.keeper.check
+        self.keeper.silence_limit = _SILENCE_LIMIT
         self.usage = RemoteUsage(running, self.link)
         self.login = RemoteLogin(self.link)
         self.default_directory = "/"
