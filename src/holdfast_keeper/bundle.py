@@ -23,11 +23,13 @@ A slot is one line of JSON, or blank.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import resource
 import socket
+import stat
 import struct
 from typing import Any, NamedTuple
 
@@ -130,7 +132,7 @@ def decode_slot(raw: bytes) -> Slot | None:
 def read_state(directory: str) -> BundleState | None:
     """The state of a bundle; None when its command never ran."""
     try:
-        fd = os.open(f"{directory}/{STATE}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_file(f"{directory}/{STATE}")
     except FileNotFoundError:
         return None
     try:
@@ -175,7 +177,7 @@ def segments(directory: str, stream: str) -> list[Segment]:
         for entry in entries:
             name = entry.name
             if name.startswith(prefix) and name[len(prefix) :].isdigit():
-                found.append(Segment(int(name[len(prefix) :]), entry.stat().st_size, entry.path))
+                found.append(Segment(int(name[len(prefix) :]), entry.stat(follow_symlinks=False).st_size, entry.path))
     found.sort()
     return found
 
@@ -215,8 +217,37 @@ def find(place: str, process_id: str) -> str | None:
     return None
 
 
+def open_directory(place: str, process_id: str) -> int | None:
+    """The directory of a process's bundle, for access by descriptor; None when there is none.
+
+    Follows no symbolic links: what runs in a container can write to the directory of its place.
+    """
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    for state in (LIVE, DONE, LIVE):
+        try:
+            parent = os.open(f"{place}/{state}", flags)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        try:
+            return os.open(process_id, flags, dir_fd=parent)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        finally:
+            os.close(parent)
+    return None
+
+
+def open_file(path: str) -> int:
+    """A regular file of a bundle, for reading. Follows no symbolic link and waits for no FIFO. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, f"{os.path.basename(path)} is not a regular file")
+    return fd
+
+
 def finished_report(process_id: str, directory: str) -> dict[str, Any] | None:
-    """The report of an archived bundle; None when there is no such"""
+    """The report of an archived bundle; None when there is no such bundle."""
     state = read_state(directory)
     if state is None or state.born is None:
         return None

@@ -46,6 +46,16 @@ def test_run_on_a_terminal_which_answers_what_is_asked() -> None:
         assert terminal.is_as_before
 
 
+def test_cp(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    assert run_cli("cp", "-", f"local:{target}", input=b"bytes" * 200_000).returncode == 0
+    assert run_cli("cp", f"local:{target}", "-").stdout == b"bytes" * 200_000
+    out("cp", f"local:{tmp_path}", str(tmp_path / "copy"))
+    assert (tmp_path / "copy" / "target").read_bytes() == b"bytes" * 200_000
+    assert "there is no such file" in refusal("cp", "local:/missing", str(target))
+    assert "there is no such directory" in refusal("cp", str(target), "local:/missing/x")
+
+
 def test_exec_prune_and_holdfast_alone() -> None:
     start("--name", "server", "-e", "COLOUR=red", "--", "sleep", "1000")
     done = run_cli("exec", "server", "-e", "SIZE=9", "-c", "cat; echo $COLOUR $SIZE; exit 3", input=b"hello\n")

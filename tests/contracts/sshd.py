@@ -108,6 +108,12 @@ class SshServer:
 
 
 @functools.cache
+def shared_cache() -> str:
+    """Where all servers of a run find the runtime."""
+    return tempfile.mkdtemp(prefix="hf-ssh-cache-")
+
+
+@functools.cache
 def shared_server() -> SshServer:
     """One for the whole run; `close_server` ends it."""
     return SshServer()
@@ -117,3 +123,6 @@ def close_server() -> None:
     if shared_server.cache_info().currsize:
         shared_server().close()
         shared_server.cache_clear()
+    if shared_cache.cache_info().currsize:
+        shutil.rmtree(shared_cache(), ignore_errors=True)
+        shared_cache.cache_clear()

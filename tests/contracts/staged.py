@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from holdfast.model.lifecycle import Running
 from holdfast.model.process import HeldProcess, Meta, ProcessId
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.base import ExecutionPlace
+from holdfast.places.base import ExecutionPlace, start_program
 from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerBackend, ContainerPlace, DockerBackend, PodmanBackend
 from holdfast.places.local import CONTROL, FD_STORE, LocalPlace, connect_socket
@@ -25,7 +25,7 @@ from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
 from tests.contracts.engines import IMAGE, engine
-from tests.contracts.sshd import SshServer, shared_server
+from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
 
 T = TypeVar("T")
@@ -51,6 +51,7 @@ class StagedPlace:
         #: Kills a process of the place.
         self.kill: Callable[[int], object] = lambda pid: os.kill(pid, signal.SIGKILL)
         self.on_close: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._is_closed = False
         self._runner = asyncio.Runner()
         self.place = self.run(self._begin(make))
         self.until(lambda: self.hellos)
@@ -122,6 +123,10 @@ class StagedPlace:
             return log.read(offset).data
 
     def close(self) -> None:
+        """May be called again."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for task in self._tasks:
             task.cancel()
         self.run(self._gather())
@@ -156,12 +161,16 @@ def local(staged: StagedPlace) -> ExecutionPlace:
 
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-#: The relay, run by this interpreter as the runtime in a place would run it.
-RELAY = (
-    sys.executable, "-I", "-S", "-c",
-    "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.places.carried as c; c.main('relay', sys.argv[2:])",
-    SOURCE,
-)  # fmt: skip
+
+
+def carried(program: str) -> tuple[str, ...]:
+    """A program that is carried, run by this interpreter as the runtime in a place would run it."""
+    find = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast.places.carried import main; "
+    boot = f"{find}main(sys.argv[2], sys.argv[3:])"
+    return sys.executable, "-I", "-S", "-c", boot, SOURCE, program
+
+
+RELAY = carried("relay")
 HELLO = {"version": protocol.VERSION, "log_total": None, "revive": None}
 
 
@@ -180,6 +189,9 @@ class SharedPlace(RemotePlace):
 
     async def open_relay(self) -> RelayProcess:
         return await start_relay([*RELAY, self.directory], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
 
     async def connect(self) -> socket.socket:
         await self.open()
@@ -207,6 +219,9 @@ class RelayedPlace(MirroredPlace):
     async def open_relay(self) -> RelayProcess:
         return await start_relay([*RELAY, self._there], {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]})
 
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        return await start_program([*carried(program), *arguments], os.environ)
+
 
 def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) -> SshPlace:
     """A directory of this machine, reached through a server on loopback."""
@@ -215,7 +230,7 @@ def ssh(staged: StagedPlace, server: SshServer | None = None, **options: Any) ->
     staged.holds_here = False
     site = Site(
         directory=str(staged.home / "mirror"),
-        cache=str(server.directory / "cache"),
+        cache=shared_cache(),
         instance=str(staged.home),
         environ=server.environ,
         hello=HELLO,

@@ -16,7 +16,8 @@ from holdfast.errors import CommandNotFound, NotExecutable
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
 from holdfast.model.prompts import Terminal
 from holdfast.places.base import Refused
-from holdfast.wire.frames import peer_credentials
+from holdfast.places.file_program import MARK
+from holdfast.wire.frames import FrameDecoder, Message, encode, encode_bytes, peer_credentials
 from tests.contracts.staged import IMPLEMENTATIONS, StagedPlace
 
 NO_PROCESS = ProcessId("proc_000000000000")
@@ -44,6 +45,41 @@ def wrote(staged: StagedPlace, process: HeldProcess, text: bytes) -> None:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+# Files.
+
+
+def copied(
+    staged: StagedPlace, request: Message, data: bytes | None = None, ends: bool = True
+) -> list[Message | bytes]:
+    """The frames that the program for files answers."""
+
+    async def copy() -> bytes:
+        program = await staged.place.open_program("files")
+        sent = encode({"format": "file", "directory": "/", **request})
+        if data is not None:
+            sent += encode_bytes(data) + (encode_bytes(b"") if ends else b"")
+        return (await program.communicate(sent))[0]
+
+    return FrameDecoder().feed(staged.run(copy()).partition(MARK)[2])
+
+
+def test_files_are_written_and_read(staged: StagedPlace) -> None:
+    path, data = f"/tmp/holdfast-{os.urandom(4).hex()}", bytes(range(256)) * 5000
+    done = {"ok": {"path": path, "files": 1, "bytes": len(data)}}
+    assert copied(staged, {"op": "put", "path": path, "mode": 0o640}, data) == [done]
+    *pieces, last = copied(staged, {"op": "get", "path": path})
+    assert (b"".join(piece for piece in pieces if isinstance(piece, bytes)), last) == (data, done)
+    assert copied(staged, {"op": "put", "path": path}, b"half of it", ends=False) == []
+    assert copied(staged, {"op": "get", "path": path})[-1] == done
+    looked = staged.start("stat", "-c", "%a %s", path)
+    staged.report_at_end(looked)
+    assert staged.output(looked).split() == [b"640", str(len(data)).encode()]
+    (refused,) = copied(staged, {"op": "get", "path": "/missing"})
+    assert isinstance(refused, dict)
+    assert refused["error"]["code"] == "not_found"
+    staged.report_at_end(staged.start("rm", path))
 
 
 # Output, exit and spec.

@@ -45,7 +45,7 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return [(topic, about) for topic, _, about in topics()]
     if slot == "NAME" and verb == "queue":
         return _queues()
-    if slot in ("FILE", "PATH"):
+    if slot in ("FILE", "PATH", "SRC", "DST"):
         return "files"
     return "directories" if slot == "DIR" else []
 

@@ -86,7 +86,7 @@ class Log:
     def time_entries(self) -> list[tuple[int, ...]]:
         """The complete entries of its index of times (bundle.TIME_ENTRY); none where it has none."""
         try:
-            with open(bundle.times_path(self._path, self.stream), "rb") as file:
+            with open(bundle.open_file(bundle.times_path(self._path, self.stream)), "rb") as file:
                 data = file.read()
         except OSError:
             return []
@@ -140,7 +140,7 @@ class Log:
         return None
 
     def _open_segment(self, start: int) -> None:
-        fd = os.open(bundle.segment_path(self._path, self.stream, start), os.O_RDONLY | os.O_CLOEXEC)
+        fd = bundle.open_file(bundle.segment_path(self._path, self.stream, start))
         self._close_segment()
         self._fd, self._start = fd, start
 
@@ -161,12 +161,5 @@ class Log:
 
 
 def _open_bundle(place: str, process_id: str) -> int:
-    for _ in range(_ATTEMPTS):
-        directory = bundle.find(place, process_id)
-        if directory is None:
-            return -1
-        try:
-            return os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # it was moved meanwhile
-            continue
-    return -1
+    directory = bundle.open_directory(place, process_id)
+    return -1 if directory is None else directory

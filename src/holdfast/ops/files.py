@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from holdfast.ops.kinds import Flag, Integer, Size, Text
 
 _PLACE = (
-    "`local`; or a process (its id, its name, or a unique prefix), or `task/T` for the newest process of task T: "
-    "where it runs."
+    "`local`; a process (its id, its name, or a unique prefix); `task/T` for the newest process of task T; or a "
+    "backend for the newest process of the session there, without one for the place that `start` would use."
 )
-_PATH = "A relative path begins in the directory of the process, else in the home directory there, which is also `~`."
+_PATH = "A relative path begins in the directory of the process, else in the default one there; `~` is the home there."
 _LONGEST_PATH = 4096
 
 

@@ -118,6 +118,14 @@ class PortWatch(Protocol):
         """Cheap as long as nothing has changed since the last call."""
 
 
+async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """A program of this machine whose stdin, stdout and stderr are pipes. Raises OSError."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *argv, cwd="/", env=dict(environ), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+
+
 class ExecutionPlace(Bundles):
     """Where commands run, with one keeper in it. Everything that differs between places is a method of this object."""
 

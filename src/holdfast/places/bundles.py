@@ -25,6 +25,8 @@ T = TypeVar("T")
 _READERS = 4
 _SIZES_BUDGET = 0.25
 _ATTEMPTS = 10
+#: More than the longest command with its environment.
+_LARGEST_SPEC = 64 << 20
 
 
 class Measures(NamedTuple):
@@ -67,14 +69,20 @@ class Bundles(ABC):
 
     def spec(self, process_id: str) -> dict[str, Any]:
         """What the keeper was asked to start: argv, cwd, env, umask, meta. Raises OSError or ValueError."""
-        return _spec(bundle.find(self.directory, process_id))
+        directory = bundle.open_directory(self.directory, process_id)
+        if directory is None:
+            raise FileNotFoundError(process_id)
+        try:
+            return _spec(f"/proc/self/fd/{directory}")
+        finally:
+            os.close(directory)
 
     def specs(self) -> Iterator[dict[str, Any]]:
         """Those of all processes, ended ones first. One that cannot be read is left out."""
         for state in (bundle.DONE, bundle.LIVE):
             for name in sorted(self._names(state)):
                 try:
-                    yield _spec(f"{self.directory}/{state}/{name}")
+                    yield self.spec(name)
                 except (OSError, ValueError):
                     continue
 
@@ -113,6 +121,26 @@ class Bundles(ABC):
     @abstractmethod
     def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
         """The pids of those that are alive and still the same process."""
+
+    def names(self) -> list[str]:
+        """The names of all bundles."""
+        return [*self._names(bundle.LIVE), *self._names(bundle.DONE)]
+
+    def recorded(self, process_id: ProcessId) -> dict[str, Any] | None:
+        """The report of a process as its bundle has it; None for one that was never started, or has no bundle."""
+        directory = bundle.find(self.directory, process_id)
+        try:
+            report = bundle.finished_report(process_id, directory) if directory is not None else None
+        except OSError:
+            return None
+        if (
+            report is not None
+            and directory is not None
+            and not directory.startswith(f"{self.directory}/{bundle.DONE}/")
+        ):
+            for stream in report["streams"].values():
+                stream["closed"] = False
+        return report
 
     def recorded_end(self, process_id: ProcessId) -> dict[str, Any] | None:
         """The report of a process whose end is in its bundle; None where it is not. For places without a keeper."""
@@ -190,9 +218,12 @@ class Bundles(ABC):
         return seen
 
 
-def _spec(directory: str | None) -> dict[str, Any]:
-    with open(f"{directory}/{bundle.SPEC}", "rb") as file:
-        spec = json.load(file)
+def _spec(directory: str) -> dict[str, Any]:
+    with open(bundle.open_file(f"{directory}/{bundle.SPEC}"), "rb") as file:
+        data = file.read(_LARGEST_SPEC + 1)
+    if len(data) > _LARGEST_SPEC:
+        raise ValueError("the spec is too large")
+    spec = json.loads(data)
     if not isinstance(spec, dict):
         raise ValueError("the spec is not an object")
     return spec

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def main(program: str, arguments: Sequence[str]) -> None:
-    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files ...`."""
+    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files`."""
     if program == "keeper":
         _keeper(*arguments)
     elif program == "relay":
@@ -16,6 +16,10 @@ def main(program: str, arguments: Sequence[str]) -> None:
         relay.main(arguments)
     elif program == "wait":
         _wait()
+    elif program == "files":
+        from holdfast.places import file_program
+
+        file_program.main()
     else:
         sys.exit(f"there is no program {program}")
 

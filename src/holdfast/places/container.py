@@ -19,12 +19,13 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import IO, Any, ClassVar, NamedTuple
 
 from holdfast import files
 from holdfast.machine import proc
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
-from holdfast.places.base import PlaceGone
+from holdfast.places.base import PlaceGone, start_program
 from holdfast.places.carry import make_runtime
 from holdfast.places.container_options import check_options
 from holdfast.places.local import CONTROL, FD_STORE, connect_socket
@@ -236,6 +237,8 @@ class ContainerPlace(RemotePlace):
         self.name = name
         self.key = spec.key
         self.idle_limit = spec.options["idle"]
+        why = f"a container limits all its processes: set it in [backends.{name}]"
+        self.refused = MappingProxyType(dict.fromkeys(("memory", "cpus", "pids"), why))
         self._engine = engine
         self._options = spec.options
         self._site = site
@@ -302,6 +305,13 @@ class ContainerPlace(RemotePlace):
         return await start_relay(
             [self._engine.program, "exec", "--interactive", container.id, *relay], self._engine.environ
         )
+
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """In the container that runs."""
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        argv = runtime.argv(f"{_RUNTIMES}/{os.path.basename(runtime.directory)}", program, *arguments)
+        exec_argv = (self._engine.program, "exec", "--interactive", self.container_name)
+        return await start_program([*exec_argv, *argv], self._engine.environ)
 
     async def _existing(self) -> Container | None:
         """The container that runs. Raises PlaceGone once when it is not the one that was in use."""

@@ -1,7 +1,8 @@
 """The program that reads and writes files in a place, for one copy. The daemon starts it there and moves the bytes.
 
-It speaks the frames of `holdfast.wire` on stdin and stdout. The first frame is the request: `{"op": "put" | "get",
-"path", "directory", "format": "tar" | "file", "mode", "follow"}`; `directory` is what a relative path begins from.
+It speaks the frames of `holdfast.wire` on stdin and stdout. `MARK` comes first on stdout, because a login shell may
+write something before it. The first frame on stdin is the request: `{"op": "put" | "get", "path", "directory",
+"format": "tar" | "file", "mode", "follow"}`; `directory` is what a relative path begins from.
 For `put`, `B` frames follow, the last one empty: if stdin ends without it, the copy is given up and the target stays as
 it was. For `get`, `B` frames are written. At the end there is `{"ok": {"path", "files", "bytes"}}` or `{"error"}`.
 """
@@ -17,6 +18,8 @@ from typing import Any
 from holdfast import file_trees
 from holdfast.errors import BadValue, HoldfastError
 from holdfast.wire.frames import FrameDecoder, FrameError, Message, encode, encode_bytes
+
+MARK = b"\0holdfast files\0"
 
 
 class StdinEnded(Exception):
@@ -48,6 +51,7 @@ class FrameInput:
 
 def main() -> None:
     try:
+        _write(MARK)
         source = FrameInput()
         reply = _reply(source, source.next_frame())
         _write(encode(reply))

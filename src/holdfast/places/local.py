@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from holdfast.places.base import (
     PortOwner,
     ProcessInfo,
     Sudo,
+    start_program,
 )
 from holdfast.places.bubblewrap import sandbox_argv
 from holdfast.places.keeper_link import Note
@@ -69,12 +71,12 @@ from holdfast_keeper.__main__ import main
 main()
 """
 
-#: A program that is not the keeper, without site packages as well.
+#: Another program of those that are carried to places, without site packages as well.
 _BOOT_PROGRAM = """\
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from holdfast.places.file_program import main
-main()
+from holdfast.places.carried import main
+main(sys.argv[1], sys.argv[2:])
 """
 
 #: Of a helper: bytes of its output that are kept, and how long its output is awaited when it has ended.
@@ -300,19 +302,9 @@ class LocalPlace(ExecutionPlace):
         return await _outcome(child)
 
     async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
-        if program != "files":
-            raise ValueError(f"no program {program}")
         source = os.path.dirname(os.path.dirname(os.path.abspath(holdfast_keeper.__file__)))
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source, program, *arguments),
-            cwd="/",
-            env=self._environ,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
+        boot = (sys.executable, "-I", "-S", "-c", _BOOT_PROGRAM, source)
+        return await start_program([*boot, program, *arguments], self._environ)
 
     has_address = staticmethod(http.has_address)
 
@@ -377,14 +369,19 @@ def _terminal(master: int) -> Terminal:
 
 
 def connect_socket(directory: str, name: str, kind: socket.SocketKind) -> socket.socket:
-    """A connection to a socket of the keeper of this directory. Raises OSError."""
+    """A connection to a socket of the keeper of this directory. Raises OSError.
+
+    Follows no symbolic link: what runs in a container could lead it to the keeper of this machine.
+    """
     sock = socket.socket(socket.AF_UNIX, kind)
     sock.setblocking(False)
     # Through a descriptor: the path of a socket has at most 107 bytes.
     try:
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{directory}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            sock.connect(f"/proc/self/fd/{fd}/{name}")
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                raise ConnectionRefusedError(f"{name} is not a socket")
+            sock.connect(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
     except OSError:

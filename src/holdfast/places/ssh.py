@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from holdfast import files
 from holdfast.errors import BadValue
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Site
+from holdfast.places.base import start_program
 from holdfast.places.carry import Runtime, make_runtime, make_sources
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayPeer, RelayProcess, start_relay
@@ -43,7 +44,7 @@ _MARK = b"\0holdfast-host\0"
 _ERROR_SIZE = 4000
 
 _HOST = re.compile(
-    r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
+    r"(?:ssh://)?(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?:[A-Za-z0-9_:][A-Za-z0-9_.:%-]*|\[[0-9A-Fa-f.:%a-z]+\](?::\d+)?)"
 )
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*\$?")
 #: Within single quotes, these characters mean the same to every login shell.
@@ -332,6 +333,15 @@ class SshPlace(MirroredPlace):
         self._is_proven = False
         return await start_relay(self.client.argv(command=_relay_command(runtime, facts)), self.client.environ)
 
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """Beside the relay, on the same connection to the host."""
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        facts = await asyncio.to_thread(self._load_facts)
+        if facts is None or facts.digest != runtime.digest:
+            facts = await self._prepare(runtime)
+        command = _shell_words(_program(runtime, facts, program, *arguments))
+        return await start_program(self.client.argv(command=command), self.client.environ)
+
     async def _begin(self, peer: RelayPeer) -> None:
         await super()._begin(peer)
         self._is_proven = True
@@ -355,11 +365,11 @@ class SshPlace(MirroredPlace):
                 f"set `directory` of the backend {self._spec.backend}"
             )
         prefix = self._scope(said)
-        kind = "runtime" if said["machine"] == os.uname().machine else "sources"
+        kind = "runtime" if said["machine"] == _machine() else "sources"
         python = None if kind == "runtime" else said.get("python")
         if kind == "sources" and python is None:
             raise SshFailed(
-                f"{host} is {said['machine']} and this machine {os.uname().machine}: install Python 3.11 or newer there"
+                f"{host} is {said['machine']} and this machine {_machine()}: install Python 3.11 or newer there"
             )
         at = f"{said['runtimes']}/{kind}-{runtime.digest}"
         if kind not in said:
@@ -412,19 +422,27 @@ class SshPlace(MirroredPlace):
         files.replace(f"{self.directory}/{_FACTS}", json.dumps(facts._asdict()).encode())
 
 
+def _machine() -> str:
+    return os.uname().machine
+
+
+def _program(runtime: Runtime, facts: HostFacts, name: str, *arguments: str) -> list[str]:
+    if facts.python is None:
+        return runtime.argv(facts.at, name, *arguments)
+    boot = "import sys; sys.path.insert(0, sys.argv.pop(1)); from holdfast.places.carried import main; "
+    boot += "main(sys.argv[1], sys.argv[2:])"
+    return [facts.python, "-I", "-S", "-c", boot, facts.at, name, *arguments]
+
+
+def _shell_words(argv: Sequence[str]) -> list[str]:
+    """A command for the shell of the host, without variables that are meant for its libc."""
+    clean = ("env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", "-u", "LD_AUDIT")
+    return ["exec", *(_quote(word) for word in (*clean, *argv))]
+
+
 def _relay_command(runtime: Runtime, facts: HostFacts) -> list[str]:
-    """Without variables that are meant for the libc of the host."""
-
-    def program(name: str, *arguments: str) -> list[str]:
-        if facts.python is None:
-            return runtime.argv(facts.at, name, *arguments)
-        boot = "import sys; sys.path.insert(0, sys.argv.pop(1)); from holdfast.places.carried import main; "
-        boot += "main(sys.argv[1], sys.argv[2:])"
-        return [facts.python, "-I", "-S", "-c", boot, facts.at, name, *arguments]
-
-    clean = ["env", "-u", "LD_PRELOAD", "-u", "LD_LIBRARY_PATH", "-u", "LD_AUDIT"]
-    words = [*clean, *program("relay", facts.state, *facts.prefix, *program("keeper"))]
-    return ["exec", *(_quote(word) for word in words)]
+    keeper = _program(runtime, facts, "keeper")
+    return _shell_words(_program(runtime, facts, "relay", facts.state, *facts.prefix, *keeper))
 
 
 def _archive(source: str, is_packed: bool) -> bytes:

@@ -64,7 +64,7 @@ def file_programs(instance: Path) -> list[int]:
     """The programs that read and write files for this instance: children of its daemon."""
     with holdfast.connect() as client:
         children = Path(f"/proc/{client.status()['pid']}/task/{client.status()['pid']}/children").read_text().split()
-    return [int(pid) for pid in children if b"file_program" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0files\0")]
 
 
 def test_100_mb_both_ways_with_little_memory(work: Path, there: Path) -> None:
@@ -228,6 +228,7 @@ def test_other_kinds_of_files_are_refused_by_name_before_anything_is_copied(work
         (("a", "b"), "one of SRC and DST must be PLACE:PATH"),
         (("local:a", "local:b"), "not both"),
         (("a",), "DST is missing"),
+        (("--json", "local:a", "-"), "no JSON"),
         (("nowhere:a", "b"), "there is no place and no process 'nowhere'"),
         (("task/none:a", "b"), "no process of task none"),
         (("missing", "local:b"), "missing: there is no such file or directory"),
@@ -356,6 +357,31 @@ def test_progress_on_a_terminal(work: Path, there: Path) -> None:
         pipe.close()
         assert terminal.end() == 0
     assert (there / "target").stat().st_size == 3 * _MEBI
+
+
+def test_a_command_that_was_checked_copies_what_it_may_and_no_more(work: Path, there: Path) -> None:
+    """It is bound to its session: a copy into another place, or of what needs an approval, is refused."""
+    (work / "one").write_text("1")
+    cp = f"{sys.executable} -m holdfast cp"
+    out("run", "--session", "agent", "--gate", "-c", f"{cp} one local:two && {cp} local:two three")
+    assert (work / "three").read_text() == "1"
+    for words, said in (
+        ("one local:.bashrc", "is not allowed"),
+        ("one web:", "there is no place and no process 'web'"),
+    ):
+        done = run_cli("run", "--session", "agent", "--gate", "--cwd", os.environ["HOME"], "-c", f"{cp} {work}/{words}")
+        assert done.returncode == 125, done
+        assert said in done.stdout.decode()
+    assert not list(there.iterdir())
+
+
+def test_a_sandbox_shares_its_directory_and_has_a_tmp_of_its_own(work: Path, there: Path) -> None:
+    start("--name", "boxed", "--cwd", str(there), "--sandbox", "--", "sleep", "1000")
+    (work / "one").write_text("1")
+    out("cp", "one", "boxed:")
+    assert out("exec", "boxed", "--", "cat", "one") == "1"
+    assert "runs in a sandbox with /tmp of its own" in refusal("cp", "one", "boxed:/tmp/two")
+    assert "runs in a sandbox with /tmp of its own" in refusal("cp", "boxed:/tmp/../tmp", "two")
 
 
 def test_docker_users_and_typos_find_it() -> None:

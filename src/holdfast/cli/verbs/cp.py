@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from holdfast.cli.options import Given
-    from holdfast.wire.frames import Message
 
 VERB = Verb(
     "cp",
     synopsis=["cp [-L] SRC PLACE:PATH [--json]", "cp [-L] PLACE:PATH DST [--json]"],
     about="""
         Copies a file or a directory to or from the place where a process runs. PLACE is a process (id, name or prefix),
-        task/T for the newest process of task T, or local for this machine. A relative PATH begins in the directory of
-        the process; without a process in the home directory there, or for local in the current directory. ~ is the home
+        task/T for the newest process of task T, a backend such as podman or ssh for the newest process of the session
+        there (holdfast backends), or local for this machine. A relative PATH begins in the directory of the process; if
+        PLACE is not a process, in the default directory there, and for local in the current one. ~ is the home
         directory. If SRC or DST is - it is stdin or stdout, byte for byte, for one file.
 
         If the target is a directory, the copy is put into it. Else the target is the name of the copy, and its parent
@@ -58,6 +58,8 @@ def run(given: Given) -> int:
     if (here is None) == (there is None):
         what = "one of SRC and DST must be PLACE:PATH" + (", not both" if here else "")
         raise BadValue(f"cp: {what}", next="cp copies within this machine" if here is None else given.usage)
+    if given.json and target == "-":
+        raise BadValue("cp: with - as DST, stdout has the file and no JSON", next="leave out --json")
     progress = CopyProgress()
     from holdfast.cli.waiting_line import WaitingLine
 
@@ -70,13 +72,7 @@ def run(given: Given) -> int:
             assert here is not None
             sink = Stdout() if target == "-" else target
             copied = client.copy_from(*here, sink, follow=given.follow_link, on_moved=progress.moved)
-    return _report(given, copied, target)
-
-
-def _report(given: Given, copied: Message, target: str) -> int:
     if given.json:
-        if target == "-":
-            raise BadValue("cp: with - as DST, stdout has the file and no JSON", next="leave out --json")
         console.out_json(copied)
     return 0
 

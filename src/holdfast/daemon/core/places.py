@@ -190,8 +190,11 @@ class Places:
 
     # Opening and closing.
 
-    def reopen(self) -> None:
+    async def reopen(self) -> None:
         """After a start of the daemon: connect to every place with processes that may live."""
+        assert self.supervisor is not None
+        for stored in self._stored:
+            await Recovery(self.get(stored), self._registry, self.supervisor, self._background).adopt_bundles()
         for key in {process.meta.place for process in self._registry.all.values() if _is_open(process)}:
             if key is not None:
                 self._begin(self.get(key))

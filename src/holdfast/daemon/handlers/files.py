@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
-from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, from_wire
+from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, Unsupported, from_wire
 from holdfast.model.process import HeldProcess
 from holdfast.ops.files import GetFile, PutFile
 from holdfast.places.base import ExecutionPlace
+from holdfast.places.file_program import MARK
 from holdfast.tar_reader import TarReader
 from holdfast.wire import frames
 
@@ -29,6 +30,8 @@ _READ_SIZE = 1 << 18
 #: How long a program may take to remove its temporary file when the copy is given up.
 _GIVE_UP_TIME = 10.0
 _MOST_STDERR = 2000
+#: What is empty and of its own in a sandbox.
+_OWN_IN_SANDBOX = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 #: The first entry of an archive, with its long name, is within this.
 _LONGEST_FIRST = 64 << 10
 
@@ -37,9 +40,12 @@ class CopyPlace(NamedTuple):
     """Where files are copied to or from."""
 
     place: ExecutionPlace
-    directory: str
-    """What a relative path begins from."""
     process: HeldProcess | None
+
+    @property
+    def directory(self) -> str:
+        """What a relative path begins from. Known while the place is in use."""
+        return self.place.default_directory if self.process is None else self.process.meta.cwd
 
 
 async def put(context: DaemonContext, call: Call, ask: PutFile) -> Message:
@@ -47,15 +53,17 @@ async def put(context: DaemonContext, call: Call, ask: PutFile) -> Message:
     where = _find(context, call, ask.place)
     begin = await _begin_of_archive(call) if call.is_strict and ask.format == "tar" else b""
     targets = [ask.path, os.path.join(ask.path, _top_name(begin))] if begin else [ask.path]
-    await _check(context, call, where, [f"cp -r -- source {_word(where, target)}" for target in targets])
     request = {"op": "put", "path": ask.path, "format": ask.format, "mode": ask.mode}
-    async with _program(context, where, request) as program:
-        forwarding = asyncio.ensure_future(_forward(call, program, begin))
-        try:
-            reply = await program.reply(None, forwarding)
-        finally:
-            forwarding.cancel()
-            await asyncio.wait({forwarding})
+    async with context.places.using(where.place):
+        _check_sandbox(where, ask.path)
+        await _check(context, call, where, [f"cp -r -- source {_word(where, target)}" for target in targets])
+        async with _program(context, where, request) as program:
+            forwarding = asyncio.ensure_future(_forward(call, program, begin))
+            try:
+                reply = await program.reply(None, forwarding)
+            finally:
+                forwarding.cancel()
+                await asyncio.wait({forwarding})
     _note(context, call, where, "file.put", reply)
     return reply
 
@@ -63,34 +71,43 @@ async def put(context: DaemonContext, call: Call, ask: PutFile) -> Message:
 async def get(context: DaemonContext, call: Call, ask: GetFile) -> Message:
     """All bytes were sent."""
     where = _find(context, call, ask.place)
-    path = _word(where, ask.path)
-    await _check(context, call, where, [f"cat -- {path}", f"cp -r -- {path} copy"])
     request = {"op": "get", "path": ask.path, "format": ask.format, "follow": ask.follow}
-    async with _program(context, where, request) as program:
-        reply = await program.reply(call)
+    async with context.places.using(where.place):
+        _check_sandbox(where, ask.path)
+        path = _word(where, ask.path)
+        await _check(context, call, where, [f"cat -- {path}", f"cp -r -- {path} copy"])
+        async with _program(context, where, request) as program:
+            reply = await program.reply(call)
     _note(context, call, where, "file.get", reply)
     return reply
 
 
 def _find(context: DaemonContext, call: Call, named: str) -> CopyPlace:
-    """Raises NotFound, Ambiguous. A caller that is bound to its session sees the places of its own processes."""
-    if named == _LOCAL:
-        if call.is_strict and not call.is_bound and not _of(context, call):
-            raise NotFound("this session has no processes in local", next="name one of its processes: holdfast ps")
-        return CopyPlace(context.place, context.place.default_directory, None)
+    """Raises NotFound, Ambiguous, BadValue. A caller that is bound to its session sees places of its own processes."""
+    if named == _LOCAL or named in context.places.backend_names():
+        return CopyPlace(_place_of_backend(context, call, named), None)
     if named.startswith(_TASK):
         task = named.removeprefix(_TASK)
         found = [process for process in _of(context, call) if process.meta.task == task]
         if not found:
             raise NotFound(f"no process of task {task[:80]}", next="holdfast ps -a --task T")
-        place = context.place_of(found[-1])
-        return CopyPlace(place, place.default_directory, None)
+        return CopyPlace(context.place_of(found[-1]), None)
     try:
         process = scope.find(context, call, named)
     except NotFound:
         what = f"there is no place and no process {named[:80]!r}"
         raise NotFound(what, next="holdfast ps -a; a local file with a colon is written as ./NAME") from None
-    return CopyPlace(context.place_of(process), process.meta.cwd, process)
+    return CopyPlace(context.place_of(process), process)
+
+
+def _place_of_backend(context: DaemonContext, call: Call, named: str) -> ExecutionPlace:
+    """The place of the newest process of the session in this backend, else the one that `run` would use."""
+    own = [one for one in _of(context, call) if one.meta.backend == named and one.meta.session == call.owner]
+    if own:
+        return context.place_of(own[-1])
+    if call.is_strict and not (call.is_bound and named == _LOCAL):
+        raise NotFound(f"this session has no processes in {named}", next="name one of its processes: holdfast ps")
+    return context.places.choose(named, {}, call.owner)
 
 
 def _of(context: DaemonContext, call: Call) -> list[HeldProcess]:
@@ -99,15 +116,34 @@ def _of(context: DaemonContext, call: Call) -> list[HeldProcess]:
     return sorted(seen, key=lambda process: process.meta.requested_at)
 
 
+def _check_sandbox(where: CopyPlace, path: str) -> None:
+    """Raises Unsupported for a path that is another one in the sandbox of the process."""
+    if where.process is None or not where.process.meta.sandbox:
+        return
+    full = os.path.normpath(os.path.join(where.directory, path))
+    shared = (where.directory, *where.process.meta.writable)
+    own = next((one for one in _OWN_IN_SANDBOX if _is_below(full, one)), None)
+    if own is not None and not any(_is_below(full, one) for one in shared):
+        what = f"{where.process.id} runs in a sandbox with {own} of its own, which cannot be reached"
+        raise Unsupported(what, next=f"copy to or from its directory, {where.directory}; or name local")
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
 def _word(where: CopyPlace, path: str) -> str:
-    """The path as a word of a shell, with `~` for the home directory in the place: the policy knows it by this name."""
-    home = os.path.normpath(where.place.default_directory)
-    if path == "~" or path.startswith("~/"):
+    """The path as a word of a shell. The policy knows the home directory as `~`."""
+    is_from_home = path == "~" or path.startswith("~/")
+    home = os.path.normpath(where.place.default_directory) if where.place.key is None else None
+    if is_from_home and home is not None:
         path = home + path.removeprefix("~")
+    elif is_from_home:
+        return f"~/{shlex.quote(path[2:] or '.')}"
     path = os.path.normpath(os.path.join(where.directory, path))
-    if path == home:
-        return "~"
-    return f"~/{shlex.quote(path[len(home) + 1 :])}" if path.startswith(f"{home}/") else shlex.quote(path)
+    if home is not None and (path == home or path.startswith(f"{home}/")):
+        return f"~/{shlex.quote(path[len(home) + 1 :] or '.')}"
+    return shlex.quote(path)
 
 
 async def _check(context: DaemonContext, call: Call, where: CopyPlace, commands: list[str]) -> None:
@@ -191,8 +227,12 @@ class CopyProgram:
 
     async def _read(self, call: Call | None) -> Message:
         assert self._process.stdout is not None
-        decoder, offset = frames.FrameDecoder(), 0
+        decoder, offset, noise = frames.FrameDecoder(), 0, b""
+        is_marked = False
         while data := await self._process.stdout.read(_READ_SIZE):
+            if not is_marked:
+                noise, mark, data = (noise[-len(MARK) :] + data).partition(MARK)
+                is_marked = bool(mark)
             for frame in decoder.feed(data):
                 if isinstance(frame, dict):
                     if (error := frame.get("error")) is not None:
