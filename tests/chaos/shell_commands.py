@@ -27,9 +27,7 @@ exit {code}
 """
 
 
-def make_for_shell(
-    number: int, kind: str, session: str, seconds: float, size: int, chance: random.Random
-) -> Child:
+def make_for_shell(number: int, kind: str, session: str, seconds: float, size: int, chance: random.Random) -> Child:
     """As `commands.make`: the same output, and the same end."""
     child = make(number, kind, session, seconds, size, chance)
     if "reader" in kind:

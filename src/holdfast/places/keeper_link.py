@@ -167,12 +167,18 @@ class KeeperLink:
             while True:
                 try:
                     connection = await self._connect()
-                    pause = _FIRST_PAUSE
+                    began = time.monotonic()
                     try:
                         await connection.cut
                     finally:
                         connection.close()
                     self._note("keeper-lost")
+                    if time.monotonic() - began > _LONGEST_PAUSE:
+                        pause = _FIRST_PAUSE
+                    else:  # not at full speed, where each connection ends at once
+                        self._lost()
+                        await asyncio.sleep(pause)
+                        pause = min(pause * 2, _LONGEST_PAUSE)
                 except PlaceGone as gone:
                     self._settle_awaiting(gone)
                     raise
