@@ -63,6 +63,7 @@ def _storm(seed: int, arguments: argparse.Namespace) -> Verdict:
     say = lambda line: print(f"seed {seed}, {line}", flush=True)  # noqa: E731
     without = tuple(arguments.without)
     place = STORM_PLACES[arguments.backend](home) if arguments.backend else None
+    os.environ.update(place.environ if place is not None else {})
     storm = (
         Storm(home, seed, arguments.commands, arguments.rounds, disk, clock, without, say)
         if place is None

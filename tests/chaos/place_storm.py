@@ -10,8 +10,8 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -21,7 +21,7 @@ from tests.chaos import parts
 from tests.chaos.commands import Child
 from tests.chaos.shell_commands import make_for_shell
 from tests.chaos.storm import _JUDGE, _RECOVERY, Storm
-from tests.contracts.engines import IMAGE, TestPodman
+from tests.contracts.engines import IMAGE, TestEngine, TestPodman
 from tests.contracts.sshd import SshServer
 from tests.support import eventually
 
@@ -36,12 +36,17 @@ _INSIDE = {
 
 
 class StormPlace:
-    """`options` are those of `run`. `holder` is the role that has descriptors besides keeper and anchor."""
+    """`options` are those of `run`, `links` the roles of what connects the daemon with it.
+
+    `holder` is the role that has descriptors of the commands besides keeper and anchor.
+    """
 
     backend: str
     holder: str
     links: tuple[str, ...]
+    #: Of the instance: its configuration, and the environment of its daemon.
     config: str
+    environ: Mapping[str, str]
     options: dict[str, object]
 
     def find_all(self) -> dict[str, list[int]]:
@@ -72,6 +77,18 @@ class StormPlace:
         """Of a process of the place."""
         return pid
 
+    def processes(self) -> list[int]:
+        """All that run in the place."""
+        raise NotImplementedError
+
+    def files(self) -> list[str]:
+        """All of holdfast, there and here."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """End what is left in the place; the engine goes on."""
+        raise NotImplementedError
+
     @contextmanager
     def cut(self) -> Iterator[None]:
         """The place cannot be reached meanwhile."""
@@ -86,10 +103,10 @@ class PodmanPlace(StormPlace):
     holder = "daemon"
     links = ("engine client", "engine monitor")
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, engine: TestEngine | None = None) -> None:
         self._home = home
-        self._engine = TestPodman(Path(tempfile.mkdtemp(prefix="holdfast-podman-")))
-        os.environ.update(self._engine.environ)
+        self._engine = engine or TestPodman(Path(tempfile.mkdtemp(prefix="holdfast-podman-")))
+        self.environ = self._engine.environ
         self.config = f'[backends.podman]\nimage = "{IMAGE}"\nnetwork = "none"\nidle = 100000\n'
         self.options = {"backend": "podman", "task": "storm"}
 
@@ -104,15 +121,26 @@ class PodmanPlace(StormPlace):
         return None
 
     def host_pid(self, pid: int) -> int:
-        keepers = self.find_all()["keeper"]
-        space = os.readlink(f"/proc/{keepers[0]}/ns/pid")
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                if os.readlink(f"/proc/{name}/ns/pid") == space and _inner_pid(int(name)) == pid:
-                    return int(name)
-            except OSError:
-                continue
+        for one in self.processes():
+            with suppress(OSError):
+                if _inner_pid(one) == pid:
+                    return one
         raise AssertionError(f"no process {pid} in the container")
+
+    def processes(self) -> list[int]:
+        space = os.readlink(f"/proc/{self.find_all()['keeper'][0]}/ns/pid")
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                if os.readlink(f"/proc/{name}/ns/pid") == space:
+                    found.append(int(name))
+        return found
+
+    def files(self) -> list[str]:
+        return _files_below(f"{self._home}/places")
+
+    def end(self) -> None:
+        self._engine.remove_all()
 
     @contextmanager
     def cut(self) -> Iterator[None]:
@@ -134,9 +162,10 @@ class SshHost(StormPlace):
     links = ("ssh client", "control master", "server session")
 
     def __init__(self, home: str) -> None:
+        self._home = home
         self._server = SshServer()
         self._there = str(self._server.directory / "there")
-        os.environ["XDG_RUNTIME_DIR"] = str(self._server.directory)
+        self.environ = {"XDG_RUNTIME_DIR": str(self._server.directory)}
         given = "".join(f"{name} = {value!r}\n" for name, value in self._server.options.items())
         self.config = f'[backends.ssh]\n{given}directory = "{self._there}"\n'.replace("'", '"')
         self.options = {"backend": "ssh"}
@@ -163,11 +192,25 @@ class SshHost(StormPlace):
         finally:
             self._server.begin()
 
-    def close(self) -> None:
-        inside = self.find_all()
-        for role in ("anchor", "keeper", "fork server", "relay"):
-            parts.send_signal(inside[role], signal.SIGKILL)
+    def processes(self) -> list[int]:
+        """Those of holdfast, and all that they started."""
+        found = [pid for role, pids in self.find_all().items() if role not in self.links for pid in pids]
+        children: dict[int, list[int]] = {}
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            children.setdefault(parts.parent_of(pid), []).append(pid)
+        for pid in found:
+            found += [child for child in children.get(pid, ()) if child not in found]
+        return found
+
+    def files(self) -> list[str]:
+        return [*_files_below(f"{self._home}/places"), *_files_below(self._there)]
+
+    def end(self) -> None:
+        while found := self.processes():
+            parts.send_signal(found, signal.SIGKILL)
         self._server.close()
+
+    close = end
 
 
 STORM_PLACES: dict[str, Callable[[str], StormPlace]] = {"podman": PodmanPlace, "ssh": SshHost}
@@ -248,6 +291,10 @@ def _pidfds(pid: int) -> int:
     except OSError:
         pass
     return count
+
+
+def _files_below(directory: str) -> list[str]:
+    return [f"{at}/{name}" for at, _, names in os.walk(directory) for name in names]
 
 
 def _environ(pid: int) -> bytes:
