@@ -98,7 +98,6 @@ def _figures(run: Run, reached: Reached) -> list[Figure]:
             },
         )
     ours, theirs, whole = started.values()
-    aim = _AIMS[reached.backend]
     return [
         ratio(
             f"start in a warm place of {reached.backend}, to {reached.client}",

@@ -207,7 +207,7 @@ def test_a_daemon_that_is_killed_while_it_copies_finds_nothing_doubled(tmp_path:
         assert expected["exit"]["code"] == 3
         original, mirror = tmp_path / "there" / "done" / process.id, copy / "done" / process.id
         first.until(mirror.is_dir)
-        for path in (*original.glob("out.*"), original / "spec.json"):
+        for path in (*original.glob("out.*"), original / "spec.json", original / "state"):
             if not path.name.endswith(".fifo"):
                 assert mirror.joinpath(path.name).read_bytes() == path.read_bytes()
         assert len(list(mirror.glob("out.0*"))) == len(list(original.glob("out.0*")))
@@ -296,7 +296,9 @@ class FakePlace(MirroredPlace):
         return await start_relay(["sh", "-c", f"cat '{self._output}'; {self._then}"], dict(os.environ))
 
 
-def _open(home: Path, output: bytes, then: str = "cat > /dev/null") -> str:
+def _open(home: Path, output: bytes, then: str = "cat > /dev/null", rest: bytes = b"") -> str:
+    (home / "rest").write_bytes(rest)
+
     async def run() -> str:
         place = FakePlace(home, output, then)
         try:
@@ -328,7 +330,7 @@ HOSTILE = [
 def test_a_relay_cannot_write_outside_of_the_copy(tmp_path: Path, message: protocol.Message) -> None:
     frames = MARK + protocol.encode(ABOUT) + protocol.encode(message, [b"data"] if "put" in message else [])
     _open(tmp_path, frames + b"data")
-    assert {path.name for path in tmp_path.iterdir()} <= {"place", "output"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"place", "output", "rest"}
     assert (tmp_path / "output").read_bytes() == frames + b"data"
     assert not any(path.is_file() and path.stat().st_size for path in (tmp_path / "place").rglob("*"))
 
@@ -356,6 +358,29 @@ def test_a_peer_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pyte
 
 def test_a_relay_of_another_protocol_is_refused_by_its_version(tmp_path: Path) -> None:
     assert "version 99" in _open(tmp_path, MARK + protocol.encode({"hello": {"version": 99}}))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"hello": 7}],
+        [{"hello": {"version": 1}}],
+        [ABOUT, {"rid": 1, "ok": None}],
+        [ABOUT, {"rid": 1, "ok": {"pids": 7}}],
+        [ABOUT, {"rid": 1, "error": {"kind": "refused", "code": "x", "message": "no"}}],
+        [ABOUT, {"rid": 1, "error": 3}],
+        [ABOUT, {"rid": [], "started": {}}],
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(tmp_path: Path, messages: list[protocol.Message]) -> None:
+    frames = b"".join(map(protocol.encode, messages))
+    # The answer comes when the call was sent.
+    assert "\n" not in _open(
+        tmp_path,
+        MARK + frames[: len(protocol.encode(messages[0]))],
+        f"head -c 5 > /dev/null; cat '{tmp_path}/rest'; sleep 0.2",
+        rest=frames[len(protocol.encode(messages[0])) :],
+    )
 
 
 def test_the_error_of_the_program_is_the_reason(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from holdfast.errors import HoldfastError, Unreachable, from_wire
+from holdfast.errors import BadValue, HoldfastError, Unreachable, from_wire
 from holdfast.light_json import dump_bytes, load_bytes
 from holdfast.model.addresses import HttpTarget
 from holdfast.model.process import HeldProcess, Leftover, ProcessId
@@ -297,6 +297,8 @@ class RelayPeer(asyncio.BaseProtocol):
             self.send({"rid": rid, "op": op, **arguments})
             async with asyncio.timeout(budget):
                 return await answer
+        except protocol.ProtocolError as too_long:
+            raise BadValue("this is too long for a message to the place") from too_long
         except TimeoutError:
             if answer.done() and not answer.cancelled():
                 raise
@@ -323,6 +325,12 @@ class RelayPeer(asyncio.BaseProtocol):
             self._loop.call_soon_threadsafe(self.lose, why)
 
     def _take(self, message: Message) -> None:
+        try:
+            self._apply(message)
+        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+            self.lose(f"the relay there does not keep to the protocol: {wrong!r}")
+
+    def _apply(self, message: Message) -> None:
         if "hello" in message and not self.hello.done():
             self.hello.set_result(message["hello"])
             return
@@ -397,6 +405,7 @@ class RelayLink:
         self._is_closed = False
         #: A call has found that the place is gone, and `open` has not said so yet.
         self._gone: PlaceGone | None = None
+        self._closing: asyncio.Task[None] | None = None
         #: What the relay said of itself last.
         self.about: Message = {}
         #: Why there is no connection; None while there is one, or was never one.
@@ -501,6 +510,9 @@ class RelayLink:
         except HoldfastError as failed:
             await peer.close()
             raise ConnectionError(failed.message) from failed
+        except (KeyError, TypeError, ValueError, AttributeError, Refused) as wrong:
+            await peer.close()
+            raise ConnectionError(f"the relay there does not keep to the protocol: {wrong!r}") from wrong
         except BaseException:
             await peer.close()
             raise
@@ -516,14 +528,12 @@ class RelayLink:
             self._note("relay-lost", why=why)
         self.on_cut()
 
-    def cut(self, why: str) -> None:
-        """Give up a connection that is of no use."""
-        if self._peer is not None:
-            self._peer.lose(why)
-
     def close(self) -> None:
         self._is_closed = True
-        self.cut("the place is closed")
+        if self._peer is not None:
+            self._peer.lose("the place is closed")
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._closing = asyncio.get_running_loop().create_task(self._peer.close())
 
 
 class RemoteUsage(UsageSampler):

@@ -256,7 +256,9 @@ class Places:
 
         def on_hello(hello: Message) -> None:
             place.fd_store.hurry()
-            recovery.on_hello(hello)
+            forgotten = set(_names(f"{self._directory}/{key}/forgotten"))
+            finished = [name for name in hello.get("finished", ()) if name not in forgotten]
+            recovery.on_hello({**hello, "finished": finished})
             self._background.start(place.login.refresh(), "login environment")
             self._background.start(self._forget_forgotten(place), "forget")
 

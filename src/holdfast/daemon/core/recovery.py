@@ -46,7 +46,8 @@ class Recovery:
         known = [process_id for process_id in open_ if not self._supervisor.turn(process_id).locked()]
         later = self._held_back = list[Message]()  # facts of an earlier keeper are in this hello, too
         live = [report for report in hello["live"] if self._is_ours(report["id"])]
-        self._background.start(self._compare(live, known, later), "compare")
+        finished = [ProcessId(name) for name in hello.get("finished", ()) if is_id(name) and self._is_ours(name)]
+        self._background.start(self._compare(live, known, finished, later), "compare")
 
     def on_fact(self, fact: Message) -> None:
         """Apply a fact of the keeper after the hello that came before it, which may take longer."""
@@ -71,30 +72,36 @@ class Recovery:
         except TimeoutError:
             note("recovery-incomplete")
 
-    async def _compare(self, live: list[Report], known: list[ProcessId], later: list[Message]) -> None:
+    async def _compare(
+        self, live: list[Report], known: list[ProcessId], finished: list[ProcessId], later: list[Message]
+    ) -> None:
         """Apply a hello, then the facts that came after it."""
         try:
             async with self._comparing:
-                await self._apply_hello(live, known)
+                await self._apply_hello(live, known, finished)
         finally:
             if self._held_back is later:
                 self._held_back = None
             for fact in later:
                 self._supervisor.apply_fact(fact)
 
-    async def _apply_hello(self, live: list[Report], known: list[ProcessId]) -> None:
-        """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them."""
+    async def _apply_hello(self, live: list[Report], known: list[ProcessId], finished: list[ProcessId]) -> None:
+        """Those of `known`, which were open when the hello came, have ended or are lost if it does not name them.
+
+        Those of `finished` have ended in a place that could not be reached, and may have no row.
+        """
         reported = {ProcessId(report["id"]) for report in live}
-        unknown = [report for report in live if self._registry.get(report["id"]) is None]
-        rebuilt = await asyncio.to_thread(self._rebuild_all, [report["id"] for report in unknown])
+        unknown = [name for name in [*reported, *finished] if self._registry.get(name) is None]
+        rebuilt = await asyncio.to_thread(self._rebuild_all, list(unknown))
         for process in rebuilt:
             self._supervisor.show(process)
         await asyncio.gather(*map(self._adopt, live))
         taken_over = reported & {*known, *(process.id for process in rebuilt)}
         await asyncio.gather(*(self._announce(process_id, self._new_part) for process_id in taken_over))
         self._new_part = "keeper"
-        await asyncio.gather(*(self._request_report(process_id) for process_id in known if process_id not in reported))
-        note("compared", live=len(live), missing=len(set(known) - reported))
+        missing = {*known, *(process.id for process in rebuilt)} - reported
+        await asyncio.gather(*map(self._request_report, missing))
+        note("compared", live=len(live), missing=len(missing))
         self._compared.set()
 
     async def _adopt_finished(self) -> None:
