@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,8 @@ from holdfast_keeper.protocol import Message
 _LEAVE_TIMEOUT = 2.0
 #: How often places are looked at that may be unused.
 _IDLE_PAUSE = 5.0
+#: After the code of a backend has failed, until it is tried again.
+_FAILED_PAUSE = 1.0
 _FILE = "place.json"
 
 
@@ -281,7 +284,14 @@ class Places:
 
         place.keeper.on_change = on_change
         try:
-            await place.keeper.run(on_hello, on_fact)
+            while True:
+                try:
+                    await place.keeper.run(on_hello, on_fact)
+                except PlaceGone:
+                    raise
+                except Exception:  # noqa: BLE001 - a defect of a backend must not make its place unreachable for ever
+                    note("place-failed", place=key, why=traceback.format_exc())
+                await asyncio.sleep(_FAILED_PAUSE)
         except PlaceGone as gone:
             note("place-gone", place=key, why=str(gone))
             self._announce("place.gone", key, why=str(gone))
