@@ -157,7 +157,7 @@ def places(home: Path, engines: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.mark.parametrize("backend", ["podman", "ssh"])
 def test_which_options_of_run_work_there(places: None, home: Path, backend: str) -> None:
-    where = {"backend": backend, **({"host": "127.0.0.1"} if backend == "ssh" else {})}
+    where: dict[str, Any] = {"backend": backend, **({"host": "127.0.0.1"} if backend == "ssh" else {})}
     wrong = []
     with holdfast.connect(home=home) as hf:
         hf.run(["sleep", "1000"], name="first", **where)
