@@ -614,8 +614,8 @@ class RemotePlace(ExecutionPlace):
     refused = MappingProxyType(
         {
             "sudo": "the password helper works on this machine only",
-            "on_boot": "nothing tells when the place was booted",
-            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox is of this machine"),
+            "on_boot": "the place is not booted with this machine",
+            **dict.fromkeys(("sandbox", "writable", "network"), "a sandbox exists on this machine only"),
         }
     )
 
