@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import socket
+import time
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
@@ -27,8 +28,10 @@ from holdfast_keeper.protocol import Message
 _NO_ANSWER = "the keeper does not answer"
 _SEE = "holdfast doctor"
 _HELLO_BUDGET = 10.0
-#: The rid of every hello; other requests count from 1.
-_HELLO = 0
+#: Until a keeper that was asked for a sign of life must have answered.
+_SIGN_BUDGET = 5.0
+#: The rids of every hello and of every request for a sign of life; other requests count from 1.
+_HELLO, _SIGN = 0, -1
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 1.0
 
@@ -91,13 +94,25 @@ class KeeperLink:
         self._note = note
         self._on_hello: Callable[[Message], None] = _ignore
         self._on_fact: Callable[[Message], None] = _ignore
+        #: Facts that came after a hello that is still being compared; None when none is.
+        self._held_facts: list[Message] | None = None
         self._rids = itertools.count(1)
         self._open: dict[int, _Request] = {}
         self._connection: _KeeperConnection | None = None
         self._has_given_up = True
         self._giving_up: asyncio.TimerHandle | None = None
+        #: The backend, for messages; None for this machine.
+        self.backend: str | None = None
+        #: Since when there has been no connection, and why the last attempt failed; None while there is one.
+        self.lost_at: float | None = None
+        self.trouble: str | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, release, offers.
         self.about: Message = {}
+        #: Without a sign of life for so many seconds while requests are open, the keeper is asked for one. A keeper
+        #: that hangs counts as unreachable then. None: requests wait for it.
+        self.silence_limit: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._sign_asked_at: float | None = None
 
     @property
     def release(self) -> str | None:
@@ -137,7 +152,7 @@ class KeeperLink:
         """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
-            answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
+            answer.set_exception(self._unanswered())
             return answer
         rid = next(self._rids)
         request = _Request({"rid": rid, "op": op, **arguments}, raw, answer)
@@ -145,6 +160,18 @@ class KeeperLink:
         answer.add_done_callback(lambda _: self._open.pop(rid, None))
         self._send(request)
         return answer
+
+    def hold_facts(self) -> list[Message]:
+        """Hold back the facts that come from now on, and drop those that were held back before."""
+        self._held_facts = []
+        return self._held_facts
+
+    def release_facts(self, held: list[Message]) -> None:
+        """Give out what was held back, in its order; facts that come later are given out at once."""
+        if self._held_facts is held:
+            self._held_facts = None
+            for fact in held:
+                self._on_fact(fact)
 
     async def run(self, on_hello: Callable[[Message], None], on_fact: Callable[[Message], None]) -> None:
         """Keep a connection to the keeper, for ever. Cancel it to close that. The callbacks must not wait.
@@ -159,17 +186,24 @@ class KeeperLink:
             while True:
                 try:
                     connection = await self._connect()
-                    pause = _FIRST_PAUSE
+                    began = time.monotonic()
                     try:
                         await connection.cut
                     finally:
                         connection.close()
                     self._note("keeper-lost")
+                    if time.monotonic() - began > _LONGEST_PAUSE:
+                        pause = _FIRST_PAUSE
+                    else:  # not at full speed, where each connection ends at once
+                        self._lost()
+                        await asyncio.sleep(pause)
+                        pause = min(pause * 2, _LONGEST_PAUSE)
                 except PlaceGone as gone:
                     self._settle_awaiting(gone)
                     raise
                 except (OSError, TimeoutError, Refused, HoldfastError) as failed:
                     self._note("keeper-unreachable", why=repr(failed))
+                    self.trouble = _reason(failed)
                     self._settle_awaiting(failed)
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
@@ -179,7 +213,7 @@ class KeeperLink:
             if self._giving_up is not None:
                 self._giving_up.cancel()
             self._give_up()
-            self._settle_awaiting(Unreachable(_NO_ANSWER, next=_SEE))
+            self._settle_awaiting(self._unanswered())
 
     def _settle_awaiting(self, failed: Exception | None) -> None:
         awaiting, self._awaiting = self._awaiting, []
@@ -210,7 +244,10 @@ class KeeperLink:
     def _on_message(self, connection: _KeeperConnection, message: Message) -> None:
         rid = message.get("rid")
         if rid is None:
-            self._on_fact(message)
+            if self._held_facts is None:
+                self._on_fact(message)
+            else:
+                self._held_facts.append(message)
         elif rid == _HELLO:
             self._greeted(connection, message)
         elif (request := self._open.get(rid)) is not None and not request.answer.done():
@@ -224,6 +261,7 @@ class KeeperLink:
         was_reachable = self.is_reachable
         self.about = {key: value for key, value in message["ok"].items() if key != "live"}
         self._connection = connection
+        self.lost_at = self.trouble = None
         self._has_given_up = False
         if self._giving_up is not None:
             self._giving_up.cancel()
@@ -240,22 +278,62 @@ class KeeperLink:
         if self._connection is not None and self._connection.is_open:
             request.was_sent = True
             self._connection.send(request.frame)
+            if self._watch is None and self.silence_limit is not None:
+                self._watch_for(self.silence_limit)
+
+    def check(self) -> None:
+        """Ask for a sign of life now."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._connection is not None and self._connection.is_open:
+            self._ask_for_sign(self._connection)
+
+    def _watch_for(self, seconds: float) -> None:
+        self._watch = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _ask_for_sign(self, connection: _KeeperConnection) -> None:
+        self._sign_asked_at = time.monotonic()
+        connection.send(_frame({"rid": _SIGN, "op": "usage"}))
+        self._watch_for(_SIGN_BUDGET)
+
+    def _look(self) -> None:
+        """Has it sent anything lately?"""
+        self._watch = None
+        connection, limit = self._connection, self.silence_limit
+        asked_at, self._sign_asked_at = self._sign_asked_at, None
+        if connection is None or not connection.is_open or limit is None:
+            return
+        if asked_at is not None and connection.heard_at < asked_at:
+            self._note("keeper-silent")
+            connection.close()
+        elif self._open:
+            if time.monotonic() - connection.heard_at < limit:
+                self._watch_for(limit)
+            else:
+                self._ask_for_sign(connection)
 
     def _lost(self) -> None:
         """No connection: what was sent and may not be repeated has failed, the rest waits for a while."""
         self._connection = None
+        self.lost_at = self.lost_at or time.time()
         for request in list(self._open.values()):
             if request.was_sent and not request.can_be_repeated and not request.answer.done():
                 request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
             self._giving_up = asyncio.get_running_loop().call_later(self._outage, self._give_up)
 
+    def _unanswered(self) -> Unreachable:
+        if self.backend is None:
+            return Unreachable(_NO_ANSWER, next=_SEE)
+        why = f": {self.trouble}" if self.trouble else ""
+        return Unreachable(f"the place of backend {self.backend} does not answer{why}", next="holdfast backends")
+
     def _give_up(self) -> None:
         was_reachable = self.is_reachable
         self._has_given_up = True
         for request in list(self._open.values()):
             if not request.answer.done():
-                request.answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
+                request.answer.set_exception(self._unanswered())
         if was_reachable:
             self.on_change(False)
 
@@ -271,6 +349,7 @@ class _KeeperConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.greeted: asyncio.Future[None] = loop.create_future()
         self.cut: asyncio.Future[None] = loop.create_future()
+        self.heard_at = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -289,6 +368,7 @@ class _KeeperConnection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        self.heard_at = time.monotonic()
         try:
             messages = self._decoder.feed(data)
         except protocol.ProtocolError as broken:
@@ -332,6 +412,12 @@ def _settle(answer: asyncio.Future[Message], message: Message) -> None:
         answer.set_exception(_refusal(message))
     else:
         answer.set_result(message["ok"])
+
+
+def _reason(failed: Exception) -> str:
+    if isinstance(failed, HoldfastError):
+        return failed.message
+    return (failed.strerror if isinstance(failed, OSError) else None) or str(failed) or type(failed).__name__
 
 
 def _refusal(message: Message) -> Refused:

@@ -18,6 +18,7 @@ import re
 import select
 import stat
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -26,8 +27,10 @@ from holdfast.light_json import dump_bytes
 from holdfast_keeper import bundle, protocol
 from holdfast_keeper.protocol import Message
 
-#: The largest part of a file that is sent without looking for urgent messages.
-PIECE = 256 << 10
+#: The parts of files that are sent without looking for urgent messages: as large as takes a few milliseconds.
+LARGEST_PIECE = 1 << 20
+_SMALLEST_PIECE = 64 << 10
+_PIECE_TIME = 0.004
 
 _SEGMENT = re.compile(r"(out|err)\.(\d{1,20})\Z")
 _TIMES = re.compile(r"(out|err)\.times\Z")
@@ -36,8 +39,8 @@ Ends = dict[str, int]
 
 
 def is_mirrored(name: str) -> bool:
-    """Whether a file of a bundle is copied: its spec, and its logs with their index."""
-    return name == bundle.SPEC or _SEGMENT.match(name) is not None or _TIMES.match(name) is not None
+    """Whether a file of a bundle is copied: spec and state, and its logs with their index."""
+    return name in (bundle.SPEC, bundle.STATE) or _SEGMENT.match(name) is not None or _TIMES.match(name) is not None
 
 
 class _Sync:
@@ -66,6 +69,7 @@ class RelayOutput:
         self._turns: deque[str] = deque()
         self._changed = threading.Condition()
         self._sources: dict[str, BundleSource] = {}
+        self.piece = _SMALLEST_PIECE
         #: Bundles that the daemon had completely when it connected.
         self.complete: frozenset[str] = frozenset()
         threading.Thread(target=self._run, name="output", daemon=True).start()
@@ -106,13 +110,12 @@ class RelayOutput:
         self._sources[process_id] = BundleSource(process_id, bundle.LIVE, sizes)
 
     def send_spec(self, process_id: str) -> None:
-        """Send the spec of a bundle that runs, unless the daemon has it."""
+        """Send the spec of a bundle that is not complete there, unless the daemon has it."""
         source = self._sources.setdefault(process_id, BundleSource(process_id))
         if bundle.SPEC in source.sizes:
             return
-        path = f"{self._directory}/{bundle.LIVE}/{process_id}/{bundle.SPEC}"
         try:
-            with open(path, "rb") as file:
+            with open(f"{bundle.find(self._directory, process_id)}/{bundle.SPEC}", "rb") as file:
                 content, mtime = file.read(), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             return
@@ -195,7 +198,7 @@ class RelayOutput:
                 select.select([], [self._target], [])
 
     def copy(self, file: int, at: int, count: int) -> None:
-        end = at + count
+        end, began = at + count, time.monotonic()
         while at < end:
             try:
                 sent = os.sendfile(self._target, file, at, end - at)
@@ -205,6 +208,9 @@ class RelayOutput:
             if not sent:
                 raise OSError("a log has become shorter")
             at += sent
+        if count == self.piece:
+            is_fast = time.monotonic() - began < _PIECE_TIME
+            self.piece = min(LARGEST_PIECE, count * 2) if is_fast else max(_SMALLEST_PIECE, count // 2)
 
 
 class BundleSource:
@@ -215,6 +221,8 @@ class BundleSource:
         self._state = state
         self.sizes = dict(sizes or {})
         self.ends: Ends = {}
+        #: The state file and its time, as they were sent.
+        self._recorded: tuple[bytes, int] | None = None
         #: The inodes of the indexes that were sent: one that was rewritten is another file.
         self._inodes: dict[str, int] = {}
 
@@ -230,10 +238,14 @@ class BundleSource:
             if state == bundle.LIVE != self._state:
                 output.message({"state": state, "id": self._id})
                 self._state = state
+            recorded = _read_state(directory)  # before the sizes: an end is recorded when its output is in the log
             files = _list(directory)
             for file in files:
                 yield from self._send_file(directory, file, output)
-            dropped = self.sizes.keys() - {file.name for file in files}
+            if recorded is not None and recorded != self._recorded:
+                content, mtime = self._recorded = recorded
+                output.message({"put": bundle.STATE, "id": self._id, "mtime": mtime}, [content])
+            dropped = self.sizes.keys() - {file.name for file in files} - {bundle.STATE}
             if dropped:
                 output.message({"drop": sorted(dropped), "id": self._id})
                 for name in dropped:
@@ -263,7 +275,7 @@ class BundleSource:
     def _send_growth(self, fd: int, file: _File, output: RelayOutput) -> Iterator[None]:
         name, at = file.name, self.sizes.get(file.name, 0)
         while at < file.size or name not in self.sizes:
-            count = min(PIECE, file.size - at)
+            count = min(output.piece, file.size - at)
             output.message({"file": name, "id": self._id, "at": at, "size": count, "mtime": file.mtime})
             output.copy(fd, at, count)
             at += count
@@ -297,11 +309,23 @@ def _open_bundle(place: str, process_id: str) -> tuple[str, int] | None:
     return None
 
 
+def _read_state(directory: int) -> tuple[bytes, int] | None:
+    """The content of the state file, and its time; None where there is none yet."""
+    try:
+        fd = os.open(bundle.STATE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.pread(fd, bundle.STATE_SIZE, 0), os.fstat(fd).st_mtime_ns
+    finally:
+        os.close(fd)
+
+
 def _list(directory: int) -> list[_File]:
-    """The files that are copied: the spec, indexes, and segments in the order of their offsets."""
+    """The files that are copied: the spec, indexes, and segments in the order of their offsets. Not the state."""
     files = []
     for name in os.listdir(directory):
-        if is_mirrored(name):
+        if is_mirrored(name) and name != bundle.STATE:
             try:
                 found = os.stat(name, dir_fd=directory, follow_symlinks=False)
             except FileNotFoundError:

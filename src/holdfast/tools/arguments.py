@@ -45,6 +45,8 @@ class TerminalCall(NamedTuple):
     notify: bool
     watch: list[str]
     check_interval: float | None
+    sandbox: bool | None
+    """Not in the schema: a note names it to a model whose commands run in a sandbox."""
     notes: list[str]
 
 
@@ -101,6 +103,7 @@ def read_terminal(given: Mapping[str, object]) -> TerminalCall:
         notify=flag(given, "notify_on_complete"),
         watch=_texts(given, "watch_patterns"),
         check_interval=seconds(given, "check_interval") or None,
+        sandbox=flag(given, "sandbox") if given.get("sandbox") is not None else None,
         notes=_unknown(given, TerminalCall._fields, ("notify_on_complete", "watch_patterns")),
     )
 

@@ -86,8 +86,15 @@ class Supervisor:
         """To be held while the state of this process is being changed. First come, first served."""
         return self._turns[process_id]
 
-    def apply_fact(self, fact: dict[str, Any]) -> None:
-        """Apply a fact of a keeper. Does not wait; facts of one process keep their order."""
+    def is_of(self, process_id: str, place: str | None) -> bool:
+        """Whether it may be a process of this place. The keeper of a container must not speak for others."""
+        process = self._registry.get(ProcessId(process_id))
+        return process is None or process.meta.place == place
+
+    def apply_fact(self, place: str | None, fact: dict[str, Any]) -> None:
+        """Apply a fact of the keeper of a place. Does not wait; facts of one process keep their order."""
+        if not self.is_of(fact["id"], place):
+            return
         match fact["fact"]:
             case "adopted" | "ended" | "closed":
                 self._background.start(self.take(fact["report"]), fact["fact"])
@@ -134,8 +141,8 @@ class Supervisor:
         restart_in = round(process.state.due - time.time(), 3)
         note("restarting", process=process.id, **_outcome(last), restart_in=restart_in)
 
-    async def lose(self, process_id: ProcessId) -> None:
-        """The keeper knows nothing of this process."""
+    async def lose(self, process_id: ProcessId, why: str | None = None) -> None:
+        """The keeper knows nothing of this process. `why`: what is known about the reason."""
         async with self.turn(process_id):
             process = self._registry.get(process_id)
             if process is None:
@@ -147,7 +154,7 @@ class Supervisor:
                 return
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
-                await self.end(replace(process, state=state, streams=closed))
+                await self.end(replace(process, state=state, streams=closed, trouble=why))
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])

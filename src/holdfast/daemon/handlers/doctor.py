@@ -6,13 +6,15 @@ import asyncio
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.handlers.backends import state_of
 from holdfast.daemon.workers.screen import find_library
-from holdfast.errors import Unreachable
+from holdfast.errors import HoldfastError, Unreachable
 from holdfast.ops.daemon import Doctor
 from holdfast.places.keeper_link import Refused
 
@@ -20,6 +22,9 @@ _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
 _PIDFD_INFO = (6, 15)
 _KEEPER_TIMEOUT = 1.0
+#: For the answer of an engine.
+_BACKEND_TIMEOUT = 5.0
+_SANDBOX_TIMEOUT = 5.0
 #: Processes that the keeper fails on, in one line.
 _MOST_SHOWN = 5
 
@@ -34,12 +39,30 @@ async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
     """One entry for each check: whether it passed, what was found, and what degrades if it did not."""
     findings = {**await _keeper(context), **await _limits(context)}
     findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
+    findings |= await _backends(context)
     return {
         "checks": [
             {"name": name, "ok": found.ok, "detail": found.detail, "degrades": None if found.ok else found.degrades}
             for name, found in findings.items()
         ]
     }
+
+
+async def _backends(context: DaemonContext) -> dict[str, _Finding]:
+    """Whether each backend can be used. Those that are neither installed nor configured are one line."""
+    names = context.places.backend_names()
+    states = await asyncio.gather(*(state_of(context, name, _BACKEND_TIMEOUT) for name in names))
+    used = {spec.backend for spec in context.places.specs().values()}
+    found, missing = {}, []
+    for name, state in zip(names, states, strict=True):
+        is_ready = state.state == "ready"
+        if not is_ready and not state.is_installed and name not in context.places.tables and name not in used:
+            missing.append(name)
+            continue
+        found[f"backend {name}"] = _Finding(is_ready, state.detail, f"run refuses --backend {name}")
+    if missing:
+        found["other backends"] = _Finding(True, f"not installed: {', '.join(missing)} (holdfast backends says more)")
+    return found
 
 
 async def _keeper(context: DaemonContext) -> dict[str, _Finding]:
@@ -89,6 +112,19 @@ def _fork_server(context: DaemonContext) -> _Finding:
     has_server = context.keeper.about.get("fork_server") is True
     degrades = "commands start several times as slow: install a C compiler, then holdfast again"
     return _Finding(has_server, "commands are forked by it" if has_server else "the keeper forks itself", degrades)
+
+
+def _sandbox(context: DaemonContext) -> _Finding:
+    degrades = "run refuses --sandbox: see docs/sandbox.md for what it needs"
+    if "sandbox" not in context.keeper.about.get("offers", ()):
+        return _Finding(False, "the keeper has no fork server, or is of an older release", degrades)
+    try:
+        argv = context.places.local.sandbox_argv("/", (), "none")
+        tried = subprocess.run([*argv, "true"], capture_output=True, timeout=_SANDBOX_TIMEOUT, check=False)
+    except (HoldfastError, OSError, subprocess.TimeoutExpired) as failed:
+        return _Finding(False, str(failed), degrades)
+    said = tried.stderr.decode(errors="replace").strip().partition("\n")[0]
+    return _Finding(tried.returncode == 0, argv[0] if tried.returncode == 0 else said, degrades)
 
 
 def _exit_witness(context: DaemonContext) -> _Finding:
@@ -145,6 +181,7 @@ def _event_loop(context: DaemonContext) -> _Finding:
 CHECKS: dict[str, Callable[[DaemonContext], _Finding]] = {
     "cgroup": _cgroup,
     "fork server": _fork_server,
+    "sandbox": _sandbox,
     "exit witness": _exit_witness,
     "open files": _files,
     "terminals": _terminals,

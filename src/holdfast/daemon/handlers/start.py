@@ -12,13 +12,13 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from holdfast.daemon.approvals import commands
+from holdfast.daemon.approvals import commands, sandboxing
 from holdfast.daemon.core import queues
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
 from holdfast.daemon.core.log import note_soon
 from holdfast.daemon.start import environment
-from holdfast.errors import BadValue, NotFound, NotNow, Unsupported, from_keeper
+from holdfast.errors import BadValue, HoldfastError, NotFound, NotNow, Unsupported, from_keeper
 from holdfast.model import process_rules
 from holdfast.model.lifecycle import Requested
 from holdfast.model.process import HeldProcess, Meta, ProcessId
@@ -85,6 +85,8 @@ async def handle(
         start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
+    if ask.gate and place.key is None:
+        start_spec = await sandboxing.confined(context, ask, start_spec)
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
             return known
@@ -106,6 +108,8 @@ async def handle(
         if process.is_queued:
             what = context.queues.obstacles(process, call, context.settings.max_processes).text()
             notes += [f"{process.id} waits {what}"] if what else []
+        if start_spec.meta.sandbox and not ask.sandbox:
+            notes.append(sandboxing.note(start_spec.meta))
         if start_spec.removed:
             notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
@@ -124,7 +128,8 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
         granted = {name: env[name] for name in model.meta.given if name in env}
         given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
         fields = {"cwd": recorded["cwd"], "umask": recorded["umask"], "env": env, "sudo": model.meta.sudo}
-        fields |= {name: getattr(model.meta, name) for name in ("sandbox", "writable", "network")}
+        if model.meta.sandbox:
+            fields |= {name: getattr(model.meta, name) for name in ("sandbox", "writable", "network")}
     except (OSError, ValueError, KeyError, TypeError) as lost:
         what = f"the environment of {model.id} is not kept any more"
         raise NotNow(what, next="holdfast run -- COMMAND") from lost
@@ -223,9 +228,9 @@ async def _complete(
     env = environment.merge(login, caller, start_spec.grant, own, meta.pty)
     launch = start_spec.launch
     if meta.sandbox:
-        env = environment.in_sandbox(env, start_spec.grant)
+        env, shown = environment.in_sandbox(env, start_spec.grant, context.paths.home)
         network = meta.network or "none"
-        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network)
+        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network, shown)
         launch = {**launch, "sandbox": argv}
     elif place.key is None and (meta.gated or meta.sudo or context.settings.sudo_password_command):
         helped = await asyncio.to_thread(context.sudo.with_helper, env) if context.sudo.may_help else None
@@ -289,7 +294,7 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
     except BaseException as failed:
         context.registry.drop(meta.id)
         if isinstance(failed, Refused):
-            raise from_keeper(failed.code, failed.message) from failed
+            raise _refusal(meta, failed) from failed
         raise
     process = await context.supervisor.apply(process, report)
     if meta.pty:
@@ -298,6 +303,17 @@ async def _start(context: DaemonContext, call: Call, start_spec: StartSpec, is_a
         context.deadlines_changed.set()
     note_soon("started", process=process.id, pid=process.pid, session=meta.session)
     return process
+
+
+def _refusal(meta: Meta, refused: Refused) -> HoldfastError:
+    """The error for a start that the keeper refused."""
+    error = from_keeper(refused.code, refused.message)
+    if meta.place is None or not isinstance(error, Unsupported):
+        return error
+    message = refused.message.replace("this machine", f"the place ({meta.backend})", 1)
+    return Unsupported(
+        message, next=f"leave it out, or limit the whole place in [backends.{meta.backend}], if it is a container"
+    )
 
 
 def _seen(context: DaemonContext, call: Call) -> list[ProcessId]:
