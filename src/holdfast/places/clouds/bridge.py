@@ -46,6 +46,7 @@ _LOCK_BUDGET = 120.0
 _LOCK_PAUSE = 0.05
 _KEY_BUDGET = 30.0
 _LONGEST_ERROR = 400
+LONGEST_COMPLAINT = 2000
 
 #: Prints what the sandbox is like. The argument is the digest of the runtime.
 _ASK = r"""
@@ -76,7 +77,7 @@ class CloudSession(ABC):
     name: str
     """As the provider knows it."""
     complaint: str = ""
-    """What the command of `start` has written to stderr last."""
+    """What the command of `start` has written to stderr last, at most LONGEST_COMPLAINT characters."""
 
     @abstractmethod
     def run(self, command: str) -> str:
@@ -314,8 +315,8 @@ class _Stream:
             has_begun = has_begun or bool(data)
         if self._has_closed.is_set():
             os._exit(0)
-        complaint = "" if has_begun else self._session.complaint.strip()
-        _leave(complaint or "the connection to the sandbox was cut")
+        lines = [] if has_begun else self._session.complaint.strip().splitlines()
+        _leave(lines[-1] if lines else "the connection to the sandbox was cut")
 
     def _send(self) -> None:
         try:
