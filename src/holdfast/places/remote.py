@@ -236,6 +236,7 @@ class RelayPeer(asyncio.BaseProtocol):
         self._watch: asyncio.TimerHandle | None = None
         self.hello: asyncio.Future[Message] = self._loop.create_future()
         self.cut: asyncio.Future[str] = self._loop.create_future()
+        self._closing: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._read, name="relay", daemon=True)
 
     async def begin(self) -> None:
@@ -367,7 +368,12 @@ class RelayPeer(asyncio.BaseProtocol):
             self._relay.process.kill()
 
     async def close(self) -> None:
-        """When this returns, the thread has ended, and with it all that was written by it."""
+        """When this returns, the thread has ended, and with it all that was written by it. May be called again."""
+        if self._closing is None:  # each descriptor is closed once: its number may be another one's afterwards
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self.lose("the connection was closed")
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join)
