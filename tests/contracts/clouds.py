@@ -15,6 +15,9 @@ from holdfast.places.clouds.e2b import E2bBackend
 from holdfast_keeper import protocol
 from tests.places.clouds.e2b_server import E2bServer
 
+#: Names the provider whose service is to be used instead of the server of the tests.
+REAL = "HOLDFAST_TEST_REAL"
+
 if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
 
@@ -44,13 +47,24 @@ def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None =
     )
 
 
-def e2b(staged: StagedPlace, server: E2bServer | None = None, **options: Any) -> CloudPlace:
-    """A sandbox whose processes are on this machine."""
-    server = server or shared_e2b()
-    backend = E2bBackend("e2b", {**server.options, **options})
+def e2b(staged: StagedPlace) -> CloudPlace:
+    """A sandbox whose processes are on this machine; one of the service for `python -m tests.contracts e2b`."""
+    if os.environ.get(REAL) == "e2b":
+        options: dict[str, Any] = {}
+        environ = {name: value for name, value in os.environ.items() if name.startswith("E2B_")}
+        _use_tools_of_the_sandbox(staged)
+    else:
+        options, environ = shared_e2b().options, shared_e2b().environ
+    backend = E2bBackend("e2b", options)
     staged.holds_here = False
-    place = backend.open(
-        PlaceSpec("e2b", "", backend.check_options({})), cloud_site(staged.home, server.environ, staged)
-    )
+    spec = PlaceSpec("e2b", "", backend.check_options({}))
+    place = backend.open(spec, cloud_site(staged.home, environ, staged))
     staged.on_close = place.discard
     return place
+
+
+def _use_tools_of_the_sandbox(staged: StagedPlace) -> None:
+    """It must have python3 and kill."""
+    staged.python = ["python3"]
+    staged.environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    staged.kill = lambda pid: staged.start("kill", "-9", str(pid))
