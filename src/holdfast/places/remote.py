@@ -516,6 +516,9 @@ class RelayLink:
         except HoldfastError as failed:
             await peer.close()
             raise ConnectionError(failed.message) from failed
+        except RuntimeError as failed:  # uvloop raises it on a write to a pipe that was just closed
+            await peer.close()
+            raise ConnectionResetError(str(failed)) from failed
         except (KeyError, TypeError, ValueError, AttributeError, Refused) as wrong:
             await peer.close()
             raise ConnectionError(f"the relay there does not keep to the protocol: {wrong!r}") from wrong
