@@ -131,9 +131,9 @@ _running: dict[str, TestEngine] = {}
 
 def engine(kind: str) -> TestEngine:
     """The engine of this kind, begun with its first use. The test is skipped where it is not installed."""
-    if os.geteuid() != 0:
-        pytest.skip("the engines of the tests need root")
     if kind not in _running:
+        if os.geteuid() != 0:
+            pytest.skip("the engines of the tests need root")
         _running[kind] = _KINDS[kind](Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-")))
     return _running[kind]
 

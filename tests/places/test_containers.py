@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -17,6 +18,7 @@ from holdfast.errors import BadValue
 from holdfast.places import container as containers
 from holdfast.places.backend import Sandbox
 from holdfast.places.base import PlaceGone, Refused
+from holdfast.places.carry import make_runtime
 from holdfast.places.container import ContainerPlace, DockerBackend, Engine, EngineFailed, PodmanBackend
 from tests.contracts.engines import IMAGE, TestEngine, engine, make_root, needs
 from tests.contracts.staged import CONTAINERS, StagedPlace, container, container_place
@@ -372,6 +374,44 @@ def test_an_image_that_preloads_a_library_of_its_own_works(
     with stage(image="preloading") as staged:
         assert staged.run(staged.place.login.get())["LD_PRELOAD"] == "/bin/busybox"
         assert output_of(staged, "echo", "hello") == "hello\n"
+
+
+def test_where_only_the_engine_is_root_commands_run_as_the_user_of_holdfast() -> None:
+    """Else the daemon could not read their logs. Another user is refused with the reason."""
+    own = engine("docker")
+    own.remove_all()
+    make_runtime(str(own.directory / "runtimes"))
+    own.directory.chmod(0o755)
+    (own.directory / "docker.sock").chmod(0o666)
+
+    async def connect(home: Path, **options: Any) -> str:
+        try:
+            async with opened("docker", home, **options) as place:
+                (await place.connect()).close()
+                return str(place.link.about["uid"])
+        except OSError as failed:
+            return str(failed)
+
+    def work(home: Path) -> None:
+        os.setgroups([])
+        os.setresgid(1234, 1234, 1234)
+        os.setresuid(1234, 1234, 1234)
+        (home / "found").write_text("\n".join([run(connect(home / "a")), run(connect(home / "b", user="0"))]))
+
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, 1234, 1234)
+        child = os.fork()
+        if child == 0:
+            try:
+                work(Path(directory))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        found, refused = Path(directory, "found").read_text().splitlines()
+    own.remove_all()
+    assert found == "1234"
+    assert refused.startswith("processes in the container run as user 0")
+    assert refused.endswith('set user = "1234:1234" in [backends.docker]')
 
 
 @pytest.mark.parametrize(

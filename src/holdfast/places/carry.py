@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -97,13 +98,16 @@ def make_runtime(cache: str) -> Runtime:
     It blocks: for about a second when it is made. A process always gets the same one: its release may be replaced on
     disk while it runs. Raises CannotCarry, OSError.
     """
-    made = _known.get(cache)
-    if made is None or not os.path.isdir(made.directory):
-        made = _known[cache] = _make(cache)
+    with _making:
+        made = _known.get(cache)
+        if made is None or not os.path.isdir(made.directory):
+            made = _known[cache] = _make(cache)
     return made
 
 
 _known: dict[str, Runtime] = {}
+#: Threads make it one after the other: Python's `ast` does not work in two at once (a SystemError).
+_making = threading.Lock()
 
 
 def _make(cache: str) -> Runtime:
