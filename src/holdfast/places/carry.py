@@ -269,6 +269,8 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            continue  # no import is within an expression
         if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             for other in child.orelse:
                 yield from _run_nodes(other)

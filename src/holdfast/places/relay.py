@@ -276,6 +276,7 @@ class Relay:
     async def _connect(self, ask: Message) -> socket.socket:
         self._hello.update({**ask["hello"], "reader": True})
         sock = await self.place.connect_or_start()
+        self.place.fd_store.hurry()  # a keeper that was just started has none of the descriptors
         if not self._background:
             self._background = [
                 asyncio.ensure_future(self.place.keeper.run(self._on_keeper, lambda fact: None)),
