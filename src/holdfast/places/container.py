@@ -336,7 +336,7 @@ class ContainerPlace(RemotePlace):
     async def _make(self, argv: list[str]) -> Container:
         image = self._options["image"]
         if await self._engine.image_environ(image) is None:
-            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+            await self._pull(image)
         await asyncio.to_thread(os.makedirs, self.directory, 0o700, True)
         arguments = self._arguments(argv)
         try:
@@ -354,6 +354,17 @@ class ContainerPlace(RemotePlace):
             why = await self._engine.last_output(self.container_name)
             await self._engine.remove(self.container_name)
         raise EngineFailed(f"the main process of the container ended at once: {why or 'it printed nothing'}")
+
+    async def _pull(self, image: str) -> None:
+        try:
+            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+        except EngineFailed as failed:
+            if "short-name" not in str(failed):  # Podman guesses no registry
+                raise
+            full = image if "/" in image else f"library/{image}"
+            raise EngineFailed(
+                f"the image {image} is not on this machine; to pull it: --image docker.io/{full}"
+            ) from None
 
     def _arguments(self, argv: list[str]) -> list[str]:
         options = self._options
