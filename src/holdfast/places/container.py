@@ -332,7 +332,7 @@ class ContainerPlace(RemotePlace):
     async def _make(self, argv: list[str]) -> Container:
         image = self._options["image"]
         if await self._engine.image_environ(image) is None:
-            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+            await self._pull(image)
         await asyncio.to_thread(os.makedirs, self.directory, 0o700, True)
         found = await self._run(argv, self._options["user"])
         user = await asyncio.to_thread(_user_of, found.pid)
@@ -355,6 +355,15 @@ class ContainerPlace(RemotePlace):
         if found is None or not found.is_running:
             raise EngineFailed("the main process of the container ended at once")
         return found
+
+    async def _pull(self, image: str) -> None:
+        try:
+            await self._engine.run("pull", "--quiet", image, budget=_PULL_BUDGET)
+        except EngineFailed as failed:
+            if "short-name" not in str(failed):  # Podman guesses no registry
+                raise
+            what = f"the image {image} is not on this machine; to pull it, name its registry: --image REGISTRY/{image}"
+            raise EngineFailed(what) from None
 
     def _arguments(self, argv: list[str], user: str | None) -> list[str]:
         options = self._options

@@ -11,7 +11,7 @@ from holdfast.errors import BadValue
 from holdfast.model.units import parse_seconds, parse_size
 from holdfast.places.backend import Options
 
-DEFAULT_IMAGE = "nikolaik/python-nodejs:python3.11-nodejs20"
+DEFAULT_IMAGE = "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
 DEFAULT_IDLE = 3600.0
 #: The keeper and its helpers need some of both.
 _LEAST_MEMORY = 64 << 20
@@ -35,8 +35,8 @@ def check_options(backend: str, kind: str, table: Options, given: Options) -> di
         try:
             options[name] = rules[name][0](value)
         except (ValueError, BadValue) as wrong:
-            why = wrong.message if isinstance(wrong, BadValue) else str(wrong)
-            raise BadValue(f"{name} of the backend {backend} {why}", next="see holdfast docs backends") from None
+            why = f": {wrong.message}" if isinstance(wrong, BadValue) else f" {wrong}"
+            raise BadValue(f"{name} of the backend {backend}{why}", next="see holdfast docs backends") from None
     return options
 
 

@@ -151,7 +151,8 @@ class SshClient:
         if code == 255:
             raise self.failure(errors)
         if code != 0:
-            raise SshFailed(f"{self.host}: {_last_line(errors) or f'the command there ended with {code}'}")
+            said = _last_line(errors) or _last_line(output.decode(errors="replace"))  # nologin writes to stdout
+            raise SshFailed(f"{self.host}: {said or f'the command there ended with {code}'}")
         return output
 
     async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
@@ -473,7 +474,9 @@ class SshBackend(Backend):
             try:
                 options[name] = _OPTIONS[name](value)
             except ValueError as wrong:
-                raise BadValue(f"{name} of the backend {self.name} {wrong}", next="see docs/backends.md") from None
+                raise BadValue(
+                    f"{name} of the backend {self.name} {wrong}", next="see holdfast docs backends"
+                ) from None
         if "host" not in options:
             raise BadValue(
                 f"the backend {self.name} needs a host", next=f"--host me@host, or host in [backends.{self.name}]"
@@ -484,6 +487,7 @@ class SshBackend(Backend):
         return SshPlace(spec, site)
 
     async def state(self, environ: Mapping[str, str]) -> BackendState:
+        self.check_options({} if "host" in self.table else {"host": "any"})
         try:
             child = await asyncio.create_subprocess_exec(
                 "ssh",
