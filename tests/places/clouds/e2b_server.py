@@ -312,6 +312,10 @@ class _Handler(BaseHTTPRequestHandler):
         code = child.wait()
         for thread in threads:
             thread.join()
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what it did not read
+                    stream.close()
         ended = {"exitCode": code if code >= 0 else -1, "exited": code >= 0, "status": f"exit status {code}"}
         send({"end": ended})
         send(None)

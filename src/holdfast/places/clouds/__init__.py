@@ -102,7 +102,7 @@ _COMMON: dict[str, Rule] = {
     "api_key_command": (a_text("a command text that prints the key"), None),
     "cwd": (a_text("an absolute path in the sandbox", r"/[^\x00-\x1f\x7f]{0,999}"), None),
     "env": (variables, {}),
-    "timeout": (a_time(60, 86400), DEFAULT_TIMEOUT),
+    "timeout": (a_time(10, 86400), DEFAULT_TIMEOUT),
     "idle": (a_time(1, 86400 * 30), DEFAULT_IDLE),
 }
 
@@ -192,7 +192,8 @@ class CloudPlace(MirroredPlace):
         self._mark_file = f"{site.directory}.sandbox"
 
     async def open_relay(self) -> RelayProcess:
-        if self._is_discarded:
+        if self._is_discarded:  # the next attempt makes another one
+            self._is_discarded = False
             raise PlaceGone("the sandbox was ended")
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         known = await asyncio.to_thread(self._read_mark)

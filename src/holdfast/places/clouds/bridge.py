@@ -40,10 +40,13 @@ _READ_SIZE = 1 << 18
 _LIFE_PAUSE = 3.0
 #: A sandbox is prolonged this often within its timeout.
 _PROLONGATIONS = 4
+#: Between an error on the way there and its report, for the reason that may come from there.
+_REASON_PAUSE = 1.0
 _LOCK_BUDGET = 120.0
 _LOCK_PAUSE = 0.05
 _KEY_BUDGET = 30.0
 _LONGEST_ERROR = 400
+LONGEST_COMPLAINT = 2000
 
 #: Prints what the sandbox is like. The argument is the digest of the runtime.
 _ASK = r"""
@@ -73,6 +76,8 @@ class CloudSession(ABC):
 
     name: str
     """As the provider knows it."""
+    complaint: str = ""
+    """What the command of `start` has written to stderr last, at most LONGEST_COMPLAINT characters."""
 
     @abstractmethod
     def run(self, command: str) -> str:
@@ -302,15 +307,25 @@ class _Stream:
         _leave("the program in the sandbox does not end")
 
     def _receive(self) -> None:
-        decoder = TextDecoder()
+        decoder, has_begun = TextDecoder(), False
         for text in self._session.receive():
             self._heard_at = time.monotonic()
-            write_all(self._target, decoder.feed(text))
+            data = decoder.feed(text)
+            write_all(self._target, data)
+            has_begun = has_begun or bool(data)
         if self._has_closed.is_set():
             os._exit(0)
-        _leave("the connection to the sandbox was cut")
+        lines = [] if has_begun else self._session.complaint.strip().splitlines()
+        _leave(lines[-1] if lines else "the connection to the sandbox was cut")
 
     def _send(self) -> None:
+        try:
+            self._send_all()
+        except Exception:
+            time.sleep(_REASON_PAUSE)  # where the program has ended, the other thread knows why
+            raise
+
+    def _send_all(self) -> None:
         encoder = TextEncoder()
         self._session.send(encoder.encode(b""))
         while True:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from holdfast.places.clouds import CloudBackend, Rule, a_flag, a_text
-from holdfast.places.clouds.bridge import BridgeFailed, CloudClient, CloudSession, SandboxEnded, main
+from holdfast.places.clouds.bridge import LONGEST_COMPLAINT, BridgeFailed, CloudClient, CloudSession, SandboxEnded, main
 
 _COMMAND_TIMEOUT = 60.0
 #: Of a copy of the runtime, about 10 MiB.
@@ -59,13 +59,11 @@ class E2bSession(CloudSession):
         self._handle.send_stdin(text)
 
     def receive(self) -> Iterator[bytes]:
-        import sys
-
         for stdout, stderr, _ in self._handle:
             if stdout is not None:
                 yield stdout.encode()
             elif stderr is not None:
-                sys.stderr.write(stderr)
+                self.complaint = (self.complaint + stderr)[-LONGEST_COMPLAINT:]
 
     def close(self) -> None:
         self._handle.close_stdin()
