@@ -14,6 +14,7 @@ GROUP = "holdfast.backends"
 _BUILT_IN = {
     "podman": "holdfast.places.container:PodmanBackend",
     "docker": "holdfast.places.container:DockerBackend",
+    "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
 }
 
