@@ -1,8 +1,8 @@
 """Files and directory trees as a stream of tar, and back: what a copy reads on one side and writes on the other.
 
 Runs in clients and in places, with the standard library alone. Nothing is held in memory as a whole. A file is replaced
-at once: it is written under a temporary name beside its target, flushed to disk and renamed. Nothing is written outside
-of the target, whatever the names and symbolic links in a stream are.
+at once: it is written under a temporary name beside its target, flushed to disk and renamed. A new directory is renamed
+as a whole, without the flush. No name or symbolic link in a stream leads to a write outside of the target.
 """
 
 from __future__ import annotations
@@ -251,7 +251,8 @@ class _Tree:
         self._root = root
         self._path = path
         self._first = first
-        #: In a directory that has a temporary name, files need none.
+        #: In a directory that has a temporary name, files need none. They are not flushed to disk one by one: thousands
+        #: of small files would take minutes.
         self._is_new = is_new
         self._cleaned: set[tuple[str, ...]] = set()
         #: Modes and times of directories are set at the end: what is written into them changes them.
@@ -317,7 +318,8 @@ class _Tree:
             if member.mtime_ns is not None:
                 times = (member.mtime_ns, member.mtime_ns)
                 _on(lambda _: os.utime(fd, ns=times), shown)
-            _flush(fd)
+            if not self._is_new:
+                _flush(fd)
         finally:
             os.close(fd)
 
@@ -387,8 +389,8 @@ def _write(
         _on(lambda _: os.fchmod(file, mode), shown)
         if mtime_ns is not None:
             _on(lambda _: os.utime(file, ns=(mtime_ns, mtime_ns)), shown)
-        _on(lambda _: os.fsync(file), shown)
-        if fresh != name:
+        if not is_new:
+            _on(lambda _: os.fsync(file), shown)
             _on(lambda _: os.rename(fresh, name, src_dir_fd=fd, dst_dir_fd=fd), shown)
     return size
 

@@ -48,6 +48,8 @@ _RENEWED = 75
 #: The pause before the daemon is started again doubles up to the longest.
 _FIRST_RESTART = 0.1
 _LONGEST_RESTART = 60.0
+#: A daemon that was started and lives is given this time to connect, before another one is started.
+_START_BUDGET = 10.0
 #: A daemon that lived for this long is healthy: the pause before its next restart is short again.
 _HEALTHY_AFTER = 30.0
 #: The signals that anchor and keeper ignore, and the daemon and commands do not.
@@ -361,6 +363,7 @@ class DaemonRestart:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._pause = _FIRST_RESTART
+        self._started, self._started_at = 0, 0.0
         #: Whether the daemon has stopped on purpose. Also true where none has ever connected.
         self.was_left = bool(keeper.settings.get("left")) or not keeper.settings
         if not self.was_left and keeper.settings.get("revive"):
@@ -385,10 +388,19 @@ class DaemonRestart:
             return
         self._pause = min(self._pause * 2, _LONGEST_RESTART)
         self._keeper.loop.after(self._pause, self._look)
+        if self._is_starting():
+            return
         try:
-            os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
+            self._started = os.posix_spawn(argv[0], argv, os.environ, setsid=True, setsigdef=IGNORED_SIGNALS)
+            self._started_at = time.monotonic()
         except OSError as failed:
             log.write(f"keeper: cannot start the daemon: {failed}")
+
+    def _is_starting(self) -> bool:
+        """Whether the last one that was started may still connect: on a busy machine, more of them would not help."""
+        found = kernel.stat(self._started) if self._started else None
+        is_alive = found is not None and not found.is_dead
+        return is_alive and time.monotonic() - self._started_at < _START_BUDGET
 
     def _reset_pause(self) -> None:
         if any(connection.is_daemon for connection in self._keeper.connections):

@@ -172,7 +172,7 @@ def test_it_cannot_take_the_name_of_a_session_that_is_yet_to_come(hf: Client) ->
 
 def test_it_publishes_for_its_own_session_alone(hf: Client) -> None:
     """Hooks and other sessions must not take its events for those of the daemon."""
-    for words in ("process.ended", "approval.requested", """custom.x '{"type": "approval.decided"}'"""):
+    for words in ("process.ended", "approval.requested", "place.gone", """custom.x '{"type": "approval.decided"}'"""):
         said = output(hf, f"{HOLDFAST} publish {words}")
         assert "are published by the daemon" in said, said
     output(hf, f"{HOLDFAST} publish custom.topic")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,9 +38,10 @@ class Instance:
         found = [path for path in sys.path if path.endswith(("site-packages", "src"))]
         (packages / "there.pth").write_text("\n".join([str(HERE / "neighbour"), *found]), encoding="utf-8")
         self.python = str(directory / "venv/bin/python")
+        self.environ: dict[str, str] = {}
 
     def __call__(self, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        environ = {**os.environ, "HOLDFAST_HOME": str(self.home), "CALLER": "secret of the caller"}
+        environ = {**os.environ, "HOLDFAST_HOME": str(self.home), "CALLER": "secret of the caller", **self.environ}
         command = [self.python, "-m", "holdfast", *arguments]
         done = subprocess.run(
             command, capture_output=True, text=True, env=environ, timeout=60, stdin=subprocess.DEVNULL, cwd="/usr"
@@ -49,6 +51,9 @@ class Instance:
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "--json").stdout)
+
+    def json_lines(self, *arguments: str) -> list[Any]:
+        return [json.loads(line) for line in self(*arguments, "--json").stdout.splitlines()]
 
     def start(self, *arguments: str) -> str:
         return self("run", "-d", "--backend", "next", *arguments).stdout.strip()
@@ -236,3 +241,94 @@ def test_what_cannot_be_done_there_is_refused(hf: Instance, arguments: tuple[str
     assert what in done.stderr
     assert "Traceback" not in done.stderr
     assert hf.json("ps", "-a") == []
+
+
+def test_ps_and_inspect_say_where_a_process_runs(hf: Instance) -> None:
+    hf("run", "-d", "--name", "here", "--", "sleep", "1000")
+    assert "BACKEND" not in hf("ps").stdout
+    there = hf.start("--name", "there", "--", "sleep", "1000")
+    head, *rows = hf("ps").stdout.splitlines()
+    column = head.split().index("BACKEND")
+    assert {row.split()[1]: row.split()[column] for row in rows} == {"here": "-", "there": "next"}
+    assert hf("ps", "-q", "--filter", "backend=next").stdout.split() == [there]
+    shown = hf("inspect", "there").stdout
+    assert "backend    next" in shown
+    assert f"place      {hf.place()['key']}" in shown
+    assert "place " not in hf("inspect", "here").stdout
+    assert "next\t" in hf("--complete", "run", "--backend", "n").stdout
+    assert "next\t" in hf("--complete", "backends", "stop", "n").stdout
+    hf("kill", "here", "there")
+
+
+def test_why_says_that_a_place_does_not_answer_and_since_when(hf: Instance) -> None:
+    process = hf.start("--name", "far", "--", "sleep", "1000")
+    (hf.signpost / "barrier").touch()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "unreachable")
+    shown = hf("why", process).stdout
+    assert "Whether it runs is not known: its place (next) does not answer." in shown
+    assert re.search(r"Its place \(next\) has not answered for \d+s: there is a barrier", shown)
+    assert "  holdfast backends\n" in shown
+    assert f"next {hf.place()['key']} does not answer: there is a barrier" in hf("backends").stdout
+    refused = hf("send", process, "x", code=125).stderr
+    assert "there is a barrier" in refused
+    assert "holdfast backends" in refused
+
+
+def test_why_says_that_a_process_was_lost_with_its_place_also_after_a_crash(hf: Instance) -> None:
+    process = hf.start("--", "sleep", "1000")
+    pid = hf.json("inspect", process)["pid"]
+    (hf.signpost / "signpost").unlink()
+    hf.kill_keepers()
+    eventually(lambda: hf.status(process) == "ended", timeout=5.0)
+    os.kill(pid, signal.SIGKILL)
+    (event,) = hf.json_lines("events", "place.gone")
+    assert (event["place"], event["backend"], event["why"]) == (hf.place()["key"], "next", "the signpost is gone")
+    os.kill(hf.daemon(), signal.SIGKILL)
+    shown = hf("why", process).stdout
+    assert "How it ended is not known: the signpost is gone" in shown
+    assert "holdfast backends, to see" in shown
+    assert "Problem:" not in shown
+
+
+def test_doctor_says_of_each_backend_whether_it_can_be_used(hf: Instance, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec /bin/sleep 1000\n")
+    slow.chmod(0o755)
+    with (hf.home / "config.toml").open("a") as config:
+        config.write(f'[backends.slow]\nkind = "podman"\nprogram = "{slow}"\n')
+        config.write('[backends.none]\nkind = "docker"\nprogram = "/no/such/docker"\n')
+        config.write('[backends.odd]\nkind = "unheard"\n')
+    hf.environ = {"PATH": "/nothing"}
+    checks = {check["name"]: check for check in hf.json("doctor")["checks"]}
+    assert checks["backend next"]["ok"]
+    assert checks["backend next"]["detail"] == "next door"
+    assert "no answer within" in checks["backend slow"]["detail"]
+    assert checks["backend none"]["degrades"] == "run refuses --backend none"
+    assert "not installed" in checks["backend none"]["detail"]
+    assert "no kind 'unheard'" in checks["backend odd"]["detail"]
+    assert checks["other backends"]["ok"]
+    assert "podman, docker, ssh" in checks["other backends"]["detail"]
+    assert "backend podman" not in checks
+
+
+def test_only_sessions_with_a_process_there_see_the_events_of_a_place(hf: Instance) -> None:
+    hf("run", "--backend", "next", "--session", "mine", "true")
+    events = (
+        "import sys, holdfast\n"
+        "with holdfast.connect(session=sys.argv[1], strict=True) as hf:\n"
+        "    print([event['backend'] for event in hf.events('place.*')])"
+    )
+    seen = {
+        session: subprocess.run(
+            [hf.python, "-c", events, session],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "HOLDFAST_HOME": str(hf.home)},
+            check=True,
+            timeout=60,
+        ).stdout
+        for session in ("mine", "other")
+    }
+    assert "next" in seen["mine"]
+    assert seen["other"] == "[]\n"

@@ -46,6 +46,10 @@ def busy(instance: Path) -> Iterator[dict[str, str]]:
     run_cli("kill", "--all", "--grace", "0.2")
 
 
+def test_both_sides_of_a_copy_are_files(instance: Path) -> None:
+    assert completed("cp", "") == completed("cp", "-L", "web:x", "") == ["files"]
+
+
 def test_verbs_and_options_come_from_the_tables(instance: Path) -> None:
     assert set(VERBS) <= set(completed(""))
     assert completed("ki") == ["kill"]

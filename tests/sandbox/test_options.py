@@ -114,7 +114,7 @@ def test_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, work: Path) -> None
 
     monkeypatch.setattr(bubblewrap, "which", lambda *_, **__: None)
     with pytest.raises(Unsupported, match="not installed") as refused:
-        bubblewrap.sandbox_argv(str(work), [], "none", [])
+        bubblewrap.sandbox_argv(str(work), [], "none", [], {})
     assert refused.value.next == "apt install bubblewrap"
 
 

@@ -175,3 +175,18 @@ def test_exec_runs_in_such_a_sandbox_too(hf: Client, work: Path, outside: Path) 
     assert (work / "here").exists()
     assert not (outside / "x").exists()
     hf.kill(first.id, grace=0.1)
+
+
+def test_a_home_and_system_directories_are_no_workspace(hf: Client, outside: Path) -> None:
+    own = Path(os.environ["HOME"])
+    settings = own / ".config"
+    settings.mkdir(exist_ok=True)
+    for directory in (own, own.parent, settings, Path("/etc"), Path("/usr/lib"), Path("/var")):
+        # The temporary directories are its own: nothing that is written there stays.
+        output(hf, "touch holdfast-made", directory)
+        assert not (directory / "holdfast-made").exists(), directory
+    (own / "project").mkdir()
+    output(hf, "touch made", own / "project")
+    assert (own / "project" / "made").exists()
+    output(hf, "touch made", settings, writable=["."])
+    assert (settings / "made").exists()

@@ -45,7 +45,9 @@ def of_slot(slot: str, verb: str, current: str = "") -> Found:
         return [(topic, about) for topic, _, about in topics()]
     if slot == "NAME" and verb == "queue":
         return _queues()
-    if slot in ("FILE", "PATH"):
+    if slot == "NAME" and verb == "backends":
+        return _backends()
+    if slot in ("FILE", "PATH", "SRC", "DST"):
         return "files"
     return "directories" if slot == "DIR" else []
 
@@ -58,6 +60,8 @@ def of_option(option: Option, verb: str) -> Found:
         return _groups("task")
     if key == "queue":
         return _queues()
+    if key == "backend":
+        return [("local", "this machine"), *_backends()]
     if slot == "SIGNAL":
         from holdfast.client.signals import signal_names
 
@@ -98,6 +102,15 @@ def _groups(field: str) -> Found:
 def _queues() -> Found:
     found = ask_running("queues", {}).get("queues", [])
     return [(one["name"], f"{len(one['running'])} run, {len(one['waiting'])} wait") for one in found]
+
+
+def _backends() -> list[tuple[str, str]]:
+    """Those of holdfast and of config.toml. No engine is asked whether they can be used."""
+    from holdfast.client.fields import BACKENDS
+    from holdfast.settings import read_settings
+
+    tables = read_settings(find_paths().config).backends
+    return [(name, str(tables.get(name, {}).get("kind", name))) for name in dict.fromkeys([*BACKENDS, *tables])]
 
 
 def _notifications() -> Found:

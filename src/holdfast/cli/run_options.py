@@ -34,6 +34,10 @@ OPTIONS = [
         metavar="KEY",
         help="The key that detaches a foreground run on a terminal, and leaves the command running. Default: ctrl-].",
     ),
+    Option(
+        "--no-sandbox",
+        help="With --gate: run it outside the sandbox into which the policy would put it. That needs approval.",
+    ),
     Option("--name", metavar="NAME", help="A name that can be used instead of the id. Unique among running processes."),
     Option(
         "--session", metavar="S", help="The session that owns the process. Default: $HOLDFAST_SESSION, else default."
@@ -203,7 +207,7 @@ OPTIONS = [
     ),
     Option(
         "--sandbox",
-        help="Run it in a sandbox (bubblewrap): it can write to its directory, to those of --writable and to a /tmp of its own, and only read everything else. It has no network and sees no process outside.",
+        help="Run it in a sandbox (bubblewrap): it can write to its directory (not to a home or system directory), to those of --writable and to a /tmp of its own, and only read everything else. It has no network and sees no process outside.",
     ),
     Option(
         "--writable",

@@ -103,8 +103,9 @@ class AsyncCalls(ClientState):
             cpus: Limit the CPUs that its process tree may use (2, 0.5).
             pids: Limit the number of processes and threads of its tree.
             nice: Its nice value, -20 (highest priority) to 19. Below 0 needs privileges. Default: that of the daemon.
-            sandbox: Run it in a sandbox (bubblewrap): it can write to its directory, to those of --writable and to a
-                /tmp of its own, and only read everything else. It has no network and sees no process outside.
+            sandbox: Run it in a sandbox (bubblewrap): it can write to its directory (not to a home or system
+                directory), to those of --writable and to a /tmp of its own, and only read everything else. It has no
+                network and sees no process outside.
             writable: With --sandbox: a directory that it can write to as well. A relative one is below its own
                 directory.
             network: With --sandbox: no network, or that of this machine. Default: none, so that nothing that it can
@@ -776,11 +777,13 @@ class AsyncCalls(ClientState):
 
         command: The command text, for a shell.
         cwd: The directory in which it would run. Default: an unknown one.
-        profile: `strict`: ask about every unknown program. Default: the profile of the policy.
+        profile: `strict`: ask about every unknown program; `sandbox`: run commands in a sandbox, and ask to leave it.
+            Default: the profile of the policy.
 
         Returns: action (the verdict), rule (the name of the rule that decided; null if none matched), reason (why;
         empty if it is allowed), part (the part of the command that the rule matched), word (the word in this part
-        that decided), level (whose rule it is), sandbox (the sandbox in which it would run; null for none).
+        that decided), level (whose rule it is), sandbox (the sandbox in which it would run: writable (directories
+        beside its own), network; null for none).
         """
         value, _ = await self._call(
             calls.Ask("judge", {"command": command, "cwd": cwd, "profile": profile}, limit=60.0)

@@ -10,14 +10,14 @@ from holdfast.errors import BadValue
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO, Protocol
+    from typing import Any, BinaryIO, Protocol, TypeAlias
 
     from holdfast.client.link import Answer, Link
     from holdfast.client.process import Process
     from holdfast.wire.frames import Message
 
-    Source = str | os.PathLike[str] | BinaryIO
-    Place = str | Process
+    Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+    Place: TypeAlias = str | Process
 
     class ByteWriter(Protocol):
         """A binary file that is written."""
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def write(self, data: Any, /) -> int: ...
         def flush(self) -> object: ...
 
-    Target = str | os.PathLike[str] | ByteWriter
+    Target: TypeAlias = str | os.PathLike[str] | ByteWriter
 
 _PIECE = 256 << 10
 _CUT_NEXT = "copy it again: a file that was to be replaced is as it was"

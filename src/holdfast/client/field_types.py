@@ -181,6 +181,8 @@ class ProcessAttributes:
     """When its first start was requested; `started_at` is that of its last run."""
     ready_by: str | None
     """What makes it ready: log, port, http or uptime; null without such an option."""
+    place: str | None
+    """The key of its place, as `holdfast backends` shows it; null on this machine."""
 
 
 class KillResultAttributes:

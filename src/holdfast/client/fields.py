@@ -63,6 +63,7 @@ PROCESS_FIELDS = (
     "peak_rss_bytes",
     "created_at",
     "ready_by",
+    "place",
 )
 
 #: The values of `status`.
@@ -125,3 +126,6 @@ RUN_OPTIONS = (
     "labels",
     "attached",
 )
+
+#: The backends of holdfast itself, without this machine.
+BACKENDS = ("podman", "docker", "ssh", "e2b")

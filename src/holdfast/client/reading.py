@@ -76,7 +76,7 @@ class Followed(Generic[T]):
         if isinstance(answer, Done):
             self.answer = answer.value
             return []
-        return self.items(answer)
+        return self.items(answer) if isinstance(answer, Output) else []
 
     def items(self, part: Output) -> list[T]:
         raise NotImplementedError
@@ -126,6 +126,8 @@ class Cursor:
             raise answer.error
         if isinstance(answer, Done):
             self.answer = answer.value
+            return []
+        if not isinstance(answer, Output):
             return []
         if self._next is not None and answer.offset < self._next:
             answer.data = answer.data[self._next - answer.offset :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import light_json
-from holdfast.client.link import Done, Failed
+from holdfast.client.link import Done, Failed, Output
 from holdfast.client.process import Process
 from holdfast.client.reading import Followed
 from holdfast.errors import NotFound
@@ -60,7 +60,7 @@ class FollowedProcesses(Followed["tuple[str, Any]"]):
         if answer.rid == self._rid:
             if isinstance(answer, Failed):
                 raise answer.error
-            return [] if isinstance(answer, Done) else self._take_events(answer.offset, answer.data, ask)
+            return self._take_events(answer.offset, answer.data, ask) if isinstance(answer, Output) else []
         if answer.rid == self._list_rid and isinstance(answer, Done):
             self._listed, self._list_rid = None, 0
             for fields in answer.value["processes"]:

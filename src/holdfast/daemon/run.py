@@ -109,7 +109,7 @@ async def run(paths: Paths, settings: Settings, ready: Callable[[], None]) -> No
             context.background.start(context.keeper.run(on_hello, recovery.on_fact), "keeper"),
             context.background.start(context.place.fd_store.run(), "fd store"),
         ]
-        context.places.reopen()
+        await context.places.reopen()
         # Clients are served when the true state of the processes is known, not before.
         await recovery.complete(_RECOVERY_TIMEOUT)
         if is_after_crash:

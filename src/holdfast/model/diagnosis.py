@@ -141,6 +141,8 @@ def _end(process: HeldProcess, state: Ended) -> str:
         case "skipped":
             after = state.outcome.after if isinstance(state.outcome, Skipped) else "a process"
             return f"It was not started, because {after} did not succeed"
+        case _ if meta.place is not None and process.trouble:
+            return f"How it ended is not known: {process.trouble}"
         case _:
             return "How it ended is not known: holdfast or the machine was stopped while it ran"
 
@@ -185,7 +187,7 @@ def details(process: HeldProcess, now: float, dropped: int) -> list[str]:
 
 def _details(process: HeldProcess, now: float, dropped: int) -> Iterable[str]:
     meta = process.meta
-    yield f"Problem: {process.trouble}" if process.trouble else ""
+    yield f"Problem: {process.trouble}" if process.trouble and reason(process.state) != "lost" else ""
     if process.run:
         yield (
             f"It gave up after {_times(process.run, 'restart')} (--restart {meta.restart}, "
@@ -296,6 +298,8 @@ def _own_advice(process: HeldProcess) -> list[str]:
         found.append("start it with a higher --memory" if meta.memory is not None else "free memory on this machine")
     if why == "deadline":
         found.append("start it with a longer --deadline")
+    if why == "lost" and meta.place is not None:
+        found.append("holdfast backends, to see whether its place can be used again")
     if code == 127:
         found.append("check the spelling, and the PATH of the process")
     if code == 126:

@@ -113,8 +113,10 @@ class Judge(Operation):
 
     command: Text = field(longest=1 << 20, required_text=True, help="The command text, for a shell.")
     cwd: Text | None = field(None, help="The directory in which it would run. Default: an unknown one.")
-    profile: Literal["default", "strict"] | None = field(
-        None, help="`strict`: ask about every unknown program. Default: the profile of the policy."
+    profile: Literal["default", "strict", "sandbox"] | None = field(
+        None,
+        help="`strict`: ask about every unknown program; `sandbox`: run commands in a sandbox, and ask to leave it. "
+        "Default: the profile of the policy.",
     )
 
     class Reply(Record):
@@ -124,7 +126,9 @@ class Judge(Operation):
         part: Text = field(help="The part of the command that the rule matched.")
         word: Text = field(help="The word in this part that decided.")
         level: Literal["operator", "user", "default"] | None = field(help="Whose rule it is.")
-        sandbox: Text | None = field(help="The sandbox in which it would run; null for none.")
+        sandbox: Object | None = field(
+            help="The sandbox in which it would run: writable (directories beside its own), network; null for none."
+        )
 
     traits = Traits(
         route="POST /judge", http_name="judgeCommand", positional=("command",), names={"command": "command"}

@@ -84,6 +84,7 @@ class ProcessFields(Record):
     peak_rss_bytes: Size | None = field(help="The highest memory use seen so far.")
     created_at: Time | None = field(help="When its first start was requested; `started_at` is that of its last run.")
     ready_by: Text | None = field(help="What makes it ready: log, port, http or uptime; null without such an option.")
+    place: Text | None = field(help="The key of its place, as `holdfast backends` shows it; null on this machine.")
 
 
 PROCESS_FIELDS = tuple(ProcessFields.FIELDS)
@@ -371,6 +372,7 @@ class PlaceFields(Record):
         help="`closed`: it is not connected, because nothing runs in it."
     )
     processes: Integer = field(help="How many processes run in it.")
+    trouble: Text | None = field(help="Why it does not answer; null while it does, and while it is closed.")
 
 
 class BackendFields(Record):

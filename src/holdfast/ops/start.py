@@ -403,8 +403,9 @@ class Start(ApprovalOptions):
     sandbox: Flag = field(
         False,
         flag="--sandbox",
-        help="Run it in a sandbox (bubblewrap): it can write to its directory, to those of --writable and to a /tmp of "
-        "its own, and only read everything else. It has no network and sees no process outside.",
+        help="Run it in a sandbox (bubblewrap): it can write to its directory (not to a home or system directory), to "
+        "those of --writable and to a /tmp of its own, and only read everything else. It has no network and sees no "
+        "process outside.",
     )
     writable: list[Text] = field(
         (),
@@ -541,6 +542,11 @@ class CommandLineOptions(Record):
         flag="--detach-key",
         metavar="KEY",
         help="The key that detaches a foreground run on a terminal, and leaves the command running. Default: ctrl-].",
+    )
+    no_sandbox: Flag = field(
+        False,
+        flag="--no-sandbox",
+        help="With --gate: run it outside the sandbox into which the policy would put it. That needs approval.",
     )
     json: Flag = field(False, flag="--json", help="Print JSON on stdout, for programs. An error is printed there, too.")
     help: Flag = field(False, flag=("-h", "--help"), help="Show this text and exit.")

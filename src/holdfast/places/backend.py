@@ -58,6 +58,8 @@ class BackendState(NamedTuple):
     state: Literal["ready", "unusable"]
     detail: str
     """The version where it is ready; else what is missing, and what to do about it."""
+    is_installed: bool = True
+    """False where the program or package that it needs is not on this machine: `doctor` does not warn about that."""
 
 
 class Sandbox(NamedTuple):

@@ -276,9 +276,12 @@ class ExecutionPlace(Bundles):
         """
         raise Unsupported(f"files cannot be copied to or from {self.name}", next="holdfast exec ID -- cat FILE")
 
-    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
+    def sandbox_argv(
+        self, cwd: str, writable: Sequence[str], network: str, shown: Mapping[str, bool] | None = None
+    ) -> list[str]:
         """The program that makes the sandbox of a command, with its arguments, as the keeper runs it. Reads the disk.
 
+        `shown` are files of holdfast that are visible all the same, each with whether it can be written.
         Raises Unsupported where there is no sandbox, BadValue for directories that cannot be in it.
         """
         raise Unsupported(f"a command of {self.name} cannot run in a sandbox", next="leave out --sandbox")

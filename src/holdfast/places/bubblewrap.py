@@ -6,7 +6,7 @@ The keeper's fork server runs it without a command, and starts the command in wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from shutil import which
 
 from holdfast.errors import BadValue, Unsupported
@@ -21,29 +21,49 @@ _SHOWN = (
 )  # fmt: skip
 #: The kernel's: a process with the host's could reach what is outside.
 _KERNEL = ("/proc", "/sys", "/dev")
+_SYSTEM = (*_KERNEL, "/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr")
+#: Parents of many things. What is in them may be a workspace.
+_TOP = ("/", *_OWN, "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib")
 
 
-def sandbox_argv(cwd: str, writable: Iterable[str], network: str, hidden: Iterable[str]) -> list[str]:
+def sandbox_argv(
+    cwd: str, writable: Iterable[str], network: str, hidden: Iterable[str], shown: Mapping[str, bool]
+) -> list[str]:
     """Bubblewrap with its arguments, but for the command. Relative paths of `writable` are below `cwd`.
 
+    `shown` are files in `hidden` that are visible all the same, each with whether it can be written.
     Raises BadValue for a directory that cannot be writable, Unsupported where bubblewrap is not installed.
     """
     program = which("bwrap") or which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
     if program is None:
         raise Unsupported("bubblewrap (bwrap) is not installed, so there is no sandbox", next="apt install bubblewrap")
-    secret = [path for path in map(os.path.realpath, hidden) if os.path.isdir(path)]
+    secret = sorted({path for path in map(os.path.realpath, hidden) if os.path.isdir(path)})
     workspace = _real(cwd)
     _refuse_hidden("cwd", cwd, workspace, secret)
     binds = {_checked(cwd, path, secret): "--bind" for path in writable}
-    if not _is_below(workspace, _KERNEL) and workspace not in ("/", *_OWN):
-        binds.setdefault(workspace, "--bind-try")  # a missing one is reported when the command is started in it
+    if workspace not in ("/", *_OWN) and not _is_below(workspace, _KERNEL):
+        # A missing one is reported when the command is started in it.
+        binds.setdefault(workspace, "--bind-try" if _is_workspace(workspace) else "--ro-bind-try")
     arguments = [program, *_NAMESPACES, "--cap-drop", "ALL"]
     arguments += ["--unshare-net"] if network == "none" else []
     arguments += ["--chdir", "/", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     arguments += _mounts(binds)
-    for path in secret:
-        arguments += ["--tmpfs", path, "--remount-ro", path]
+    tops = [path for path in secret if not _is_below(os.path.dirname(path), secret)]
+    for path in tops:
+        arguments += ["--tmpfs", path]
+    for path, is_writable in shown.items():
+        arguments += ["--bind-try" if is_writable else "--ro-bind-try", path, path]
+    for path in tops:
+        arguments += ["--remount-ro", path]
     return arguments
+
+
+def _is_workspace(path: str) -> bool:
+    """Whether a command may write to its directory: not to a whole home, to settings in it, or to the system."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    if path in _TOP or _is_below(path, _SYSTEM) or _is_below(home, (path,)):
+        return False
+    return not path.startswith(f"{home.rstrip('/')}/.")
 
 
 def _mounts(binds: dict[str, str]) -> list[str]:

@@ -122,6 +122,26 @@ class Bundles(ABC):
     def living(self, leftovers: tuple[Leftover, ...]) -> list[int]:
         """The pids of those that are alive and still the same process."""
 
+    def names(self) -> list[str]:
+        """The names of all bundles."""
+        return [*self._names(bundle.LIVE), *self._names(bundle.DONE)]
+
+    def recorded(self, process_id: ProcessId) -> dict[str, Any] | None:
+        """The report of a process as its bundle has it; None for one that was never started, or has no bundle."""
+        directory = bundle.find(self.directory, process_id)
+        try:
+            report = bundle.finished_report(process_id, directory) if directory is not None else None
+        except OSError:
+            return None
+        if (
+            report is not None
+            and directory is not None
+            and not directory.startswith(f"{self.directory}/{bundle.DONE}/")
+        ):
+            for stream in report["streams"].values():
+                stream["closed"] = False
+        return report
+
     def recorded_end(self, process_id: ProcessId) -> dict[str, Any] | None:
         """The report of a process whose end is in its bundle; None where it is not. For places without a keeper."""
         directory = bundle.find(self.directory, process_id)

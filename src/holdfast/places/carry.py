@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import io
 import json
 import marshal
 import os
@@ -22,6 +23,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zipfile
@@ -370,6 +372,24 @@ def _blinded(loader: bytes) -> bytes:
 
 
 # Files.
+
+
+def archive(source: str, is_packed: bool) -> bytes:
+    """The directory as a tar archive, with the same bytes each time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as file:
+        file.add(source, arcname=".", filter=_plain)
+    if not is_packed:
+        return buffer.getvalue()
+    import gzip
+
+    return gzip.compress(buffer.getvalue(), 1, mtime=0)
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
 
 
 def _read(path: str) -> bytes:

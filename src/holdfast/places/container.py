@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import IO, Any, ClassVar, NamedTuple
 
 from holdfast import files
@@ -103,12 +104,14 @@ class Engine:
         self.program = program
         self.environ = dict(environ)
 
-    async def run(self, *arguments: str, budget: float = _ENGINE_BUDGET, with_errors: bool = False) -> str:
+    async def run(
+        self, *arguments: str, budget: float = _ENGINE_BUDGET, with_errors: bool = False, may_repeat: bool = True
+    ) -> str:
         """What a command prints, after further attempts where that may help. Raises EngineFailed.
 
         `with_errors`: on stderr, too.
         """
-        for pause in _PAUSES:
+        for pause in _PAUSES if may_repeat else ():
             try:
                 return await self._run(arguments, budget, with_errors)
             except EngineFailed as failed:
@@ -246,6 +249,8 @@ class ContainerPlace(RemotePlace):
         self.name = name
         self.key = spec.key
         self.idle_limit = spec.options["idle"]
+        why = f"a container limits all its processes: set it in [backends.{name}]"
+        self.refused = MappingProxyType(dict.fromkeys(("memory", "cpus", "pids"), why))
         self._engine = engine
         self._options = spec.options
         self._site = site
@@ -537,11 +542,11 @@ class ContainerBackend(Backend):
     async def state(self, environ: Mapping[str, str]) -> BackendState:
         engine = self._engine(environ)
         try:
-            version = (await engine.run(*self.version)).strip()
+            version = (await engine.run(*self.version, may_repeat=False)).strip()
         except EngineFailed as failed:
             is_missing = "not installed" in str(failed)
             step = f"apt-get install {self.package}" if is_missing else f"try: {engine.program} info"
-            return BackendState("unusable", f"{failed} ({step})")
+            return BackendState("unusable", f"{failed} ({step})", is_installed=not is_missing)
         return BackendState("ready", f"{self.kind} {version}")
 
     async def sandboxes(self, site_instance: str, environ: Mapping[str, str]) -> list[Sandbox]:

@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import socket
+import time
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
@@ -96,6 +97,11 @@ class KeeperLink:
         self._connection: _KeeperConnection | None = None
         self._has_given_up = True
         self._giving_up: asyncio.TimerHandle | None = None
+        #: The backend, for messages; None for this machine.
+        self.backend: str | None = None
+        #: Since when there has been no connection, and why the last attempt failed; None while there is one.
+        self.lost_at: float | None = None
+        self.trouble: str | None = None
         #: What the keeper said of itself last: pid, anchor_pid, cgroup, version, release, offers.
         self.about: Message = {}
 
@@ -137,7 +143,7 @@ class KeeperLink:
         """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self._has_given_up:
-            answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
+            answer.set_exception(self._unanswered())
             return answer
         rid = next(self._rids)
         request = _Request({"rid": rid, "op": op, **arguments}, raw, answer)
@@ -170,6 +176,7 @@ class KeeperLink:
                     raise
                 except (OSError, TimeoutError, Refused, HoldfastError) as failed:
                     self._note("keeper-unreachable", why=repr(failed))
+                    self.trouble = _reason(failed)
                     self._settle_awaiting(failed)
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
@@ -179,7 +186,7 @@ class KeeperLink:
             if self._giving_up is not None:
                 self._giving_up.cancel()
             self._give_up()
-            self._settle_awaiting(Unreachable(_NO_ANSWER, next=_SEE))
+            self._settle_awaiting(self._unanswered())
 
     def _settle_awaiting(self, failed: Exception | None) -> None:
         awaiting, self._awaiting = self._awaiting, []
@@ -224,6 +231,7 @@ class KeeperLink:
         was_reachable = self.is_reachable
         self.about = {key: value for key, value in message["ok"].items() if key != "live"}
         self._connection = connection
+        self.lost_at = self.trouble = None
         self._has_given_up = False
         if self._giving_up is not None:
             self._giving_up.cancel()
@@ -244,18 +252,25 @@ class KeeperLink:
     def _lost(self) -> None:
         """No connection: what was sent and may not be repeated has failed, the rest waits for a while."""
         self._connection = None
+        self.lost_at = self.lost_at or time.time()
         for request in list(self._open.values()):
             if request.was_sent and not request.can_be_repeated and not request.answer.done():
                 request.answer.set_exception(Unreachable("the keeper went away; whether it was done is not known"))
         if self._giving_up is None or self._giving_up.cancelled():
             self._giving_up = asyncio.get_running_loop().call_later(self._outage, self._give_up)
 
+    def _unanswered(self) -> Unreachable:
+        if self.backend is None:
+            return Unreachable(_NO_ANSWER, next=_SEE)
+        why = f": {self.trouble}" if self.trouble else ""
+        return Unreachable(f"the place of backend {self.backend} does not answer{why}", next="holdfast backends")
+
     def _give_up(self) -> None:
         was_reachable = self.is_reachable
         self._has_given_up = True
         for request in list(self._open.values()):
             if not request.answer.done():
-                request.answer.set_exception(Unreachable(_NO_ANSWER, next=_SEE))
+                request.answer.set_exception(self._unanswered())
         if was_reachable:
             self.on_change(False)
 
@@ -332,6 +347,12 @@ def _settle(answer: asyncio.Future[Message], message: Message) -> None:
         answer.set_exception(_refusal(message))
     else:
         answer.set_result(message["ok"])
+
+
+def _reason(failed: Exception) -> str:
+    if isinstance(failed, HoldfastError):
+        return failed.message
+    return (failed.strerror if isinstance(failed, OSError) else None) or str(failed) or type(failed).__name__
 
 
 def _refusal(message: Message) -> Refused:

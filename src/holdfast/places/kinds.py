@@ -11,22 +11,23 @@ from holdfast.places.backend import Backend
 #: The entry point group of packages that add kinds.
 GROUP = "holdfast.backends"
 
-_BUILT_IN = {
+BUILT_IN = {
     "podman": "holdfast.places.container:PodmanBackend",
     "docker": "holdfast.places.container:DockerBackend",
     "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
+    "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 
 
 def names() -> list[str]:
-    return [*_BUILT_IN, *(name for name in _installed() if name not in _BUILT_IN)]
+    return [*BUILT_IN, *(name for name in _installed() if name not in BUILT_IN)]
 
 
 def find(kind: str) -> type[Backend] | None:
     """The class of a kind; None where there is no such kind. Raises Unsupported when it cannot be loaded."""
-    if kind in _BUILT_IN:
-        module, _, name = _BUILT_IN[kind].partition(":")
+    if kind in BUILT_IN:
+        module, _, name = BUILT_IN[kind].partition(":")
         try:
             found: type[Backend] = getattr(import_module(module), name)
         except ModuleNotFoundError as missing:

@@ -311,8 +311,10 @@ class LocalPlace(ExecutionPlace):
     async def http_trouble(self, target: HttpTarget) -> str | None:
         return await http.trouble(target)
 
-    def sandbox_argv(self, cwd: str, writable: Sequence[str], network: str) -> list[str]:
-        return sandbox_argv(cwd, writable, network, self._hidden)
+    def sandbox_argv(
+        self, cwd: str, writable: Sequence[str], network: str, shown: Mapping[str, bool] | None = None
+    ) -> list[str]:
+        return sandbox_argv(cwd, writable, network, self._hidden, shown or {})
 
     async def shell_argv(self, text: str, shell: str | None, env: Mapping[str, str]) -> tuple[str, ...]:
         path = env.get("PATH", os.defpath)

@@ -18,6 +18,7 @@ import re
 import select
 import stat
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -26,8 +27,10 @@ from holdfast.light_json import dump_bytes
 from holdfast_keeper import bundle, protocol
 from holdfast_keeper.protocol import Message
 
-#: The largest part of a file that is sent without looking for urgent messages.
-PIECE = 256 << 10
+#: The parts of files that are sent without looking for urgent messages: as large as takes a few milliseconds.
+LARGEST_PIECE = 1 << 20
+_SMALLEST_PIECE = 64 << 10
+_PIECE_TIME = 0.004
 
 _SEGMENT = re.compile(r"(out|err)\.(\d{1,20})\Z")
 _TIMES = re.compile(r"(out|err)\.times\Z")
@@ -66,6 +69,7 @@ class RelayOutput:
         self._turns: deque[str] = deque()
         self._changed = threading.Condition()
         self._sources: dict[str, BundleSource] = {}
+        self.piece = _SMALLEST_PIECE
         #: Bundles that the daemon had completely when it connected.
         self.complete: frozenset[str] = frozenset()
         threading.Thread(target=self._run, name="output", daemon=True).start()
@@ -195,7 +199,7 @@ class RelayOutput:
                 select.select([], [self._target], [])
 
     def copy(self, file: int, at: int, count: int) -> None:
-        end = at + count
+        end, began = at + count, time.monotonic()
         while at < end:
             try:
                 sent = os.sendfile(self._target, file, at, end - at)
@@ -205,6 +209,9 @@ class RelayOutput:
             if not sent:
                 raise OSError("a log has become shorter")
             at += sent
+        if count == self.piece:
+            is_fast = time.monotonic() - began < _PIECE_TIME
+            self.piece = min(LARGEST_PIECE, count * 2) if is_fast else max(_SMALLEST_PIECE, count // 2)
 
 
 class BundleSource:
@@ -263,7 +270,7 @@ class BundleSource:
     def _send_growth(self, fd: int, file: _File, output: RelayOutput) -> Iterator[None]:
         name, at = file.name, self.sizes.get(file.name, 0)
         while at < file.size or name not in self.sizes:
-            count = min(PIECE, file.size - at)
+            count = min(output.piece, file.size - at)
             output.message({"file": name, "id": self._id, "at": at, "size": count, "mtime": file.mtime})
             output.copy(fd, at, count)
             at += count

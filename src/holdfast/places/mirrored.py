@@ -19,7 +19,7 @@ from holdfast import files
 from holdfast.errors import Unreachable
 from holdfast.model.process import HeldProcess, is_id
 from holdfast.places.keeper_link import Note
-from holdfast.places.mirror_source import PIECE, is_mirrored
+from holdfast.places.mirror_source import LARGEST_PIECE, is_mirrored
 from holdfast.places.remote import FrameReader, RelayPeer, RemotePlace
 from holdfast_keeper import bundle
 from holdfast_keeper.protocol import Message, ProtocolError
@@ -81,7 +81,7 @@ class Mirror:
 
     def _append(self, reader: FrameReader, message: Message) -> None:
         at, size, mtime = (int(message[name]) for name in ("at", "size", "mtime"))
-        if not (0 <= at <= _FARTHEST and 0 <= size <= PIECE):
+        if not (0 <= at <= _FARTHEST and 0 <= size <= LARGEST_PIECE):
             raise ProtocolError("a part of a file that is too long")
         path = f"{self._of(message)}/{_checked_name(message['file'])}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -33,6 +33,7 @@ from holdfast.places.base import PortWatch, Refused
 from holdfast.places.local import CONTROL, LocalPlace, connect_socket
 from holdfast.places.mirror_source import Ends, RelayOutput
 from holdfast.places.sampler import UsageSampler
+from holdfast.places.text_stream import over_text
 from holdfast.title import set_title
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -53,9 +54,15 @@ _NOT_PASSED_ON = ("HOLDFAST_", "LD_", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`DIRECTORY [KEEPER...]`: the directory of the place, and the command line of the keeper's program."""
-    directory, *keeper_argv = arguments
+    """`[--text] DIRECTORY [KEEPER...]`: the directory of the place, and the command line of the keeper's program.
+
+    `--text`: stdin and stdout carry only text (`text_stream.py`).
+    """
+    is_text = arguments[0] == "--text"
+    directory, *keeper_argv = arguments[1:] if is_text else arguments
     source, target = _take_streams()
+    if is_text:
+        source, target = over_text(source, target)
     os.write(target, MARK)
     set_title("relay", directory)
     asyncio.run(_serve(directory, keeper_argv or None, source, target))

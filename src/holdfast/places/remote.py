@@ -67,6 +67,9 @@ _MOST_STARTS = 4096
 
 _READ_SIZE = 1 << 18
 _PIPE_SIZE = 1 << 20
+#: While this much is expected, the pipe is read after a pause in which it fills: that takes less time in all.
+_BULK = 64 << 10
+_BULK_PAUSE = 0.001
 _SET_PIPE_SIZE = 1031
 _ERROR_TAIL = 2000
 #: What may come before the relay.
@@ -196,6 +199,8 @@ class FrameReader:
                 del self._buffer[:done]
             else:
                 self.wait()
+                if count > _BULK:
+                    time.sleep(_BULK_PAUSE)
                 try:
                     done = os.splice(self._source, file, count, offset_dst=at, flags=os.SPLICE_F_NONBLOCK)
                 except BlockingIOError:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
 import stat
-import tarfile
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ from holdfast import files
 from holdfast.errors import BadValue
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Site
 from holdfast.places.base import start_program
-from holdfast.places.carry import Runtime, make_runtime, make_sources
+from holdfast.places.carry import Runtime, archive, make_runtime, make_sources
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayPeer, RelayProcess, start_relay
 
@@ -403,12 +401,12 @@ class SshPlace(MirroredPlace):
 
     async def _copy(self, said: Mapping[str, str], at: str, source: str) -> None:
         is_packed = "gzip" in said
-        archive = await asyncio.to_thread(_archive, source, is_packed)
+        packed = await asyncio.to_thread(archive, source, is_packed)
         parent, name = os.path.split(at)
         script = _UNPACK.replace("UNPACK ", "gzip -dc | " if is_packed else "")
         words = ["exec", "sh", "-c", _quote(script), "sh", _quote(parent), _quote(name)]
-        await self.client.run(words, archive, _COPY_BUDGET)
-        self._note("runtime-copied", host=self.client.host, bytes=len(archive))
+        await self.client.run(words, packed, _COPY_BUDGET)
+        self._note("runtime-copied", host=self.client.host, bytes=len(packed))
 
     def _load_facts(self) -> HostFacts | None:
         try:
@@ -443,24 +441,6 @@ def _shell_words(argv: Sequence[str]) -> list[str]:
 def _relay_command(runtime: Runtime, facts: HostFacts) -> list[str]:
     keeper = _program(runtime, facts, "keeper")
     return _shell_words(_program(runtime, facts, "relay", facts.state, *facts.prefix, *keeper))
-
-
-def _archive(source: str, is_packed: bool) -> bytes:
-    """The directory as a tar archive, with the same bytes each time."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(source, arcname=".", filter=_plain)
-    if not is_packed:
-        return buffer.getvalue()
-    import gzip
-
-    return gzip.compress(buffer.getvalue(), 1, mtime=0)
-
-
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    return entry
 
 
 def _file_name(text: str) -> str:
@@ -505,7 +485,7 @@ class SshBackend(Backend):
             )
             _, said = await child.communicate()
         except OSError:
-            return BackendState("unusable", "ssh is not installed (apt-get install openssh-client)")
+            return BackendState("unusable", "ssh is not installed (apt-get install openssh-client)", False)
         return BackendState("ready", said.decode(errors="replace").partition(",")[0].strip())
 
     async def login(self, environ: Mapping[str, str], given: Options) -> list[str]:

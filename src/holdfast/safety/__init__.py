@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.safety.judging import judge, judge_argv
     from holdfast.safety.keyboard import ShellState, judge_input, shell_state
-    from holdfast.safety.policy import Policy, default_policy, load_policy, read_rules
+    from holdfast.safety.policy import Policy, SandboxProfile, default_policy, load_policy, read_rules
     from holdfast.safety.rules import Action, Rule, Verdict
     from holdfast.safety.syntax import Script, parse
 
 __all__ = [
-    "Action", "Policy", "Rule", "Script", "ShellState", "Verdict", "default_policy", "judge", "judge_argv",
-    "judge_input", "load_policy", "parse", "read_rules", "shell_state",
+    "Action", "Policy", "Rule", "SandboxProfile", "Script", "ShellState", "Verdict", "default_policy", "judge",
+    "judge_argv", "judge_input", "load_policy", "parse", "read_rules", "shell_state",
 ]  # fmt: skip
 
 _MODULES = {
     "judging": ("judge", "judge_argv"),
     "keyboard": ("ShellState", "judge_input", "shell_state"),
-    "policy": ("Policy", "default_policy", "load_policy", "read_rules"),
+    "policy": ("Policy", "SandboxProfile", "default_policy", "load_policy", "read_rules"),
     "rules": ("Action", "Rule", "Verdict"),
     "syntax": ("Script", "parse"),
 }

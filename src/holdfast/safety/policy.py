@@ -12,7 +12,7 @@ import os
 import tomllib
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from holdfast.errors import BadValue
 from holdfast.safety.places import HOMES
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OPERATOR_DIRECTORY = "/etc/holdfast"
-PROFILES = ("default", "strict")
+PROFILES = ("default", "strict", "sandbox")
+Network = Literal["none", "host"]
 _LISTS = ("program", "subcommand", "arguments", "without", "path", "unless_path")
 _TEXTS = ("name", "why", "at", "command")
 _ORDER: tuple[tuple[Level, Action], ...] = (
@@ -37,11 +38,28 @@ def comes_before(level: Level, action: Action, other_level: Level, other_action:
 
 
 @dataclass(frozen=True)
+class SandboxProfile:
+    """`profile = "sandbox"`: commands run in a sandbox unasked, and leaving it asks. What it grants them there."""
+
+    level: Level = "user"
+    network: Network = "none"
+    writable: tuple[str, ...] = ()
+    """Directories, beside that of the command."""
+
+
+@dataclass(frozen=True)
 class Policy:
     """Rules by level, and the level that asks for every program which no rule or table names."""
 
     levels: Mapping[Level, tuple[Rule, ...]]
     strict: Level | None = None
+    sandbox: SandboxProfile | None = None
+
+    @functools.cached_property
+    def outside(self) -> Policy:
+        """The policy for leaving the sandbox: only what a rule of the user or the operator allows, is allowed."""
+        leave = Rule("ask", "leave-sandbox", "it is to run outside the sandbox")
+        return Policy({**self.levels, "default": (leave,)})
 
     @functools.cached_property
     def ordered(self) -> tuple[tuple[Level, Rule], ...]:
@@ -97,18 +115,37 @@ def load_policy(home: str | None = None, environ: Mapping[str, str] | None = Non
     if home:
         levels["default"] = tuple(_about_home(rule, home) for rule in levels["default"])
     strict: Level | None = None
+    sandbox: SandboxProfile | None = None
     sources: tuple[tuple[Level, str | None], ...] = (("user", home), ("operator", operator_home))
     for level, directory in sources:
         if directory:
             text = _read_file(f"{directory}/policy.toml")
             levels[level] = read_rules(text, f"{directory}/policy.toml")[0]
-            strict = level if is_strict(text) else strict
-    return Policy(levels, strict)
+            table = tomllib.loads(text)
+            strict = level if table.get("profile") == "strict" else strict
+            if "profile" in table:  # the operator's decides: a user can be stricter, never milder
+                sandbox = _sandbox(table, level) if table["profile"] == "sandbox" else None
+    return Policy(levels, strict, sandbox)
 
 
-def is_strict(text: str) -> bool:
-    """Whether a valid policy file sets `profile = "strict"`."""
-    return tomllib.loads(text).get("profile") == "strict"
+def _sandbox(table: Mapping[str, Any], level: Level) -> SandboxProfile:
+    given = table.get("sandbox", {})
+    writable = given.get("writable", [])
+    listed = [writable] if isinstance(writable, str) else writable
+    return SandboxProfile(level, given.get("network", "none"), tuple(map(os.path.expanduser, listed)))
+
+
+def _check_sandbox(table: object, profile: object, path: str) -> None:
+    if not isinstance(table, dict) or set(table) - {"network", "writable"}:
+        raise _bad(path, "sandbox has to be a table of network and writable")
+    if profile != "sandbox":
+        raise _bad(path, 'sandbox without profile = "sandbox"')
+    if table.get("network", "none") not in get_args(Network):
+        raise _bad(path, f"sandbox.network has to be {' or '.join(get_args(Network))}")
+    if "writable" in table:
+        for text in _texts(table["writable"], "sandbox.writable", path):
+            if not text.startswith(("/", "~")) or "\0" in text:
+                raise _bad(path, f"sandbox.writable has to be absolute, not {text[:60]!r}")
 
 
 def _about_home(rule: Rule, home: str) -> Rule:
@@ -135,8 +172,11 @@ def read_rules(text: str, path: str) -> tuple[tuple[Rule, ...], dict[str, tuple[
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
         raise BadValue(f"cannot read {path}: {broken}", next=f"correct or remove {path}") from broken
-    if table.pop("profile", PROFILES[0]) not in PROFILES:
-        raise _bad(path, f"profile has to be {' or '.join(PROFILES)}")
+    profile = table.pop("profile", PROFILES[0])
+    if profile not in PROFILES:
+        raise _bad(path, f"profile has to be {', '.join(PROFILES[:-1])} or {PROFILES[-1]}")
+    if "sandbox" in table:
+        _check_sandbox(table.pop("sandbox"), profile, path)
     places = _places(table.pop("places", {}), path)
     rules: list[Rule] = []
     for action in get_args(Action):

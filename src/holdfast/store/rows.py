@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast import light_json
 from holdfast.model import lifecycle
 from holdfast.model.events import BridgeOrigin, Event, Notice, StoredEvent
-from holdfast.model.lifecycle import Ended, Outcome, Restarting, State, StopRequest
+from holdfast.model.lifecycle import Ended, Outcome, Restarting, State, StopRequest, reason
 from holdfast.model.process import HeldProcess, Leftover, Meta, ProcessId, StreamExtent
 from holdfast.model.progress import Progress
 from holdfast.model.prompts import InputNeed
@@ -119,7 +119,8 @@ def _marks(process: HeldProcess) -> dict[str, Any]:
         "need": _fields(process.need) if process.need is not None else None,
         "watching": process.watching.to_json() if process.watching is not None else None,
         "progress": process.progress.to_json() if process.progress is not None else None,
-        "trouble": process.trouble if process.pid is None else None,  # that of a start is known from nowhere else
+        # Why it was not started, or was lost, is known from nowhere else.
+        "trouble": process.trouble if process.pid is None or reason(process.state) == "lost" else None,
         "cpu_seconds": process.cpu_seconds,
         "peak_rss": process.peak_rss,
     }

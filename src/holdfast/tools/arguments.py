@@ -28,7 +28,7 @@ _AN_OBJECT = "pass an object that fits the schema"
 _ORDER = {
     "terminal": (
         *("command", "background", "timeout", "workdir", "pty", "notify_on_complete", "watch_patterns"),
-        "check_interval",
+        *("check_interval", "sandbox"),
     ),
     "process": ("action", "session_id", "data", "timeout", "offset", "limit"),
 }
@@ -45,6 +45,7 @@ class TerminalCall(NamedTuple):
     notify: bool
     watch: list[str]
     check_interval: float | None
+    sandbox: bool | None
     notes: list[str]
 
 
@@ -101,6 +102,7 @@ def read_terminal(given: Mapping[str, object]) -> TerminalCall:
         notify=flag(given, "notify_on_complete"),
         watch=_texts(given, "watch_patterns"),
         check_interval=seconds(given, "check_interval") or None,
+        sandbox=flag(given, "sandbox") if given.get("sandbox") is not None else None,
         notes=_unknown(given, TerminalCall._fields, ("notify_on_complete", "watch_patterns")),
     )
 

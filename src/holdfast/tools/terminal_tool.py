@@ -67,7 +67,8 @@ async def _background(tools: ToolSession, call: TerminalCall) -> Answer:
 
 def _options(tools: ToolSession, call: TerminalCall, cwd: str | None, labels: dict[str, str]) -> dict[str, Any]:
     """Of a start that is judged first, in an environment without secrets."""
-    return {"gate": True, "clean": True, "cwd": cwd, "pty": call.pty, "labels": labels, **tools.options}
+    own = {"cwd": cwd, "pty": call.pty, "labels": labels, "sandbox": call.sandbox}
+    return {"gate": True, "clean": True, **own, **tools.options}
 
 
 async def _foreground(tools: ToolSession, call: TerminalCall, notices: int) -> Answer:

@@ -375,6 +375,15 @@ def test_a_command_that_was_checked_copies_what_it_may_and_no_more(work: Path, t
     assert not list(there.iterdir())
 
 
+def test_a_sandbox_shares_its_directory_and_has_a_tmp_of_its_own(work: Path, there: Path) -> None:
+    start("--name", "boxed", "--cwd", str(there), "--sandbox", "--", "sleep", "1000")
+    (work / "one").write_text("1")
+    out("cp", "one", "boxed:")
+    assert out("exec", "boxed", "--", "cat", "one") == "1"
+    assert "runs in a sandbox with /tmp of its own" in refusal("cp", "one", "boxed:/tmp/two")
+    assert "runs in a sandbox with /tmp of its own" in refusal("cp", "boxed:/tmp/../tmp", "two")
+
+
 def test_docker_users_and_typos_find_it() -> None:
     assert "did you mean cp?" in refusal("copy")
     assert "did you mean cp?" in refusal("scp")

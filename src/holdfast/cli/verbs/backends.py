@@ -34,7 +34,8 @@ VERB = Verb(
 
         login NAME opens a connection to a host that asks for a password or a code. Later commands use this connection.
 
-        With --json an array of objects: name, kind, state (ready, unusable), detail, places. clean prints an object:
+        With --json an array of objects: name, kind, state (ready, unusable), detail, places (key, task,
+        options, state, processes, trouble). clean prints an object:
         removed, failed; stop: closed, kept, ended.
     """,
     options=[
@@ -97,11 +98,14 @@ def _show(given: Given, found: list[Message]) -> int:
     if places:
         console.out("")
         console.out(console.table(_PLACE_HEAD, [_place_row(name, place) for name, place in places]))
+    for name, place in places:
+        if place.get("trouble"):
+            console.out(console.visible(f"{name} {place['key']} does not answer: {place['trouble']}"))
     return 0
 
 
 def _place_row(name: str, place: Message) -> tuple[str, ...]:
-    options = " ".join(f"{key}={value}" for key, value in place["options"].items() if value not in (None, "", [], {}))
+    options = " ".join(f"{key}={value}" for key, value in place["options"].items() if value)
     return (name, place["key"], place["state"], place["task"] or "-", str(place["processes"]), options)
 
 

@@ -114,6 +114,7 @@ def _command(process: Process) -> Iterator[tuple[str, str]]:
         yield "shell", process.argv[0]
     yield "directory", process.cwd
     yield "backend", process.backend if process.backend != "local" else ""
+    yield "place", process.place or ""
     if process.sandbox:
         writable = [f"writable {path}" for path in process.sandbox["writable"]]
         yield "sandbox", console.visible(", ".join([f"network {process.sandbox['network']}", *writable]))

@@ -24,13 +24,18 @@ VERB = Verb(
     about="""
         Shows what the safety policy says about a command: allow, ask or deny, the rule that decided, and the part and
         the word that it matched. Nothing runs, and no request for approval is made. COMMAND is a text for a shell,
-        ARGV a program with its arguments.
+        ARGV a program with its arguments. With the profile sandbox it also shows the sandbox in which the command
+        would run (holdfast docs sandbox).
 
         With --json an object: action, rule, reason, part, word, level (operator, user or default), sandbox.
     """,
     options=[
         Option("--cwd", metavar="DIR", help="The directory in which it would run. Default: this one."),
-        Option("--profile", choices=("default", "strict"), help="Judge by this profile. Default: that of the policy."),
+        Option(
+            "--profile",
+            choices=("default", "strict", "sandbox"),
+            help="Judge by this profile. Default: that of the policy.",
+        ),
         JSON,
     ],
     exits=[("0", "Judged, also if the command is denied.")],
@@ -51,6 +56,10 @@ def run(given: Given) -> int:
         console.out_json(found)
         return 0
     console.out(colours.paint(found["action"], _COLOURS[found["action"]]))
+    if found["sandbox"]:
+        network, writable = found["sandbox"]["network"], found["sandbox"]["writable"]
+        words = [f"network {network}", *(f"writable {path}" for path in writable)]
+        console.out(f"  sandbox {console.visible(', '.join(words))}")
     if found["rule"]:
         rows = {
             "rule": f"{found['rule']} ({found['level']})",

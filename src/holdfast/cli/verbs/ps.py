@@ -95,8 +95,9 @@ VERB = Verb(
         only these processes, running or ended.
 
         The columns: id, name, state or how it ended, age (since the first start; of an ended process until its end),
-        session, bytes of output, command. READY, RESTARTS, PORTS and ENDED are there if a process has them. A terminal
-        that is too narrow shows fewer columns, and short ids. Output to a file or pipe is never cut.
+        session, bytes of output, command. READY, RESTARTS, PORTS, ENDED and BACKEND are there if a process has
+        them; BACKEND is where it runs, if that is not this machine. A terminal that is too narrow shows fewer columns,
+        and short ids. Output to a file or pipe is never cut.
 
         A running process is shown as asks if it waits for input, as stalled if it has no output and no CPU use (see
         run --stall), as trouble if there is a problem in running it, and as stale if it is very old; holdfast why ID
@@ -219,11 +220,24 @@ def _comparable(value: Any) -> Any:
 
 # Showing.
 
-_HEAD = ("ID", "NAME", "STATUS", "READY", "RESTARTS", "AGE", "ENDED", "PORTS", "SESSION", "OUTPUT", "COMMAND")
+_HEAD = (
+    "ID",
+    "NAME",
+    "STATUS",
+    "READY",
+    "RESTARTS",
+    "AGE",
+    "ENDED",
+    "PORTS",
+    "BACKEND",
+    "SESSION",
+    "OUTPUT",
+    "COMMAND",
+)
 #: Columns that are there only where a process has a value.
-_OPTIONAL = frozenset({"READY", "RESTARTS", "ENDED", "PORTS"})
+_OPTIONAL = frozenset({"READY", "RESTARTS", "ENDED", "PORTS", "BACKEND"})
 #: What a narrow terminal does without, the first one first.
-_DROP = ("OUTPUT", "SESSION", "ID", "STATUS", "RESTARTS", "ENDED", "PORTS", "READY", "AGE")
+_DROP = ("BACKEND", "OUTPUT", "SESSION", "ID", "STATUS", "RESTARTS", "ENDED", "PORTS", "READY", "AGE")
 _NONE = "-"
 #: Digits of a short id.
 _SHORTEST_ID, _ID_LENGTH = 6, 12
@@ -276,6 +290,7 @@ def _row(process: Process, now: float) -> tuple[str, ...]:
         age_text((ended or now) - begun) if begun is not None and (ended is not None or not is_over) else _NONE,
         f"{age_text(now - ended)} ago" if ended is not None else _NONE,
         " ".join(map(str, process.ports or ())) or _NONE,
+        _NONE if process.backend == "local" else process.backend,
         process.session,
         size_text(process.output_bytes or 0),
         process.command,

@@ -200,6 +200,8 @@ def _is_shell_text(word: str, cwd: str | None) -> bool:
 
 
 def _check(given: Given) -> None:
+    if given.no_sandbox and given.sandbox:
+        raise BadValue("run: either --sandbox or --no-sandbox, not both", next=given.usage)
     if given.size is not None and not given.pty:
         raise BadValue("run: --size needs a terminal", next="add -t")
     if given.deadline_action is not None and given.deadline is None:
@@ -215,6 +217,7 @@ def _options(given: Given, how: CallerStreams) -> RunOptions:
     options = {name: getattr(given, key) for key, name in RUN_NAMES.items()}
     options |= {name: value or None for name, value in options.items() if isinstance(value, list)}
     own = {"env": dict(given.env), "stdin": how.stdin, "size": how.size, "attached": how.attaches}
+    own["sandbox"] = False if given.no_sandbox else given.sandbox or None
     return {**options, **own}  # type: ignore[typeddict-item]
 
 

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from holdfast.daemon.approvals import gate
-from holdfast.daemon.core.context import Call, DaemonContext
+from holdfast.daemon.approvals import gate, sandboxing
+from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.log import note
 from holdfast.errors import BadValue, HoldfastError, Unreachable
 from holdfast.model.approvals import ApprovalRecord
@@ -27,6 +27,7 @@ from holdfast.safety.variables import code_variable
 
 if TYPE_CHECKING:
     from holdfast.daemon.handlers.start import StartSpec
+    from holdfast.safety import SandboxProfile
 
 #: Shells whose language is understood.
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
@@ -39,6 +40,8 @@ class Judged(NamedTuple):
     action: Literal["allow", "ask", "deny"]
     rule: str | None
     why: str
+    level: str | None = None
+    """The policy file of the rule; None where no rule decided."""
 
 
 _ALLOWED = Judged("allow", None, "")
@@ -66,13 +69,14 @@ async def starting(context: DaemonContext, call: Call, ask: Start, start_spec: S
         return
     shell = start_spec.shell or context.settings.shell
     judged = await _judge(context, start_spec.meta, start_spec.text, shell, start_spec.grant)
+    judged = await sandboxing.judged_in(context, start_spec.meta, start_spec.text, judged)
     async with using(context, await gate.pass_gate(context, call, _asked(context, ask, start_spec), judged)) as use:
         yield use
 
 
 def _asked(context: DaemonContext, ask: Start, start_spec: StartSpec) -> gate.GatedAction:
     meta = start_spec.meta
-    what = {
+    what: Message = {
         "process": meta.id,
         "command": meta.command,
         "argv": None if start_spec.text is not None else list(meta.argv),
@@ -81,6 +85,8 @@ def _asked(context: DaemonContext, ask: Start, start_spec: StartSpec) -> gate.Ga
         "grant": start_spec.grant,
         "stop_cmd": meta.stop_cmd,
     }
+    if meta.sandbox:
+        what["sandbox"] = {"writable": list(meta.writable), "network": meta.network or "none"}
     if meta.restart != "never":
         # One approval would cover every run: the policy is part of what is approved.
         what["restart"] = f"{meta.restart} {meta.restart_limit}"
@@ -154,7 +160,8 @@ async def _judge_again(context: DaemonContext, meta: Meta) -> Judged:
         given = await asyncio.to_thread(_given, context, meta) if meta.given else {}
     except (OSError, ValueError, KeyError, TypeError):
         return Judged("ask", None, "the variables that were given for it cannot be read")
-    return await _judge(context, meta, text, meta.argv[0] if meta.argv else "", given)
+    judged = await _judge(context, meta, text, meta.argv[0] if meta.argv else "", given)
+    return await sandboxing.judged_in(context, meta, text, judged)
 
 
 def _given(context: DaemonContext, meta: Meta) -> dict[str, str]:
@@ -165,14 +172,17 @@ def _given(context: DaemonContext, meta: Meta) -> dict[str, str]:
 def _shell(shell: str) -> Judged:
     if shell and os.path.basename(shell) not in _SHELLS:
         return Judged(
-            "ask", "other-shell", f"it is for the shell {os.path.basename(shell)[:40]}, which cannot be judged"
+            "ask",
+            "other-shell",
+            f"it is for the shell {os.path.basename(shell)[:40]}, which cannot be judged",
+            "default",
         )
     return _ALLOWED
 
 
 def _variables(grant: dict[str, str]) -> Judged:
     if name := code_variable(grant):
-        return Judged("ask", "steering-variable", f"the variable {name[:40]} can make it run other commands")
+        return Judged("ask", "steering-variable", f"the variable {name[:40]} can make it run other commands", "default")
     return _ALLOWED
 
 
@@ -197,11 +207,18 @@ class Gate:
             safety = _safety()
             policy = self._policy(safety)
             if profile is not None:
-                policy = replace(policy, strict="user" if profile == "strict" else None)
+                strict = "user" if profile == "strict" else None
+                confined = (policy.sandbox or safety.SandboxProfile()) if profile == "sandbox" else None
+                policy = replace(policy, strict=strict, sandbox=confined)
             found = safety.judge(text, policy, cwd)
-            level = found.level if found.rule else None
-            why = {"reason": found.why, "part": found.where, "word": found.word, "level": level, "sandbox": None}
-            return {"action": found.action, "rule": found.rule, **why}
+            action, rule, why, level = found.action, found.rule, found.why, found.level if found.rule else None
+            sandbox = None
+            if policy.sandbox and found.action != "deny" and safety.judge(text, policy.outside, cwd).action != "allow":
+                sandbox = {"writable": sandboxing.granted(policy.sandbox), "network": policy.sandbox.network}
+                if level in (None, "default"):
+                    action, rule, level, why = "allow", "sandbox", policy.sandbox.level, "it runs in the sandbox"
+            shown = {"reason": why, "part": found.where, "word": found.word, "level": level, "sandbox": sandbox}
+            return {"action": action, "rule": rule, **shown}
 
         return await asyncio.to_thread(judge)
 
@@ -209,6 +226,25 @@ class Gate:
         """A command that runs without a shell."""
         size = sum(map(len, argv))
         return await _judged(lambda safety: safety.judge_argv(list(argv), self._policy(safety), cwd), size)
+
+    async def sandbox(self) -> SandboxProfile | None:
+        """The profile that commands run in a sandbox by; None for another profile, and where the policy is invalid."""
+        if all(_mark(file) is None for file in self._files):
+            return None
+        try:
+            found: SandboxProfile | None = (await asyncio.to_thread(lambda: self._policy(_safety()))).sandbox
+        except BadValue:
+            return None  # then every command asks
+        return found
+
+    async def may_leave(self, text: str | None, argv: Sequence[str], cwd: str) -> bool:
+        """Whether rules of the user or the operator allow a command outside the sandbox."""
+
+        def judge(safety: Any) -> Any:
+            policy = self._policy(safety).outside
+            return safety.judge_argv(list(argv), policy, cwd) if text is None else safety.judge(text, policy, cwd)
+
+        return (await _judged(judge)).action == "allow"
 
     async def forbidden(self, text: str | None, argv: Sequence[str], cwd: str) -> Judged:
         """Whether the operator's policy denies it to all callers. Costs nothing where there is no such policy."""
@@ -268,7 +304,7 @@ async def _judged(work: Callable[[Any], Any], size: int = _LONG, unreadable: Lit
             verdict = work(_safety())
         else:
             verdict = await asyncio.to_thread(lambda: work(_safety()))
-        return Judged(verdict.action, verdict.rule, verdict.why)
+        return Judged(verdict.action, verdict.rule, verdict.why, verdict.level if verdict.rule else None)
     except BadValue as broken:
         note("policy-unreadable", why=broken.message)
         return Judged(unreadable, None, f"the policy cannot be read: {broken.message}")

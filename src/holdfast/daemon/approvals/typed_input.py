@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from holdfast import light_json
-from holdfast.daemon.approvals import commands, gate
+from holdfast.daemon.approvals import commands, gate, sandboxing
 from holdfast.daemon.approvals.commands import Judged
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.errors import Unreachable
@@ -55,10 +55,11 @@ async def typing(
         reader = await _reader(context, process)
         context.input_readers.forget_after_user(process, reader)
         before, shell_state = _snapshot(reader), reader.context() if reader is not None else ""
-        judged = await context.gate.typed(data, reader)
+        found = await context.gate.typed(data, reader)
+        judged = sandboxing.typed_in(await context.gate.sandbox(), process.meta, found)
         passed = await _passed(context, call, ask, process, before, shell_state, data, judged)
         async with commands.using(context, passed) as use:
-            if judged.action != "allow":
+            if found.action != "allow":
                 await context.gate.accept(data, reader)
             await _keep(context, process, reader)
             try:

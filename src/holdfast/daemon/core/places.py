@@ -175,6 +175,7 @@ class Places:
         except HoldfastError as failed:
             place = AbsentPlace(spec.backend, site, failed.message)
         place.key, place.name = key, spec.backend
+        place.keeper.backend = spec.backend
         return place
 
     def _site(self, key: str) -> Site:
@@ -190,8 +191,11 @@ class Places:
 
     # Opening and closing.
 
-    def reopen(self) -> None:
+    async def reopen(self) -> None:
         """After a start of the daemon: connect to every place with processes that may live."""
+        assert self.supervisor is not None
+        for stored in self._stored:
+            await Recovery(self.get(stored), self._registry, self.supervisor, self._background).adopt_bundles()
         for key in {process.meta.place for process in self._registry.all.values() if _is_open(process)}:
             if key is not None:
                 self._begin(self.get(key))
@@ -279,17 +283,17 @@ class Places:
             opened = self._open.pop(key, None)
             for task in opened.tasks[1:] if opened is not None else ():
                 task.cancel()
-            await self._end_processes(place)
+            await self._end_processes(place, str(gone))
 
-    async def _end_processes(self, place: ExecutionPlace) -> None:
-        """Of a place that is gone: with the end that their bundle has, else as lost."""
+    async def _end_processes(self, place: ExecutionPlace, why: str) -> None:
+        """Of a place that is gone: with the end that their bundle has, else as lost, with this reason."""
         assert self.supervisor is not None
         for process in [one for one in self._registry.all.values() if one.meta.place == place.key and _is_open(one)]:
             report = await asyncio.to_thread(place.recorded_end, process.id)
             if report is not None:
                 await self.supervisor.take(report)
             else:
-                await self.supervisor.lose(process.id)
+                await self.supervisor.lose(process.id, why)
 
     async def watch_idle(self) -> None:
         """Close places that were not used for longer than they allow, for ever."""
@@ -321,7 +325,7 @@ class Places:
             if held and not by_force:
                 return -len(held)
             await self._discard(place)
-            await self._end_processes(place)
+            await self._end_processes(place, "its place was closed: holdfast backends stop --all")
             return len(held)
 
     async def _discard(self, place: ExecutionPlace) -> None:

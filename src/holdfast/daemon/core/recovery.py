@@ -109,6 +109,20 @@ class Recovery:
         if without:
             note("rebuilt", processes=len(without))
 
+    async def adopt_bundles(self) -> None:
+        """Make rows for bundles that have none, by what they say: of processes that were started just before a crash.
+
+        The keeper is not asked: it may be out of reach for long.
+        """
+        names = await asyncio.to_thread(self._place.names)
+        without = [ProcessId(name) for name in names if is_id(name) and self._registry.get(ProcessId(name)) is None]
+        found = {name: await asyncio.to_thread(self._place.recorded, name) for name in without}
+        reports = [report for report in found.values() if report is not None]
+        for process in await asyncio.to_thread(self._rebuild_all, [report["id"] for report in reports]):
+            self._supervisor.show(process)
+        for report in reports:
+            await self._supervisor.take(report)
+
     async def _adopt(self, report: Report) -> None:
         await self._supervisor.take(report)
         if report["exit"] is None and report["born"]["boot"] != self._place.boot_id:

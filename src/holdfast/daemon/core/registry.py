@@ -264,6 +264,7 @@ def process_object(
         "peak_rss_bytes": used.peak_rss_bytes if used is not None else process.peak_rss,
         "created_at": meta.requested_at,
         "ready_by": meta.readiness_kind,
+        "place": meta.place,
     }
 
 

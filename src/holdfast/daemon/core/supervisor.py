@@ -134,8 +134,8 @@ class Supervisor:
         restart_in = round(process.state.due - time.time(), 3)
         note("restarting", process=process.id, **_outcome(last), restart_in=restart_in)
 
-    async def lose(self, process_id: ProcessId) -> None:
-        """The keeper knows nothing of this process."""
+    async def lose(self, process_id: ProcessId, why: str | None = None) -> None:
+        """The keeper knows nothing of this process. `why`: what is known about the reason."""
         async with self.turn(process_id):
             process = self._registry.get(process_id)
             if process is None:
@@ -147,7 +147,7 @@ class Supervisor:
                 return
             elif process.is_running:
                 state = advance(process.state, WitnessesGone(time.time()))
-                await self.end(replace(process, state=state, streams=closed))
+                await self.end(replace(process, state=state, streams=closed, trouble=why))
             else:
                 self._registry.drop(process_id)
                 self._store.remove_soon([process_id])

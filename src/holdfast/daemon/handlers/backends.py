@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unsupported
 from holdfast.ops.backends import BackendLogin, Backends, CleanBackends, StopBackend
 from holdfast.places.backend import BackendState, Options, PlaceSpec
 
@@ -51,15 +51,7 @@ async def login(context: DaemonContext, call: Call, ask: BackendLogin) -> Messag
 
 async def _shown(context: DaemonContext, call: Call, name: str) -> Message:
     kind = str(context.places.tables.get(name, {}).get("kind", name))
-    try:
-        async with asyncio.timeout(_STATE_TIMEOUT):
-            found = await context.places.backend(name).state(context.places.environ)
-    except TimeoutError:
-        found = BackendState("unusable", f"no answer within {_STATE_TIMEOUT:g} s")
-    except HoldfastError as failed:
-        found = BackendState("unusable", f"{failed.message}{f'; {failed.next}' if failed.next else ''}")
-    except OSError as failed:
-        found = BackendState("unusable", str(failed))
+    found = await state_of(context, name)
     places = [
         _place(context, key, spec)
         for key, spec in context.places.specs().items()
@@ -68,19 +60,35 @@ async def _shown(context: DaemonContext, call: Call, name: str) -> Message:
     return {"name": name, "kind": kind, "state": found.state, "detail": found.detail, "places": places}
 
 
+async def state_of(context: DaemonContext, name: str, budget: float = _STATE_TIMEOUT) -> BackendState:
+    """Whether a backend can be used, also where it does not answer or cannot be loaded."""
+    try:
+        async with asyncio.timeout(budget):
+            return await context.places.backend(name).state(context.places.environ)
+    except TimeoutError:
+        return BackendState("unusable", f"no answer within {budget:g} s")
+    except HoldfastError as failed:
+        text = f"{failed.message}{f'; {failed.next}' if failed.next else ''}"
+        return BackendState("unusable", text, is_installed=not isinstance(failed, Unsupported))
+    except OSError as failed:
+        return BackendState("unusable", str(failed))
+
+
 def _own_places(context: DaemonContext, call: Call) -> set[str | None]:
     return {process.meta.place for process in context.registry.all.values() if call.sees(process.meta.session)}
 
 
 def _place(context: DaemonContext, key: str, spec: PlaceSpec) -> Message:
     is_open = context.places.is_open(key)
-    is_reachable = is_open and context.places.get(key).keeper.is_reachable
+    keeper = context.places.get(key).keeper
+    is_reachable = is_open and keeper.is_reachable
     return {
         "key": key,
         "task": spec.task or None,
         "options": _without_secrets(spec.options),
         "state": "connected" if is_reachable else "unreachable" if is_open else "closed",
         "processes": sum(process.meta.place == key for process in context.registry.running()),
+        "trouble": keeper.trouble if is_open and not is_reachable else None,
     }
 
 

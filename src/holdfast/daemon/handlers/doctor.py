@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.daemon.core.context import Call, DaemonContext, Message
+from holdfast.daemon.handlers.backends import state_of
 from holdfast.daemon.workers.screen import find_library
 from holdfast.errors import Unreachable
 from holdfast.ops.daemon import Doctor
@@ -20,6 +21,8 @@ _ENOUGH_FILES = 4096
 _ENOUGH_DISK = 1 << 30
 _PIDFD_INFO = (6, 15)
 _KEEPER_TIMEOUT = 1.0
+#: For the answer of an engine.
+_BACKEND_TIMEOUT = 5.0
 #: Processes that the keeper fails on, in one line.
 _MOST_SHOWN = 5
 
@@ -34,12 +37,30 @@ async def handle(context: DaemonContext, call: Call, ask: Doctor) -> Message:
     """One entry for each check: whether it passed, what was found, and what degrades if it did not."""
     findings = {**await _keeper(context), **await _limits(context)}
     findings |= await asyncio.to_thread(lambda: {name: check(context) for name, check in CHECKS.items()})
+    findings |= await _backends(context)
     return {
         "checks": [
             {"name": name, "ok": found.ok, "detail": found.detail, "degrades": None if found.ok else found.degrades}
             for name, found in findings.items()
         ]
     }
+
+
+async def _backends(context: DaemonContext) -> dict[str, _Finding]:
+    """Whether each backend can be used. Those that are neither installed nor configured are one line."""
+    names = context.places.backend_names()
+    states = await asyncio.gather(*(state_of(context, name, _BACKEND_TIMEOUT) for name in names))
+    used = {spec.backend for spec in context.places.specs().values()}
+    found, missing = {}, []
+    for name, state in zip(names, states, strict=True):
+        is_ready = state.state == "ready"
+        if not is_ready and not state.is_installed and name not in context.places.tables and name not in used:
+            missing.append(name)
+            continue
+        found[f"backend {name}"] = _Finding(is_ready, state.detail, f"run refuses --backend {name}")
+    if missing:
+        found["other backends"] = _Finding(True, f"not installed: {', '.join(missing)} (holdfast backends says more)")
+    return found
 
 
 async def _keeper(context: DaemonContext) -> dict[str, _Finding]:

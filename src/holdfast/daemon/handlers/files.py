@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from holdfast.daemon.approvals import gate
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.listener import scope
-from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, from_wire
+from holdfast.errors import BadValue, HoldfastError, NotFound, Unreachable, Unsupported, from_wire
 from holdfast.model.process import HeldProcess
 from holdfast.ops.files import GetFile, PutFile
 from holdfast.places.base import ExecutionPlace
@@ -30,6 +30,8 @@ _READ_SIZE = 1 << 18
 #: How long a program may take to remove its temporary file when the copy is given up.
 _GIVE_UP_TIME = 10.0
 _MOST_STDERR = 2000
+#: What is empty and of its own in a sandbox.
+_OWN_IN_SANDBOX = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 #: The first entry of an archive, with its long name, is within this.
 _LONGEST_FIRST = 64 << 10
 
@@ -53,6 +55,7 @@ async def put(context: DaemonContext, call: Call, ask: PutFile) -> Message:
     targets = [ask.path, os.path.join(ask.path, _top_name(begin))] if begin else [ask.path]
     request = {"op": "put", "path": ask.path, "format": ask.format, "mode": ask.mode}
     async with context.places.using(where.place):
+        _check_sandbox(where, ask.path)
         await _check(context, call, where, [f"cp -r -- source {_word(where, target)}" for target in targets])
         async with _program(context, where, request) as program:
             forwarding = asyncio.ensure_future(_forward(call, program, begin))
@@ -70,6 +73,7 @@ async def get(context: DaemonContext, call: Call, ask: GetFile) -> Message:
     where = _find(context, call, ask.place)
     request = {"op": "get", "path": ask.path, "format": ask.format, "follow": ask.follow}
     async with context.places.using(where.place):
+        _check_sandbox(where, ask.path)
         path = _word(where, ask.path)
         await _check(context, call, where, [f"cat -- {path}", f"cp -r -- {path} copy"])
         async with _program(context, where, request) as program:
@@ -110,6 +114,22 @@ def _of(context: DaemonContext, call: Call) -> list[HeldProcess]:
     """The processes that the caller sees, the newest last."""
     seen = [process for process in context.registry.all.values() if call.sees(process.meta.session)]
     return sorted(seen, key=lambda process: process.meta.requested_at)
+
+
+def _check_sandbox(where: CopyPlace, path: str) -> None:
+    """Raises Unsupported for a path that is another one in the sandbox of the process."""
+    if where.process is None or not where.process.meta.sandbox:
+        return
+    full = os.path.normpath(os.path.join(where.directory, path))
+    shared = (where.directory, *where.process.meta.writable)
+    own = next((one for one in _OWN_IN_SANDBOX if _is_below(full, one)), None)
+    if own is not None and not any(_is_below(full, one) for one in shared):
+        what = f"{where.process.id} runs in a sandbox with {own} of its own, which cannot be reached"
+        raise Unsupported(what, next=f"copy to or from its directory, {where.directory}; or name local")
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _word(where: CopyPlace, path: str) -> str:

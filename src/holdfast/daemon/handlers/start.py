@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from holdfast.daemon.approvals import commands
+from holdfast.daemon.approvals import commands, sandboxing
 from holdfast.daemon.core import queues
 from holdfast.daemon.core.context import Call, DaemonContext, Message
 from holdfast.daemon.core.ending import end
@@ -85,6 +85,8 @@ async def handle(
         start_spec = start_spec._replace(env={})  # the caller's variables mean nothing there
     if (known := _known(context, call, start_spec)) is not None:
         return known
+    if place.key is None:
+        start_spec = await sandboxing.confined(context, ask, start_spec)
     async with commands.starting(context, call, ask, start_spec) as use, context.supervisor.turn(start_spec.meta.id):
         if (known := _known(context, call, start_spec)) is not None:
             return known
@@ -106,6 +108,8 @@ async def handle(
         if process.is_queued:
             what = context.queues.obstacles(process, call, context.settings.max_processes).text()
             notes += [f"{process.id} waits {what}"] if what else []
+        if start_spec.meta.sandbox and not ask.sandbox:
+            notes.append(sandboxing.note(start_spec.meta))
         if start_spec.removed:
             notes.append(environment.left_out(start_spec.removed))
         return {"process": context.show(process), "notes": notes}
@@ -124,7 +128,8 @@ async def handle_exec(context: DaemonContext, call: Call, ask: Exec) -> Message:
         granted = {name: env[name] for name in model.meta.given if name in env}
         given = {name: value for name, value in ask.__dict__.items() if name not in ("process", "grant")}
         fields = {"cwd": recorded["cwd"], "umask": recorded["umask"], "env": env, "sudo": model.meta.sudo}
-        fields |= {name: getattr(model.meta, name) for name in ("sandbox", "writable", "network")}
+        if model.meta.sandbox:
+            fields |= {name: getattr(model.meta, name) for name in ("sandbox", "writable", "network")}
     except (OSError, ValueError, KeyError, TypeError) as lost:
         what = f"the environment of {model.id} is not kept any more"
         raise NotNow(what, next="holdfast run -- COMMAND") from lost
@@ -223,9 +228,9 @@ async def _complete(
     env = environment.merge(login, caller, start_spec.grant, own, meta.pty)
     launch = start_spec.launch
     if meta.sandbox:
-        env = environment.in_sandbox(env, start_spec.grant)
+        env, shown = environment.in_sandbox(env, start_spec.grant, context.paths.home)
         network = meta.network or "none"
-        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network)
+        argv = await asyncio.to_thread(place.sandbox_argv, meta.cwd, meta.writable, network, shown)
         launch = {**launch, "sandbox": argv}
     elif place.key is None and (meta.gated or meta.sudo or context.settings.sudo_password_command):
         helped = await asyncio.to_thread(context.sudo.with_helper, env) if context.sudo.may_help else None

@@ -9,6 +9,7 @@ from holdfast.daemon.streams.tails import tail_of
 from holdfast.model import diagnosis
 from holdfast.model.diagnosis import PortHolder
 from holdfast.model.process import HeldProcess
+from holdfast.model.units import age_text
 from holdfast.ops.processes import Why
 
 #: Characters at the end of the output that are searched for errors.
@@ -22,18 +23,36 @@ async def handle(context: DaemonContext, call: Call, ask: Why) -> Message:
     text = (await tail_of(context, process, characters=_SEARCHED)).text
     lines, are_errors = diagnosis.error_lines(text)
     port = await _port_holder(context, call, process, text)
-    details = diagnosis.details(process, now, shown["dropped_bytes"])
+    details = _outage(context, process, now) + diagnosis.details(process, now, shown["dropped_bytes"])
     if (queued := context.registry.get(process.id)) is not None and queued.is_queued:
         details += context.queues.obstacles(queued, call, context.settings.max_processes).sentences()
     return {
         "process": shown,
-        "summary": diagnosis.summary(process, now),
+        "summary": diagnosis.summary(process, now)
+        if shown["status"] != "unreachable"
+        else f"Whether it runs is not known: its place ({process.meta.backend}) does not answer.",
         "details": [*details, *([port.text()] if port is not None else [])],
         "lines": lines,
         "are_errors": are_errors,
         "port": port._asdict() if port is not None else None,
-        "next": diagnosis.advice(process, lines, port, bool(shown["output_bytes"])),
+        "next": [
+            *(["holdfast backends"] if shown["status"] == "unreachable" else []),
+            *diagnosis.advice(process, lines, port, bool(shown["output_bytes"])),
+        ],
     }
+
+
+def _outage(context: DaemonContext, process: HeldProcess, now: float) -> list[str]:
+    """That its place does not answer, since when and why."""
+    keeper = context.place_of(process).keeper
+    if process.has_ended or process.is_queued or keeper.is_reachable or process.meta.place is None:
+        return []
+    since = f" for {age_text(now - keeper.lost_at)}" if keeper.lost_at is not None else ""
+    why = f": {keeper.trouble}" if keeper.trouble else ""
+    return [
+        f"Its place ({process.meta.backend}) has not answered{since}{why}",
+        "It may still run there; output and exit code come when the place answers again",
+    ]
 
 
 async def _port_holder(context: DaemonContext, call: Call, process: HeldProcess, text: str) -> PortHolder | None:

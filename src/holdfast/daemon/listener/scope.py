@@ -76,6 +76,9 @@ def seen(context: DaemonContext, call: Call, batch: Batch) -> Batch:
 
 
 def _is_seen(context: DaemonContext, call: Call, event: Message) -> bool:
+    if str(event.get("type")).startswith("place."):
+        places = {one.meta.place for one in context.registry.all.values() if call.sees(one.meta.session)}
+        return event.get("place") in places
     named = [context.sessions.resolve(name) for key in ("session", "was") if isinstance(name := event.get(key), str)]
     return not named or any(map(call.sees, named))
 
@@ -146,7 +149,7 @@ def _check_topic(*topics: object) -> None:
             raise Denied(f"{topic[:60]} events are published by the daemon", next="choose another topic")
 
 
-_DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.")
+_DAEMON_TOPICS = ("process.", "notification.", "approval.", "watch.", "sink.", "daemon.", "place.")
 _SESSION_TOPICS = frozenset({"session.start", "session.end", "session.rename", "session.reset"})
 
 _SPECIAL: dict[type[Operation], Callable[[DaemonContext, Call, Any], None]] = {

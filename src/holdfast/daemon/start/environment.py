@@ -10,6 +10,7 @@ of the daemon the environments of all known commands are searched again.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -41,6 +42,7 @@ _NEEDED = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG",
 #: Of holdfast's own variables, those that a sandbox has as well.
 _OF_A_COMMAND = frozenset({"HOLDFAST_ID", "HOLDFAST_SESSION"})
 _TEMPORARY = frozenset({"TMPDIR", "TMP", "TEMP"})
+_TRAIL = re.compile(r"sessions/[0-9a-f]{16}\.trail")
 
 #: Values that are remembered, the newest ones. Each costs time in every text that is masked.
 _MOST = 2000
@@ -69,13 +71,18 @@ def merge(login: Environment, caller: Environment, grant: Environment, own: Envi
     return env
 
 
-def in_sandbox(env: Environment, granted: Collection[str]) -> dict[str, str]:
-    """Without the instance, which is hidden there, and without the directory for temporary files, which is /tmp."""
-    return {
-        name: value
-        for name, value in env.items()
-        if name in _OF_A_COMMAND or not (name.startswith("HOLDFAST_") or (name in _TEMPORARY and name not in granted))
-    }
+def in_sandbox(env: Environment, granted: Collection[str], home: str) -> tuple[dict[str, str], dict[str, bool]]:
+    """Without the instance, which is hidden there, and without the directory for temporary files, which is /tmp; and
+    the files of the instance that are visible, each with whether it can be written: where the tool `terminal` reads and
+    writes the directory of its session.
+    """
+    kept, shown = _OF_A_COMMAND, {}
+    trail = env.get("HOLDFAST_CWD_FILE", "")
+    if trail.startswith(f"{home}/") and _TRAIL.fullmatch(trail[len(home) + 1 :]):
+        shown = {f"{home}/sessions/cwd.bash": False, trail: True}
+        kept = kept | {"HOLDFAST_CWD_FILE", "HOLDFAST_BASH_ENV"}
+    dropped = {name for name in env if name.startswith("HOLDFAST_")} - kept | _TEMPORARY - set(granted)
+    return without(env, dropped), shown
 
 
 def _is_of_a_terminal(name: str) -> bool:

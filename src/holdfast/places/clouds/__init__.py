@@ -1,0 +1,318 @@
+"""Sandboxes of cloud providers, by their SDKs.
+
+The daemon never imports an SDK: a bridge (`python -m holdfast.places.clouds.NAME`, see `bridge.py`) does, in a process
+of its own. It finds or makes the sandbox of a place, and connects its stdin and stdout to the relay there. A sandbox is
+prolonged while a bridge is connected to it; else the provider ends it after the `timeout` that its options name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+import json
+import math
+import os
+import re
+import select
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from holdfast import files
+from holdfast.errors import BadValue
+from holdfast.extras import install_hint
+from holdfast.model.units import parse_seconds
+from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
+from holdfast.places.base import PlaceGone
+from holdfast.places.carry import make_runtime
+from holdfast.places.mirrored import MirroredPlace
+from holdfast.places.remote import RelayLink, RelayProcess, RemoteLogin, start_relay
+from holdfast_keeper.protocol import Message
+
+#: Until a sandbox was made, and the runtime copied to it.
+_OPEN_BUDGET = 300.0
+#: Until the provider has answered any other request.
+_CALL_BUDGET = 60.0
+_LONGEST_ANSWER = 1 << 20
+#: What a sandbox without a connection may cost at most, and how long one without processes is kept.
+DEFAULT_TIMEOUT = 900.0
+DEFAULT_IDLE = 900.0
+
+Rule = tuple[Callable[[object], Any], Any]
+
+
+class CloudFailed(OSError):
+    """The provider cannot be used now. One line, which names the next step."""
+
+
+# Options.
+
+
+def a_text(what: str, pattern: str = r"[^\x00-\x1f\x7f]{1,1000}") -> Callable[[object], str]:
+    """Checks a text; `what` says what it must be."""
+    shape = re.compile(pattern)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or not shape.fullmatch(value) or not value.isprintable():
+            raise ValueError(f"must be {what}")
+        return value
+
+    return check
+
+
+def a_time(least: float, most: float) -> Callable[[object], float]:
+    """Checks a time, such as 15m or a number of seconds."""
+
+    def check(value: object) -> float:
+        seconds = parse_seconds(value) if isinstance(value, str) else value
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
+        if not is_number or not least <= float(seconds) <= most:  # type: ignore[arg-type]
+            raise ValueError(f"must be a time from {least:g} to {most:g} seconds, such as 15m")
+        return float(seconds)  # type: ignore[arg-type]
+
+    return check
+
+
+def a_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def variables(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError("must be a table of texts")
+    for name, content in value.items():
+        if not name or "=" in name or "\0" in name + content or name.startswith("HOLDFAST_"):
+            raise ValueError(f"cannot have the variable {name[:80]!r}")
+    return dict(value)
+
+
+def _file(value: object) -> str:
+    path = os.path.expanduser(value) if isinstance(value, str) and value.isprintable() else ""
+    if not os.path.isabs(path):
+        raise ValueError("must be the absolute path of a file on this machine, or begin with ~/")
+    return path
+
+
+#: Those of every provider. Each option with its check and its default.
+_COMMON: dict[str, Rule] = {
+    "api_key_file": (_file, None),
+    "api_key_command": (a_text("a command text that prints the key"), None),
+    "cwd": (a_text("an absolute path in the sandbox", r"/[^\x00-\x1f\x7f]{0,999}"), None),
+    "env": (variables, {}),
+    "timeout": (a_time(60, 86400), DEFAULT_TIMEOUT),
+    "idle": (a_time(1, 86400 * 30), DEFAULT_IDLE),
+}
+
+
+# Bridges.
+
+
+def _bridge_argv(module: str, program: str) -> list[str]:
+    return [sys.executable, "-P", "-m", module, program]
+
+
+def _bridge_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """With what the interpreter needs to find this package again."""
+    needed = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH") if name in os.environ}
+    return {**environ, **needed}
+
+
+async def _ask(module: str, program: str, request: Message, environ: Mapping[str, str]) -> Message:
+    """The answer of a bridge that does one thing. Raises CloudFailed."""
+    child = await asyncio.create_subprocess_exec(
+        *_bridge_argv(module, program),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=_bridge_environ(environ),
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_CALL_BUDGET):
+            output, _ = await child.communicate(json.dumps(request).encode() + b"\n")
+    except TimeoutError:
+        raise CloudFailed(f"the provider has not answered within {_CALL_BUDGET:g} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    return _answer(output, f"the bridge ended with {child.returncode}")
+
+
+def _answer(line: bytes, otherwise: str) -> Message:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        raise CloudFailed(otherwise) from None
+    if "error" in answer:
+        raise CloudFailed(str(answer["error"]))
+    return dict(answer)
+
+
+def _read_line(source: int, budget: float) -> bytes:
+    """A line that the bridge writes; the bytes behind it stay. Empty at the end. Blocks; raises TimeoutError."""
+    line = bytearray()
+    while not line.endswith(b"\n") and len(line) < _LONGEST_ANSWER:
+        if not select.select([source], [], [], budget)[0]:
+            raise TimeoutError
+        one = os.read(source, 1)
+        if not one:
+            return b""
+        line += one
+    return bytes(line)
+
+
+class CloudLogin(RemoteLogin):
+    """What a login shell there exports, and the variables of the options."""
+
+    def __init__(self, link: RelayLink, more: Mapping[str, str]) -> None:
+        super().__init__(link)
+        self._more = more
+
+    async def get(self, with_secrets: bool = True) -> dict[str, str]:
+        return {**await super().get(with_secrets), **self._more}
+
+
+class CloudPlace(MirroredPlace):
+    """One sandbox. `module` is that of the bridge."""
+
+    def __init__(self, module: str, spec: PlaceSpec, site: Site) -> None:
+        super().__init__(site.directory, hello={**site.hello, "revive": None}, note=site.note, running=site.running)
+        self.name, self.key = spec.backend, spec.key
+        self.idle_limit = spec.options["idle"]
+        self.login = CloudLogin(self.link, spec.options["env"])
+        self._module = module
+        self._options = spec.options
+        self._site = site
+        self._is_discarded = False
+        #: Has the name of the sandbox in use.
+        self._mark_file = f"{site.directory}.sandbox"
+
+    async def open_relay(self) -> RelayProcess:
+        if self._is_discarded:
+            raise PlaceGone("the sandbox was ended")
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        known = await asyncio.to_thread(self._read_mark)
+        relay = await start_relay(_bridge_argv(self._module, "relay"), _bridge_environ(self._site.environ))
+        request = {
+            **self._request(),
+            "sandbox": known,
+            "runtime": runtime._asdict(),
+            "lock": f"{self.directory}.lock",
+        }
+        try:
+            await asyncio.to_thread(self._converse, relay, request)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                relay.process.kill()
+            await relay.process.wait()
+            for fd in (relay.source, relay.target, relay.errors):
+                os.close(fd)
+            raise
+        return relay
+
+    def _converse(self, relay: RelayProcess, request: Message) -> None:
+        """Send the request, and wait until the relay runs. Raises CloudFailed, PlaceGone."""
+        os.makedirs(os.path.dirname(self.directory), mode=0o700, exist_ok=True)
+        try:
+            os.write(relay.target, json.dumps(request).encode() + b"\n")
+            while True:
+                line = _read_line(relay.source, _OPEN_BUDGET)
+                answer = _answer(line, relay.error_text() or "the bridge has ended")
+                if "gone" in answer:
+                    os.unlink(self._mark_file)
+                    raise PlaceGone(str(answer["gone"]))
+                if "sandbox" in answer and answer["sandbox"] != request["sandbox"]:
+                    files.replace(self._mark_file, str(answer["sandbox"]).encode(), finish=os.fsync)
+                if "ready" in answer:
+                    return
+        except TimeoutError:
+            raise CloudFailed(f"{self.name} has not answered within {_OPEN_BUDGET:g} s") from None
+        except BrokenPipeError:
+            raise CloudFailed(relay.error_text() or "the bridge has ended") from None
+
+    def _request(self) -> Message:
+        return {
+            "backend": self.name,
+            "options": self._options,
+            "instance": self._site.instance,
+            "place": self.key,
+        }
+
+    def _read_mark(self) -> str | None:
+        try:
+            with open(self._mark_file, encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _start_directory(self, about: Message) -> str:
+        return str(about["cwd"])
+
+    async def discard(self) -> None:
+        self._is_discarded = True
+        await _ask(self._module, "remove", self._request(), self._site.environ)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._mark_file)
+
+
+class CloudBackend(Backend):
+    """Subclasses name their bridge, SDK and options."""
+
+    package: ClassVar[str]
+    """The distribution of the SDK, which is also the name of the extra."""
+    module: ClassVar[str]
+    """Of the bridge."""
+    rules: ClassVar[dict[str, Rule]]
+    """Further options, with checks and defaults; they replace common ones of the same name."""
+    image: ClassVar[str]
+    """The option that --image sets."""
+    key_variable: ClassVar[str]
+    """The variable of the API key that the SDK documents."""
+
+    def check_options(self, given: Options) -> dict[str, Any]:
+        rules = {**_COMMON, **self.rules}
+        options = {name: default for name, (_, default) in rules.items()}
+        renamed = {self.image if name == "image" else name: value for name, value in given.items()}
+        for name, value in {**self.table, **renamed}.items():
+            if name not in rules:
+                known = ", ".join(sorted(rules))
+                raise BadValue(f"the backend {self.name} has no option {name[:80]!r}", next=f"its options are {known}")
+            try:
+                options[name] = rules[name][0](value)
+            except (ValueError, BadValue) as wrong:
+                why = wrong.message if isinstance(wrong, BadValue) else str(wrong)
+                raise BadValue(f"{name} of the backend {self.name} {why}", next="see holdfast docs clouds") from None
+        return options
+
+    def open(self, spec: PlaceSpec, site: Site) -> CloudPlace:
+        return CloudPlace(self.module, spec, site)
+
+    async def state(self, environ: Mapping[str, str]) -> BackendState:
+        """Whether the SDK is installed and a key is named. The provider is not asked."""
+        try:
+            version = importlib.metadata.version(self.package)
+        except importlib.metadata.PackageNotFoundError:
+            return BackendState("unusable", f"needs the package {self.package} ({install_hint(self.package)})")
+        options = self.check_options({})
+        path = options["api_key_file"]
+        if path is not None and not os.path.isfile(path):
+            return BackendState("unusable", f"there is no file {path} (api_key_file in [backends.{self.name}])")
+        if path is None and options["api_key_command"] is None and self.key_variable not in environ:
+            step = f"write it to a file of mode 600, and name that as api_key_file in [backends.{self.name}]"
+            return BackendState("unusable", f"needs an API key ({step})")
+        return BackendState("ready", f"{self.package} {version}")
+
+    async def sandboxes(self, site_instance: str, environ: Mapping[str, str]) -> list[Sandbox]:
+        if (await self.state(environ)).state != "ready":
+            return []
+        request = {"backend": self.name, "options": self.check_options({}), "instance": site_instance}
+        found = await _ask(self.module, "list", request, environ)
+        return [Sandbox(one["place"], one["name"], one["is_up"]) for one in found["sandboxes"]]
+
+    async def remove(self, sandbox: Sandbox, environ: Mapping[str, str]) -> None:
+        request = {"backend": self.name, "options": self.check_options({}), "sandbox": sandbox.name}
+        await _ask(self.module, "remove", request, environ)
