@@ -16,6 +16,7 @@ BUILT_IN = {
     "docker": "holdfast.places.container:DockerBackend",
     "apptainer": "holdfast.places.apptainer:ApptainerBackend",
     "ssh": "holdfast.places.ssh:SshBackend",
+    "modal": "holdfast.places.clouds.modal:ModalBackend",
     "e2b": "holdfast.places.clouds.e2b:E2bBackend",
 }
 
