@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 
 def main(program: str, arguments: Sequence[str]) -> None:
-    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files`."""
+    """Run `keeper LIMIT DIRECTORY [RELEASE]`, `relay DIRECTORY [KEEPER...]`, `wait` or `files`.
+
+    `text PROGRAM [ARGUMENT...]` runs a program where stdin and stdout carry only text.
+    """
     if program == "keeper":
         _keeper(*arguments)
     elif program == "relay":
@@ -20,6 +23,11 @@ def main(program: str, arguments: Sequence[str]) -> None:
         from holdfast.places import file_program
 
         file_program.main()
+    elif program == "text":
+        from holdfast.places import text_stream
+
+        with text_stream.over_text():
+            main(arguments[0], arguments[1:])
     else:
         sys.exit(f"there is no program {program}")
 
