@@ -25,8 +25,8 @@ from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
-from tests.contracts.clouds import e2b
-from tests.contracts.engines import IMAGE, engine
+from tests.contracts.clouds import e2b, modal
+from tests.contracts.engines import engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
 
@@ -292,4 +292,5 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "docker": container("docker"),
     "apptainer": container("apptainer"),
     "e2b": e2b,
+    "modal": modal,
 }

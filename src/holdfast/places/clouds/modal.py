@@ -1,7 +1,7 @@
 """Sandboxes of Modal (modal.com). As a program: their bridge.
 
-Modal has no call that prolongs a sandbox. It ends one that is idle for `timeout`: in which no command of its `exec` runs.
-The relay is such a command, and it ends when its bridge is gone. A sandbox lives for `lifetime` at most.
+Modal has no call that prolongs a sandbox. It ends one that is idle for `timeout`: in which no command of its `exec`
+runs. The relay is such a command, and it ends a minute after its bridge is gone. `lifetime` is the limit in any case.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ModalClient(CloudClient):
             return
         token, colon, secret = key.partition(":")
         if not colon or not token or not secret:
-            raise BridgeFailed("the API key of Modal is the id of a token and its secret with a colon between: ak-…:as-…")
+            raise BridgeFailed("the API key of Modal is the id of a token, a colon, and its secret: ak-…:as-…")
         self._client = modal.Client.from_credentials(token, secret)
 
     def _app(self) -> Any:
