@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.places.backend import PlaceSpec, Site
-from holdfast.places.clouds import CloudPlace
+from holdfast.places.clouds import CloudBackend, CloudPlace
 from holdfast.places.clouds.e2b import E2bBackend
+from holdfast.places.clouds.modal import ModalBackend
 from holdfast_keeper import protocol
 from tests.places.clouds.e2b_server import E2bServer
 
 if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
+    from tests.places.clouds.modal_server import ModalServer
 
 
 @functools.cache
@@ -26,10 +28,19 @@ def shared_e2b() -> E2bServer:
     return E2bServer()
 
 
+@functools.cache
+def shared_modal() -> ModalServer:
+    pytest.importorskip("modal")
+    from tests.places.clouds.modal_server import ModalServer
+
+    return ModalServer()
+
+
 def close_clouds() -> None:
-    if shared_e2b.cache_info().currsize:
-        shared_e2b().close()
-        shared_e2b.cache_clear()
+    for shared in (shared_e2b, shared_modal):
+        if shared.cache_info().currsize:
+            shared().close()
+            shared.cache_clear()
 
 
 def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None = None) -> Site:
@@ -47,10 +58,18 @@ def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None =
 def e2b(staged: StagedPlace, server: E2bServer | None = None, **options: Any) -> CloudPlace:
     """A sandbox whose processes are on this machine."""
     server = server or shared_e2b()
-    backend = E2bBackend("e2b", {**server.options, **options})
+    return _open(staged, E2bBackend("e2b", {**server.options, **options}), server.environ)
+
+
+def modal(staged: StagedPlace, server: ModalServer | None = None, **options: Any) -> CloudPlace:
+    """The same, by the SDK of Modal."""
+    server = server or shared_modal()
+    return _open(staged, ModalBackend("modal", {**server.options, **options}), server.environ)
+
+
+def _open(staged: StagedPlace, backend: CloudBackend, environ: dict[str, str]) -> CloudPlace:
     staged.holds_here = False
-    place = backend.open(
-        PlaceSpec("e2b", "", backend.check_options({})), cloud_site(staged.home, server.environ, staged)
-    )
+    spec = PlaceSpec(backend.name, "", backend.check_options({}))
+    place = backend.open(spec, cloud_site(staged.home, environ, staged))
     staged.on_close = place.discard
     return place

@@ -444,6 +444,10 @@ class Relay:
 
     # Commands.
 
+    async def _op_environ(self, rid: int, ask: Message) -> dict[str, str]:
+        """The variables with which the relay was started."""
+        return dict(os.environ)
+
     async def _op_login(self, rid: int, ask: Message) -> dict[str, str]:
         """What the profile files export, read first if it was not read since the relay was started."""
         login = self.place.login
