@@ -50,6 +50,8 @@ def _engines_end() -> Iterator[None]:
         engines.close_engines()
     if (sshd := sys.modules.get("tests.contracts.sshd")) is not None:
         sshd.close_server()
+    if (clouds := sys.modules.get("tests.contracts.clouds")) is not None:
+        clouds.close_clouds()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayProcess, RemotePlace, start_relay
 from holdfast.places.ssh import SshBackend, SshPlace
 from holdfast_keeper import protocol
+from tests.contracts.clouds import e2b
 from tests.contracts.engines import IMAGE, engine
 from tests.contracts.sshd import SshServer, shared_cache, shared_server
 from tests.support import end_instance
@@ -284,4 +285,5 @@ IMPLEMENTATIONS: dict[str, Callable[[StagedPlace], ExecutionPlace]] = {
     "ssh": ssh,
     "podman": container("podman"),
     "docker": container("docker"),
+    "e2b": e2b,
 }

@@ -57,10 +57,12 @@ def test_a_line_without_end_is_refused() -> None:
 
 
 def test_a_relay_whose_peer_is_silent_ends(tmp_path: Path) -> None:
-    *words, code, source = RELAY
-    quick = f"import holdfast.places.text_stream as t; t.SILENCE_LIMIT = 0.5; {code}"
-    quick = f"import sys; sys.path.insert(0, sys.argv[1]); {quick}"
-    command = [*words, quick, source, "--text", f"{tmp_path}/place"]
+    *words, _, source = RELAY[:6]
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import holdfast.places.text_stream as t; t.SILENCE_LIMIT = 0.5; "
+        "import holdfast.places.carried as c; c.main('text', sys.argv[2:])"
+    )
+    command = [*words, code, source, "relay", f"{tmp_path}/place"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as relay:
         assert relay.stdin is not None and relay.stdout is not None
         with suppress(BrokenPipeError):

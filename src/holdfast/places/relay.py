@@ -33,7 +33,6 @@ from holdfast.places.base import PortWatch, Refused
 from holdfast.places.local import CONTROL, LocalPlace, connect_socket
 from holdfast.places.mirror_source import Ends, RelayOutput
 from holdfast.places.sampler import UsageSampler
-from holdfast.places.text_stream import over_text
 from holdfast.title import set_title
 from holdfast.version import VERSION
 from holdfast_keeper import protocol
@@ -54,15 +53,9 @@ _NOT_PASSED_ON = ("HOLDFAST_", "LD_", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY",
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`[--text] DIRECTORY [KEEPER...]`: the directory of the place, and the command line of the keeper's program.
-
-    `--text`: stdin and stdout carry only text (`text_stream.py`).
-    """
-    is_text = arguments[0] == "--text"
-    directory, *keeper_argv = arguments[1:] if is_text else arguments
+    """`DIRECTORY [KEEPER...]`: the directory of the place, and the command line of the keeper's program."""
+    directory, *keeper_argv = arguments
     source, target = _take_streams()
-    if is_text:
-        source, target = over_text(source, target)
     os.write(target, MARK)
     set_title("relay", directory)
     asyncio.run(_serve(directory, keeper_argv or None, source, target))

@@ -155,9 +155,13 @@ class SshClient:
         return output
 
     async def _run(self, argv: Sequence[str], data: bytes, budget: float) -> tuple[int, bytes, str]:
-        # Not pipes: the control master keeps that of errors open, and a client that fails does not read.
-        errors, source = _memory_file(), _memory_file(data)
+        # Not pipes: the control master keeps that of errors open, and uvloop cannot write to a program that has ended.
+        errors = os.memfd_create("ssh-errors", os.MFD_CLOEXEC)
+        source = os.memfd_create("ssh-input", os.MFD_CLOEXEC)
         try:
+            with os.fdopen(os.dup(source), "wb") as file:
+                file.write(data)
+            os.lseek(source, 0, os.SEEK_SET)
             child = await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=source,
@@ -179,8 +183,8 @@ class SshClient:
         except FileNotFoundError:
             raise SshFailed("ssh is not installed: apt-get install openssh-client") from None
         finally:
-            os.close(errors)
             os.close(source)
+            os.close(errors)
 
     async def drop_hung_master(self) -> None:
         """A control master that does not answer is replaced: the next client makes another one."""
@@ -234,15 +238,6 @@ def _is_private(directory: str) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-
-
-def _memory_file(data: bytes = b"") -> int:
-    """A file without a name, at its beginning."""
-    fd = os.memfd_create("ssh", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def _last_line(text: str) -> str:

@@ -1,17 +1,19 @@
 """A stream of bytes as numbered lines of text, for connections that carry only text.
 
 A line may come twice: the second one is ignored. A line that is missing ends the stream. An empty line of data is a
-sign of life: the relay ends when none came for a while, because its stdin stays open when the daemon's side is gone.
+sign of life: stdin ends when none came for a while, because it may stay open when the other side is gone.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import os
 import select
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 #: Comes first: what a login shell prints before is skipped.
 _START = b"holdfast-text"
@@ -67,13 +69,23 @@ class TextDecoder:
         return content
 
 
-def over_text(source: int, target: int) -> tuple[int, int]:
-    """The two ends of a stream of bytes that is carried over these descriptors of text, by threads."""
+@contextmanager
+def over_text() -> Iterator[None]:
+    """Within, stdin and stdout are streams of bytes, which threads carry over the text of those outside."""
+    text_in, text_out = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     from_peer, to_reader = os.pipe2(os.O_CLOEXEC)
     from_writer, to_peer = os.pipe2(os.O_CLOEXEC)
-    threading.Thread(target=_decode, args=(source, to_reader), name="text-in", daemon=True).start()
-    threading.Thread(target=_encode, args=(from_writer, target), name="text-out", daemon=True).start()
-    return from_peer, to_peer
+    threading.Thread(target=_decode, args=(text_in, to_reader), name="text-in", daemon=True).start()
+    output = threading.Thread(target=_encode, args=(from_writer, text_out), name="text-out", daemon=True)
+    output.start()
+    for pipe, fd in ((from_peer, 0), (to_peer, 1)):
+        os.dup2(pipe, fd)
+        os.close(pipe)
+    try:
+        yield
+    finally:
+        os.dup2(2, 1)  # the last end of the pipe
+        output.join()
 
 
 def _decode(source: int, target: int) -> None:

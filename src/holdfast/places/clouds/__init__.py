@@ -24,8 +24,8 @@ from holdfast.errors import BadValue
 from holdfast.extras import install_hint
 from holdfast.model.units import parse_seconds
 from holdfast.places.backend import Backend, BackendState, Options, PlaceSpec, Sandbox, Site
-from holdfast.places.base import PlaceGone
-from holdfast.places.carry import make_runtime
+from holdfast.places.base import PlaceGone, start_program
+from holdfast.places.carry import Runtime, make_runtime
 from holdfast.places.mirrored import MirroredPlace
 from holdfast.places.remote import RelayLink, RelayProcess, RemoteLogin, start_relay
 from holdfast_keeper.protocol import Message
@@ -197,14 +197,8 @@ class CloudPlace(MirroredPlace):
         runtime = await asyncio.to_thread(make_runtime, self._site.cache)
         known = await asyncio.to_thread(self._read_mark)
         relay = await start_relay(_bridge_argv(self._module, "relay"), _bridge_environ(self._site.environ))
-        request = {
-            **self._request(),
-            "sandbox": known,
-            "runtime": runtime._asdict(),
-            "lock": f"{self.directory}.lock",
-        }
         try:
-            await asyncio.to_thread(self._converse, relay, request)
+            await asyncio.to_thread(self._converse, relay, self._request(runtime, known))
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 relay.process.kill()
@@ -234,7 +228,22 @@ class CloudPlace(MirroredPlace):
         except BrokenPipeError:
             raise CloudFailed(relay.error_text() or "the bridge has ended") from None
 
-    def _request(self) -> Message:
+    async def open_program(self, program: str, *arguments: str) -> asyncio.subprocess.Process:
+        """In the sandbox that is in use."""
+        runtime = await asyncio.to_thread(make_runtime, self._site.cache)
+        known = await asyncio.to_thread(self._read_mark)
+        if known is None:
+            raise CloudFailed("there is no sandbox")
+        child = await start_program(_bridge_argv(self._module, "program"), _bridge_environ(self._site.environ))
+        assert child.stdin is not None
+        request = {**self._request(runtime, known), "program": [program, *arguments]}
+        child.stdin.write(json.dumps(request).encode() + b"\n")
+        return child
+
+    def _request(self, runtime: Runtime, known: str | None) -> Message:
+        return {**self._labels(), "sandbox": known, "runtime": runtime._asdict(), "lock": f"{self.directory}.lock"}
+
+    def _labels(self) -> Message:
         return {
             "backend": self.name,
             "options": self._options,
@@ -254,7 +263,7 @@ class CloudPlace(MirroredPlace):
 
     async def discard(self) -> None:
         self._is_discarded = True
-        await _ask(self._module, "remove", self._request(), self._site.environ)
+        await _ask(self._module, "remove", self._labels(), self._site.environ)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._mark_file)
 

@@ -4,6 +4,7 @@ It reads a request, one line of JSON, and prints answers, one line each:
 
     relay     {"gone": why} when the sandbox in use has ended, else {"sandbox": name}, {"ready": true}, and from then on
               the stream of the relay on stdin and stdout
+    program   as relay, but for another program of holdfast in the sandbox; `program` has its name and arguments
     list      {"sandboxes": [{"place", "name", "is_up"}]}, of an instance
     remove    {"removed": count}: one sandbox, or those of a place
     all       {"error": one line}
@@ -24,11 +25,11 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 
 from holdfast.places.carry import Runtime, archive
-from holdfast.places.text_stream import TextDecoder, TextEncoder, write_all
+from holdfast.places.text_stream import SILENCE_LIMIT, TextDecoder, TextEncoder, write_all
 
 #: The labels of a sandbox.
 INSTANCE_LABEL = "holdfast.instance"
@@ -141,8 +142,8 @@ def main(client: type[CloudClient]) -> None:
         request = json.loads(_read_request())
         backend = request["backend"]
         opened = client(request["options"], _key(client.key_variable, request))
-        if sys.argv[1] == "relay":
-            _relay(opened, request, say, target)
+        if sys.argv[1] in ("relay", "program"):
+            _carry_program(opened, request, say, target)
         elif sys.argv[1] == "list":
             found = opened.find({INSTANCE_LABEL: request["instance"]})
             say({"sandboxes": [{"place": b.get(PLACE_LABEL, ""), "name": a, "is_up": c} for a, b, c in found]})
@@ -157,14 +158,17 @@ def main(client: type[CloudClient]) -> None:
         say({"error": f"the package {missing.name} is not installed: see holdfast backends"})
     except Exception as failed:  # noqa: BLE001 - the top of the program; SDKs raise all kinds of errors
         text = _one_line(str(failed)) or type(failed).__name__
-        say({"error": text if isinstance(failed, BridgeFailed) else f"{backend}: {text}"})
+        text = text if isinstance(failed, BridgeFailed) else f"{backend}: {text}"
+        say({"error": text})
+        _leave(text)
     os._exit(0)
 
 
 def _read_request() -> bytes:
+    """What comes behind it is for the program in the sandbox."""
     data = b""
     while not data.endswith(b"\n"):
-        more = os.read(0, _READ_SIZE)
+        more = os.read(0, 1)
         if not more:
             os._exit(0)
         data += more
@@ -205,21 +209,22 @@ def _key(variable: str, request: dict[str, Any]) -> str:
     return key
 
 
-# The relay.
+# Programs in the sandbox.
 
 
-def _relay(client: CloudClient, request: dict[str, Any], say: Any, target: int) -> None:
+def _carry_program(
+    client: CloudClient, request: dict[str, Any], say: Callable[[dict[str, Any]], None], target: int
+) -> None:
     with _alone(request["lock"]):
         session = _session(client, request)
     say({"sandbox": session.name})
     runtime = Runtime(**request["runtime"])
-    home = _carry(session, runtime)
+    home = _copy_runtime(session, runtime)
     at = f"{home}/.holdfast/runtime-{runtime.digest}"
-    relay = runtime.argv(at, "relay", "--text", f"{home}/.holdfast/place", *runtime.argv(at, "keeper"))
-    session.start(_script(_RUN, client.options.get("cwd") or home, *relay))
+    program = request.get("program") or ["relay", f"{home}/.holdfast/place", *runtime.argv(at, "keeper")]
+    session.start(_script(_RUN, client.options.get("cwd") or home, *runtime.argv(at, "text", *program)))
     say({"ready": True})
-    stream = _Stream(session, target)
-    stream.carry(float(client.options["timeout"]))
+    _Stream(session, target).carry(float(client.options["timeout"]))
 
 
 def _session(client: CloudClient, request: dict[str, Any]) -> CloudSession:
@@ -250,7 +255,7 @@ def _alone(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _carry(session: CloudSession, runtime: Runtime) -> str:
+def _copy_runtime(session: CloudSession, runtime: Runtime) -> str:
     """The home directory there, with the runtime in it."""
     lines = session.run(_script(_ASK, runtime.digest)).splitlines()
     said = dict(line.partition("=")[::2] for line in lines)
@@ -273,35 +278,36 @@ def _script(text: str, *arguments: str) -> str:
 
 
 class _Stream:
-    """Carries bytes between the daemon and the relay, until one of them is gone."""
+    """Carries bytes between the daemon and the program in the sandbox, until that ends."""
 
     def __init__(self, session: CloudSession, target: int) -> None:
         self._session = session
         self._target = target
-        self._ended = threading.Event()
+        self._has_closed = threading.Event()
+        self._heard_at = 0.0
 
-    def carry(self, timeout: float) -> None:
+    def carry(self, timeout: float) -> NoReturn:
         for work in (self._receive, self._send):
-            threading.Thread(target=self._guarded, args=(work,), daemon=True).start()
-        while not self._ended.wait(timeout / _PROLONGATIONS):
+            threading.Thread(target=_guarded, args=(work,), daemon=True).start()
+        while not self._has_closed.wait(timeout / _PROLONGATIONS):
             try:
                 self._session.prolong()
             except SandboxEnded as ended:
                 _leave(str(ended))
             except Exception as failed:  # noqa: BLE001 - the next one may be answered
                 sys.stderr.write(f"the sandbox was not prolonged: {_one_line(str(failed))}\n")
-
-    def _guarded(self, work: Any) -> None:
-        try:
-            work()
-        except Exception as failed:  # noqa: BLE001 - the top of the thread
-            _leave(str(failed) or type(failed).__name__)
-        self._ended.set()
+        self._heard_at = time.monotonic()
+        while (left := self._heard_at + SILENCE_LIMIT - time.monotonic()) > 0:
+            time.sleep(left)
+        _leave("the program in the sandbox does not end")
 
     def _receive(self) -> None:
         decoder = TextDecoder()
         for text in self._session.receive():
+            self._heard_at = time.monotonic()
             write_all(self._target, decoder.feed(text))
+        if self._has_closed.is_set():
+            os._exit(0)
         _leave("the connection to the sandbox was cut")
 
     def _send(self) -> None:
@@ -311,9 +317,17 @@ class _Stream:
             is_ready = select.select([0], [], [], _LIFE_PAUSE)[0]
             data = os.read(0, _READ_SIZE) if is_ready else b""
             if is_ready and not data:
+                self._has_closed.set()
                 self._session.close()
                 return
             self._session.send(encoder.encode(data))
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception as failed:  # noqa: BLE001 - the top of the thread
+        _leave(str(failed) or type(failed).__name__)
 
 
 def _leave(why: str) -> NoReturn:
