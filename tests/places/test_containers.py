@@ -83,10 +83,9 @@ async def opened(kind: str, home: Path, **options: Any) -> AsyncIterator[Contain
     try:
         yield place
     finally:
-        peer = place.link._peer
         place.close()
-        if peer is not None:
-            await peer.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*left, return_exceptions=True)  # the end of its relay
 
 
 async def gone(place: ContainerPlace) -> PlaceGone:
