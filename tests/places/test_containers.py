@@ -88,6 +88,12 @@ async def opened(kind: str, home: Path, **options: Any) -> AsyncIterator[Contain
         await asyncio.gather(*left, return_exceptions=True)  # the end of its relay
 
 
+def cut(place: ContainerPlace) -> None:
+    """Cut the connection to the relay."""
+    assert place.link._peer is not None
+    place.link._peer.lose("the test cuts it")
+
+
 async def gone(place: ContainerPlace) -> PlaceGone:
     """How the place ends. While it does not end, the connection is opened again and again, as the daemon does it."""
     while True:
@@ -257,7 +263,7 @@ def test_a_container_that_runs_but_executes_nothing_is_replaced(kind: str, own: 
             own.run("exec", place.container_name, "kill", "-9", *keepers)
             mount = ["/bin/busybox", "mount", "-t", "tmpfs", "tmpfs", "/.holdfast"]
             await asyncio.to_thread(subprocess.run, [needs("nsenter"), "--target", main, "--mount", *mount], check=True)
-            place.link.cut("the test cuts it")
+            cut(place)
             assert "broken" in str(await gone(place))
             (await place.connect()).close()
             assert own.run("inspect", "--format", "{{.State.Pid}}", place.container_name) != main
@@ -270,7 +276,7 @@ def test_a_paused_container_is_not_gone(own: TestEngine, stage: Stage) -> None:
         assert isinstance(staged.place, ContainerPlace)
         process = staged.start("cat", stdin=True)
         eventually(lambda: is_done(own, "pause", name_of(staged)))  # runc may need another attempt on a busy machine
-        staged.place.link.cut("the test cuts it")
+        cut(staged.place)
         with pytest.raises(OSError, match=f"is paused: .* unpause {name_of(staged)}"):
             staged.run(staged.place.open_relay())
         own.run("unpause", name_of(staged))
