@@ -537,6 +537,11 @@ class RelayLink:
             self._note("relay-lost", why=why)
         self.on_cut()
 
+    def cut(self) -> None:
+        """Give up the connection; the next call opens another one."""
+        if self._peer is not None:
+            self._peer.lose("the place does not answer")
+
     def close(self) -> None:
         self._is_closed = True
         if self._peer is not None:
@@ -639,6 +644,8 @@ class RemotePlace(ExecutionPlace):
         self.link.begin = self._begin
         self.link.on_cut = self.keeper.check
         self.keeper.silence_limit = _SILENCE_LIMIT
+        # The relay may hang with it, and a new connection finds out why.
+        self.keeper.on_silence = self.link.cut
         self.usage = RemoteUsage(running, self.link)
         self.login = RemoteLogin(self.link)
         self.default_directory = "/"
