@@ -461,13 +461,9 @@ def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], text: str) -
 def test_the_options_of_a_start_replace_those_of_the_table() -> None:
     options = DockerBackend("docker", {"image": "a", "idle": "2m", "memory": "1G"}).check_options({"image": "b:1"})
     assert (options["image"], options["idle"], options["memory"]) == ("b:1", 120.0, 1 << 30)
-<<<<<<< HEAD
-    assert PodmanBackend("podman", {}).check_options({})["image"] == "nikolaik/python-nodejs:python3.11-nodejs20"
-=======
     assert (
         PodmanBackend("podman", {}).check_options({})["image"] == "docker.io/nikolaik/python-nodejs:python3.11-nodejs20"
     )
->>>>>>> part/docs
 
 
 # Engines that fail.
