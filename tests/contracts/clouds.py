@@ -16,6 +16,9 @@ from holdfast.places.clouds.modal import ModalBackend
 from holdfast_keeper import protocol
 from tests.places.clouds.e2b_server import E2bServer
 
+#: Names the provider whose service is to be used instead of the server of the tests.
+REAL = "HOLDFAST_TEST_REAL"
+
 if TYPE_CHECKING:
     from tests.contracts.staged import StagedPlace
     from tests.places.clouds.modal_server import ModalServer
@@ -56,7 +59,11 @@ def cloud_site(home: Path, environ: dict[str, str], staged: StagedPlace | None =
 
 
 def e2b(staged: StagedPlace, server: E2bServer | None = None, **options: Any) -> CloudPlace:
-    """A sandbox whose processes are on this machine."""
+    """A sandbox whose processes are on this machine; one of the service for `python -m tests.contracts e2b`."""
+    if server is None and os.environ.get(REAL) == "e2b":
+        environ = {name: value for name, value in os.environ.items() if name.startswith("E2B_")}
+        _use_tools_of_the_sandbox(staged)
+        return _open(staged, E2bBackend("e2b", options), environ)
     server = server or shared_e2b()
     return _open(staged, E2bBackend("e2b", {**server.options, **options}), server.environ)
 
@@ -73,3 +80,10 @@ def _open(staged: StagedPlace, backend: CloudBackend, environ: dict[str, str]) -
     place = backend.open(spec, cloud_site(staged.home, environ, staged))
     staged.on_close = place.discard
     return place
+
+
+def _use_tools_of_the_sandbox(staged: StagedPlace) -> None:
+    """It must have python3 and kill."""
+    staged.python = ["python3"]
+    staged.environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    staged.kill = lambda pid: staged.start("kill", "-9", str(pid))
